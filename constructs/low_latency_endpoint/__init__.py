@@ -1,0 +1,101 @@
+"""Low-latency Amazon SageMaker real-time endpoints as AWS CDK constructs.
+
+State where the callers run and what latency they must see; the constructs put subnets, the
+PrivateLink interface endpoint and the model into the callers' Availability Zones and set routing,
+scaling and alarms from the target.
+
+Names are imported on first use (PEP 562): ``low_latency_endpoint.planning`` and
+``low_latency_endpoint.operations`` start no Node.js.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .alarms import LatencyAlarms
+    from .client_zones import ClientZones
+    from .deployment import DeploymentPolicy
+    from .endpoint import Endpoint
+    from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
+    from .images import ContainerImage
+    from .low_latency_endpoint import LowLatencyEndpoint
+    from .model import Container, Model, ModelData
+    from .network import ZoneAlignedNetwork
+    from .planning.latency_plan import LatencyTarget
+    from .planning.throughput import MeasuredThroughput
+    from .private_link import RuntimePrivateLink
+    from .scaling import InvocationScaling
+    from .variant import (
+        InferenceAmi,
+        InstancePool,
+        InstanceType,
+        ProductionVariant,
+        RoutingStrategy,
+    )
+
+_MODULE_OF = {
+    "ClientZones": "client_zones",
+    "Container": "model",
+    "ContainerImage": "images",
+    "DataCapture": "endpoint_configuration",
+    "DeploymentPolicy": "deployment",
+    "Endpoint": "endpoint",
+    "EndpointConfiguration": "endpoint_configuration",
+    "InferenceAmi": "variant",
+    "InstancePool": "variant",
+    "InstanceType": "variant",
+    "InvocationScaling": "scaling",
+    "LatencyAlarms": "alarms",
+    "LatencyTarget": "planning.latency_plan",
+    "LowLatencyEndpoint": "low_latency_endpoint",
+    "MeasuredThroughput": "planning.throughput",
+    "MetricsPublishing": "endpoint_configuration",
+    "Model": "model",
+    "ModelData": "model",
+    "ProductionVariant": "variant",
+    "RoutingStrategy": "variant",
+    "RuntimePrivateLink": "private_link",
+    "ZoneAlignedNetwork": "network",
+}
+
+__all__ = [
+    "ClientZones",
+    "Container",
+    "ContainerImage",
+    "DataCapture",
+    "DeploymentPolicy",
+    "Endpoint",
+    "EndpointConfiguration",
+    "InferenceAmi",
+    "InstancePool",
+    "InstanceType",
+    "InvocationScaling",
+    "LatencyAlarms",
+    "LatencyTarget",
+    "LowLatencyEndpoint",
+    "MeasuredThroughput",
+    "MetricsPublishing",
+    "Model",
+    "ModelData",
+    "ProductionVariant",
+    "RoutingStrategy",
+    "RuntimePrivateLink",
+    "ZoneAlignedNetwork",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

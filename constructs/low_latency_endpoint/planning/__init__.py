@@ -1,0 +1,1 @@
+"""What should the endpoint be? Facts as data and pure functions over them; no AWS library."""

@@ -1,0 +1,338 @@
+"""Limits that AWS sets on the properties this library takes, each once, with its source.
+
+Three kinds cover them all: a :class:`Range` of numbers, a :class:`Pattern` of text, a
+:class:`Choice` of values. ``limit.check(value)`` raises the coded
+:class:`~low_latency_endpoint.errors.ConfigurationError` or returns the value.
+
+The numbers come from botocore's service model (``sagemaker`` 2017-07-24,
+``application-autoscaling`` 2016-02-06) and AWS's developer guides; the ``source`` of each limit is
+the API page that states it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Rule, rule
+
+API = "/sagemaker/latest/APIReference/API_"
+GUIDE = "/sagemaker/latest/dg/"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from ``minimum`` to ``maximum``, both allowed; ``None`` leaves that side open."""
+
+    rule: Rule
+    name: str
+    minimum: float | None
+    maximum: float | None
+    unit: str = ""
+    whole: bool = True
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.minimum is None:
+            return f"at most {self.maximum:g}{unit}"
+        if self.maximum is None:
+            return f"at least {self.minimum:g}{unit}"
+        return f"{self.minimum:g} to {self.maximum:g}{unit}"
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is a number of the right kind inside the range."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        if self.whole and value != int(value):
+            return False
+        return (self.minimum is None or value >= self.minimum) and (
+            self.maximum is None or value <= self.maximum
+        )
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
+            kind = "a whole number, " if self.whole else ""
+            raise self.rule.error(
+                got=f"{value!r}{unit}", allowed=f"{kind}{self.allowed}" if kind and not
+                _is_whole(value) else self.allowed, where=where,
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text that matches a regular expression as a whole, up to a length."""
+
+    rule: Rule
+    name: str
+    regex: str
+    allowed: str
+    max_length: int | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is text of this form and length."""
+        return (
+            isinstance(value, str)
+            and (self.max_length is None or len(value) <= self.max_length)
+            and re.fullmatch(self.regex, value) is not None
+        )
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            length = f", at most {self.max_length} characters" if self.max_length else ""
+            raise self.rule.error(got=repr(value), allowed=self.allowed + length, where=where)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the values named."""
+
+    rule: Rule
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return ", ".join(str(value) for value in self.values)
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is one of those named."""
+        return value in self.values
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            raise self.rule.error(got=repr(value), allowed=self.allowed, where=where)
+        return value
+
+
+Limit = Range | Pattern | Choice
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value == int(value))
+
+
+def _range(code: str, name: str, minimum: float | None, maximum: float | None, *, unit: str = "",
+           source: str, whole: bool = True, mend: str = "") -> Range:
+    title = f"{name} is out of range"
+    made = Range(
+        rule(code, title, mend=mend or f"Give {name} a value in the allowed range.",
+             source=source),
+        name, minimum, maximum, unit, whole,
+    )
+    return made
+
+
+def _pattern(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
+             source: str, mend: str = "") -> Pattern:
+    made = rule(code, f"{name} has a form that AWS refuses",
+                mend=mend or f"Change {name} to the allowed form.", source=source)
+    return Pattern(made, name, regex, allowed, max_length)
+
+
+def _choice(code: str, name: str, values: tuple[Any, ...], *, source: str, mend: str = "") -> Choice:
+    made = rule(code, f"{name} is not one of the values AWS takes",
+                mend=mend or f"Choose one of the allowed values for {name}.", source=source)
+    return Choice(made, name, values)
+
+
+_SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+_NAME_FORM = "letters, digits and inner hyphens, starting and ending with a letter or digit"
+
+# --- 1 network ---------------------------------------------------------------------------------
+ZONE_ID = _pattern(
+    "LLE101", "an Availability Zone ID", r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}",
+    "an ID such as use1-az4 (zone names such as us-east-1a go to ClientZones.of_names)",
+    source="/ram/latest/userguide/working-with-az-ids.html",
+)
+ZONE_NAME = _pattern(
+    "LLE102", "an Availability Zone name", r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]",
+    "a name such as us-east-1a (zone IDs such as use1-az4 go to ClientZones.of_ids)",
+    source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
+)
+CLIENT_ZONE_COUNT = _range(
+    "LLE103", "the number of client zones", 2, 16, source=GUIDE + "host-vpc.html",
+    mend="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
+         "Zones, even for one instance. It takes at most 16 subnets.",
+)
+VPC_PREFIX_LENGTH = _range(
+    "LLE104", "the VPC's prefix length", 16, 28,
+    source="/vpc/latest/userguide/vpc-cidr-blocks.html",
+)
+SUBNET_PREFIX_LENGTH = _range(
+    "LLE105", "the subnets' prefix length", 16, 28,
+    source="/vpc/latest/userguide/subnet-sizing.html",
+)
+MAX_INSTANCES = _range(
+    "LLE106", "the largest number of instances", 1, None,
+    source=API + "ProductionVariant.html",
+)
+
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+SECURITY_GROUPS_PER_INTERFACE = _range(
+    "LLE201", "the number of security groups on the interface endpoint", 1, 16,
+    source="/vpc/latest/userguide/amazon-vpc-limits.html",
+)
+
+# --- 3 model -----------------------------------------------------------------------------------
+CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,
+                         source=API + "CreateModel.html")
+IMAGE_URI = _pattern("LLE302", "the image URI", r"\S+", "text without white space, "
+                     "registry/repository[:tag] or @digest", max_length=255,
+                     source=API + "ContainerDefinition.html")
+CONTAINER_HOSTNAME = _pattern("LLE303", "the container hostname", _SAGEMAKER_NAME, _NAME_FORM,
+                              max_length=63, source=API + "ContainerDefinition.html")
+MODEL_DATA_URI = _pattern("LLE304", "the model data URI", r"(https|s3)://[^/]+/?.*",
+                          "an s3:// or https:// URI", max_length=1024,
+                          source=API + "ContainerDefinition.html")
+ENVIRONMENT_ENTRIES = _range("LLE305", "the number of environment entries", 0, 100,
+                             source=API + "ContainerDefinition.html")
+ENVIRONMENT_KEY = _pattern("LLE306", "an environment key", r"[a-zA-Z_][a-zA-Z0-9_]*",
+                           "letters, digits and underscores, not starting with a digit",
+                           max_length=1024, source=API + "ContainerDefinition.html")
+ENVIRONMENT_VALUE_BYTES = _range("LLE307", "the size of an environment value", 0, 1024,
+                                 unit="bytes", source=API + "ContainerDefinition.html")
+ENVIRONMENT_TOTAL_BYTES = _range("LLE308", "the size of all containers' environments", 0,
+                                 32 * 1024, unit="bytes",
+                                 source=API + "ContainerDefinition.html")
+INFERENCE_MODE = _choice("LLE309", "the inference execution mode", ("Serial", "Direct"),
+                         source=API + "InferenceExecutionConfig.html")
+MODEL_SECURITY_GROUPS = _range("LLE310", "the number of security groups of the model", 1, 5,
+                               source=API + "VpcConfig.html")
+CONTAINER_MODE = _choice("LLE311", "the container mode", ("SingleModel", "MultiModel"),
+                         source=API + "ContainerDefinition.html")
+
+# --- 4 variants and endpoint configuration -----------------------------------------------------
+VARIANT_COUNT = _range("LLE401", "the number of production variants", 1, 10,
+                       source=API + "CreateEndpointConfig.html")
+VARIANT_NAME = _pattern("LLE402", "the variant name", _SAGEMAKER_NAME, _NAME_FORM, max_length=63,
+                        source=API + "ProductionVariant.html")
+INITIAL_INSTANCE_COUNT = _range(
+    "LLE403", "the initial instance count", 1, None, source=API + "ProductionVariant.html",
+    mend="Real-time variants hold at least one instance; only inference components scale to zero.",
+)
+VARIANT_WEIGHT = _range("LLE404", "the variant weight", 0, None, whole=False,
+                        source=API + "ProductionVariant.html")
+INSTANCE_TYPE = _pattern("LLE405", "the instance type", r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
+                         "ml.<family>.<size>, such as ml.g5.xlarge",
+                         source=API + "ProductionVariant.html")
+CONTAINER_STARTUP_SECONDS = _range("LLE406", "the container startup health check timeout", 60,
+                                   3600, unit="seconds", source=API + "ProductionVariant.html")
+MODEL_DOWNLOAD_SECONDS = _range("LLE407", "the model data download timeout", 60, 3600,
+                                unit="seconds", source=API + "ProductionVariant.html")
+VOLUME_SIZE = _range("LLE408", "the volume size", 1, 512, unit="GiB",
+                     source=API + "ProductionVariant.html")
+INFERENCE_AMI = _choice(
+    "LLE409", "the inference AMI version",
+    (
+        "al2-ami-sagemaker-inference-gpu-2",
+        "al2-ami-sagemaker-inference-gpu-2-1",
+        "al2-ami-sagemaker-inference-gpu-3-1",
+        "al2023-ami-sagemaker-inference-gpu-4-1",
+        "al2-ami-sagemaker-inference-neuron-2",
+    ),
+    source=API + "ProductionVariant.html",
+    mend="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
+)
+ROUTING_STRATEGY = _choice(
+    "LLE410", "the routing strategy",
+    ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
+    source="/AWSCloudFormation/latest/TemplateReference/"
+           "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
+    mend="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
+)
+PREFIX_LENGTH = _range("LLE411", "the prefix length", 1024, 65536, unit="bytes",
+                       source=API + "ProductionVariantRoutingConfig.html")
+CONCURRENCY_THRESHOLD = _range("LLE412", "the concurrency threshold", 1, 1024, unit="requests",
+                               source=API + "ProductionVariantRoutingConfig.html")
+INSTANCE_POOL_COUNT = _range("LLE413", "the number of instance pools", 1, 5,
+                             source=API + "ProductionVariant.html")
+INSTANCE_POOL_PRIORITY = _range("LLE414", "the priority of an instance pool", 1, 5,
+                                source=API + "ProductionVariant.html")
+PROVISION_SECONDS = _range("LLE415", "the instance provision timeout", 300, 3600, unit="seconds",
+                           source=API + "ProductionVariant.html")
+SAMPLING_PERCENTAGE = _range("LLE416", "the data capture sampling", 0, 100, unit="percent",
+                             source=API + "DataCaptureConfig.html")
+METRIC_FREQUENCY = _choice("LLE417", "the metric publish frequency in seconds",
+                           (10, 30, 60, 120, 180, 240, 300), source=API + "MetricsConfig.html")
+S3_URI = _pattern("LLE418", "the S3 destination", r"s3://[^/]+/?.*", "an s3:// URI",
+                  max_length=512, source=API + "DataCaptureConfig.html")
+CAPACITY_RESERVATION_ARN = _pattern(
+    "LLE419", "the capacity reservation's ARN",
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.*", "the ARN of an ML "
+    "reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>", max_length=258,
+    source=API + "ProductionVariantCapacityReservationConfig.html",
+)
+
+# --- 5 endpoint and deployments ----------------------------------------------------------------
+ENDPOINT_NAME = _pattern("LLE501", "the endpoint name", _SAGEMAKER_NAME, _NAME_FORM,
+                         max_length=63, source=API + "CreateEndpoint.html")
+TRAFFIC_WAIT_SECONDS = _range("LLE502", "the wait between traffic shifts", 0, 3600,
+                              unit="seconds", source=API + "TrafficRoutingConfig.html")
+CANARY_PERCENT = _range("LLE503", "the canary size", 1, 50, unit="percent of capacity",
+                        source=API + "TrafficRoutingConfig.html")
+LINEAR_STEP_PERCENT = _range("LLE504", "the linear step size", 10, 50,
+                             unit="percent of capacity",
+                             source=API + "TrafficRoutingConfig.html")
+ROLLING_BATCH_PERCENT = _range("LLE505", "the rolling batch size", 5, 50,
+                               unit="percent of capacity", source=API + "RollingUpdatePolicy.html")
+TERMINATION_WAIT_SECONDS = _range("LLE506", "the wait before the old fleet ends", 0, 3600,
+                                  unit="seconds", source=API + "BlueGreenUpdatePolicy.html")
+MAXIMUM_EXECUTION_SECONDS = _range("LLE507", "the longest deployment time", 600, 28800,
+                                   unit="seconds", source=API + "BlueGreenUpdatePolicy.html")
+ROLLBACK_ALARM_COUNT = _range("LLE508", "the number of rollback alarms", 1, 10,
+                              source=API + "AutoRollbackConfig.html")
+TAG_COUNT = _range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
+
+# --- 6 scaling ---------------------------------------------------------------------------------
+MIN_CAPACITY = _range("LLE601", "the minimum number of instances", 1, None,
+                      source=GUIDE + "endpoint-auto-scaling-prerequisites.html")
+SCALING_TARGET = _range("LLE602", "the scaling target value", 8.515920e-109, 1.174271e+108,
+                        whole=False, source="/autoscaling/application/APIReference/"
+                        "API_TargetTrackingScalingPolicyConfiguration.html")
+TPS_PER_INSTANCE = _range("LLE603", "the measured requests per second of one instance", 1e-6,
+                          None, whole=False, source="",
+                          mend="Give what one instance held within the latency target in a load "
+                               "test.")
+SAFETY_FACTOR = Range(
+    rule("LLE604", "the safety factor is out of range",
+         mend="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
+         source=GUIDE + "endpoint-scaling-loadtest.html"),
+    "the safety factor", 0.01, 1, "", False,
+)
+COOLDOWN_SECONDS = _range("LLE605", "the cooldown", 0, None, unit="seconds",
+                          source="/autoscaling/application/APIReference/"
+                          "API_TargetTrackingScalingPolicyConfiguration.html")
+PEAK_TPS = _range("LLE606", "the peak requests per second", 1e-6, None, whole=False, source="",
+                  mend="Give the highest rate of requests that the endpoint must hold.")
+
+# --- 7 metrics and alarms ----------------------------------------------------------------------
+ALARM_THRESHOLD_MILLISECONDS = _range(
+    "LLE701", "the latency threshold", 1e-3, None, unit="milliseconds", whole=False,
+    source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+    mend="Give a Duration above zero.",
+)
+EVALUATION_PERIODS = _range(
+    "LLE702", "the number of evaluation periods", 1, 1440,
+    source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+)
+ERROR_RATE = _range("LLE703", "the error rate", 1e-6, 1, whole=False, source="",
+                    mend="Give a share of requests, such as 0.01 for one in a hundred.")
+
+
+def limits() -> dict[str, Limit]:
+    """All limits by their constant's name."""
+    return {
+        name: value
+        for name, value in globals().items()
+        if name.isupper() and isinstance(value, (Range, Pattern, Choice))
+    }
