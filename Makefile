@@ -1,0 +1,121 @@
+# Needs Python 3.11 or newer and make; everything else is installed into .venv and node_modules.
+# `make` alone lists the targets.
+
+PYTHON   ?= python3
+SETTINGS ?= endpoint.yaml
+ARGS     ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN  := $(CURDIR)/$(VENV)/bin
+CDK  := $(CURDIR)/node_modules/.bin/cdk
+export PATH := $(BIN):$(PATH)
+
+# jsii unpacks 100 MB of CDK for every process unless it may keep them.
+export JSII_RUNTIME_PACKAGE_CACHE := enabled
+export CDK_DISABLE_CLI_TELEMETRY  := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Demo, tests and benchmarks may never reach a real account: no AWS_* variable of the caller's
+# reaches them, and the SDK's configuration files are out of sight.
+OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
+	AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
+
+.PHONY: help
+help:  ## List the targets
+	@echo "Usage: make <target>"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+##@ Install
+
+.PHONY: setup
+setup: $(VENV)/.installed-dev node_modules/.installed  ## Install everything into .venv and node_modules
+	@echo "Ready: $$(python --version), Node.js $$(node --version), CDK CLI $$($(CDK) --version)"
+
+$(VENV)/bin/python:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "No '$(PYTHON)' on this machine. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "'$(PYTHON)' is $$("$(PYTHON)" --version); Python 3.11 or newer is needed. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Creating the virtual environment $(VENV) with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "Python's venv module did not work. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+# What `cdk deploy` needs; the rest of the tools only when a target asks for them.
+$(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
+	@echo "Installing the deploy set: AWS CDK, Node.js and the library (about half a minute)"
+	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	@echo "Installing the tools for demo, tests and benchmarks (about half a minute)"
+	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@touch $@
+
+node_modules/.installed: $(VENV)/.installed package.json package-lock.json
+	@echo "Installing the AWS CDK CLI with npm"
+	@$(BIN)/npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+##@ Without an AWS account
+
+.PHONY: demo
+demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS account
+	@$(OFFLINE) python examples/demo.py $(ARGS)
+
+.PHONY: test
+test: setup  ## Run the whole test suite (ARGS="-k network" for a part)
+	@$(OFFLINE) pytest -n 2 --dist loadscope $(ARGS)
+
+.PHONY: bench
+bench: setup  ## Measure synthesis and import times, as ratios
+	@$(OFFLINE) python -m benchmarks $(ARGS)
+
+##@ Against the AWS account of your environment
+
+.PHONY: deploy
+deploy: $(VENV)/.installed node_modules/.installed  ## Deploy SETTINGS (endpoint.yaml) to your AWS account
+	@$(CDK) deploy --all -c settings=$(SETTINGS) $(ARGS)
+
+.PHONY: diff
+diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` would change
+	@$(CDK) diff -c settings=$(SETTINGS) $(ARGS)
+
+.PHONY: destroy
+destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created
+	@$(CDK) destroy --all -c settings=$(SETTINGS) $(ARGS)
+
+##@ Working on the library
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev  ## Style, types and import rules
+	@ruff check . && echo "ruff: clean"
+	@mypy
+	@lint-imports --no-cache | tail -n 12
+
+.PHONY: pr
+pr: setup lint test  ## Everything a pull request must pass
+
+.PHONY: snapshots
+snapshots: setup  ## Accept the templates of today as the snapshots
+	@$(OFFLINE) pytest tests/synth --snapshot-update $(ARGS)
+
+.PHONY: pins
+pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
+	@python -m pip install --quiet uv
+	@for set in "requirements.txt --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
+	  read -r file options <<<"$$set"; \
+	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
+	  grep -vE '^(#|-e)' $$file > $(VENV)/pins.txt; \
+	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
+	    --no-annotate --no-emit-index-url $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
+	done
+
+.PHONY: clean
+clean:  ## Remove everything that setup and the builds made
+	rm -rf $(VENV) node_modules cdk.out build dist .*_cache .hypothesis
