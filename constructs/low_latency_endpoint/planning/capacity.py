@@ -1,0 +1,89 @@
+"""How many instances, and what scaling aims at, from measured throughput.
+
+Calculated with fractions of the decimals as stated, because 1000 / (200 * 0.1) in floating point
+can end a hair above a whole number and cost one instance too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, Range
+
+__all__ = ["instances_at_peak", "invocations_target"]
+
+FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
+
+
+def check_finite(limit: Range, value: float, where: str = "") -> float:
+    """Return the value; raise the limit's error when it is outside, infinite or not a number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise limit.rule.error(got=repr(value), allowed=limit.allowed, where=where)
+    checked: float = limit.check(value, where)
+    return checked
+
+
+def _stated(value: float) -> Fraction:
+    """The decimal as somebody wrote it: 0.65 is 13/20, not the binary double next to it."""
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def zone_count(client_zones: int | Sequence[str]) -> int:
+    """The number of client zones, given as a number or by name."""
+    return client_zones if isinstance(client_zones, int) else len(client_zones)
+
+
+def instances_at_peak(peak_tps: float, tps_per_instance: float, safety_factor: float,
+                      client_zones: int | Sequence[str]) -> int:
+    """Instances that hold the peak: at least one per client zone and at least two.
+
+    Parameters
+    ----------
+    peak_tps : float
+        Highest rate of requests per second that the endpoint must hold.
+    tps_per_instance : float
+        Requests per second that one instance held within the latency target.
+    safety_factor : float
+        Share of ``tps_per_instance`` to use, above 0 and at most 1.
+    client_zones : int or sequence of str
+        The client zones, or their number.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range.
+
+    Examples
+    --------
+    >>> instances_at_peak(1000, 200, 1.0, 2), instances_at_peak(1000, 200, 0.65, 2)
+    (5, 8)
+    """
+    check_finite(PEAK_TPS, peak_tps, "peak_tps")
+    check_finite(TPS_PER_INSTANCE, tps_per_instance, "tps_per_instance")
+    check_finite(SAFETY_FACTOR, safety_factor, "safety_factor")
+    needed = math.ceil(_stated(peak_tps) / (_stated(tps_per_instance) * _stated(safety_factor)))
+    return max(needed, zone_count(client_zones), FEWEST_INSTANCES)
+
+
+def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
+    """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE602``, ``LLE603``, ``LLE604`` for numbers out of range.
+
+    Examples
+    --------
+    >>> invocations_target(200, 1.0), invocations_target(200, 0.65)
+    (12000.0, 7800.0)
+    """
+    check_finite(TPS_PER_INSTANCE, tps_per_instance, "tps_per_instance")
+    check_finite(SAFETY_FACTOR, safety_factor, "safety_factor")
+    target = _stated(tps_per_instance) * _stated(safety_factor) * 60
+    if target > Fraction(SCALING_TARGET.maximum or 0):
+        raise SCALING_TARGET.rule.error(got=f"{tps_per_instance!r} x {safety_factor!r} x 60",
+                                        allowed=SCALING_TARGET.allowed)
+    return float(target)

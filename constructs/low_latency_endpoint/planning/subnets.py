@@ -1,0 +1,162 @@
+"""How large the subnets must be, and which block each zone's subnet takes."""
+
+from __future__ import annotations
+
+import ipaddress
+import zlib
+from collections.abc import Sequence
+
+from ..errors import rule
+from .capacity import check_finite
+from .limits import MAX_INSTANCES
+from .zones import zone_ordinal
+
+__all__ = ["addresses_per_subnet", "plan_subnets", "subnet_prefix_length"]
+
+FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
+ADDRESSES_PER_INSTANCE = 2
+RESERVED_ADDRESSES = 5  # AWS keeps the first four and the last of every subnet
+INTERFACE_ENDPOINT_ADDRESSES = 1
+SPARE_ADDRESSES = 16  # interfaces of callers and warm-up functions in the same subnets
+LARGEST_SUBNET = 16  # prefix lengths that AWS takes
+SMALLEST_SUBNET = 28
+
+_SIZING = "/vpc/latest/userguide/subnet-sizing.html"
+
+VPC_BLOCK = rule(
+    "LLE111", "the VPC's address block is not an IPv4 block in CIDR notation",
+    mend="Give an IPv4 block whose host bits are zero, such as 10.0.0.0/16.",
+    source="/vpc/latest/userguide/vpc-cidr-blocks.html",
+)
+SUBNETS_FIT = rule(
+    "LLE112", "the subnets do not fit the VPC's address block",
+    mend="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
+    source=_SIZING,
+)
+ZONES_DIFFER = rule(
+    "LLE113", "a client zone is named twice",
+    mend="Name each client zone once: an interface endpoint takes one subnet per zone.",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+SUBNET_HOLDS_FLEET = rule(
+    "LLE114", "no subnet is large enough for the fleet",
+    mend="Lower the maximum number of instances, or spread the load over several endpoints.",
+    source=_SIZING,
+)
+
+
+def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True,
+                         spare: int = SPARE_ADDRESSES) -> int:
+    """Addresses that each client zone's subnet must have.
+
+    Two addresses per instance; twice the maximum, because a blue/green update runs two fleets;
+    all of them possibly in one zone, because nothing forces SageMaker to spread them evenly; the
+    five that AWS keeps; one for the interface endpoint; and a spare.
+
+    Parameters
+    ----------
+    max_instances : int
+        The largest number of instances that scaling may start.
+    interface_endpoint : bool
+        Whether the interface endpoint's network interface stands in the same subnet.
+    spare : int
+        Addresses for network interfaces of callers and warm-up functions. By default 16.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE106`` when ``max_instances`` is not a whole number of at least one.
+
+    Examples
+    --------
+    >>> addresses_per_subnet(16)
+    86
+    """
+    check_finite(MAX_INSTANCES, max_instances, "max_instances")
+    return (
+        FLEETS * int(max_instances) * ADDRESSES_PER_INSTANCE
+        + RESERVED_ADDRESSES
+        + (INTERFACE_ENDPOINT_ADDRESSES if interface_endpoint else 0)
+        + spare
+    )
+
+
+def subnet_prefix_length(addresses: int) -> int:
+    """Prefix length of the smallest subnet with that many addresses, between /28 and /16.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE114`` when even a /16 is too small.
+
+    Examples
+    --------
+    >>> subnet_prefix_length(86), subnet_prefix_length(3)
+    (25, 28)
+    """
+    prefix_length = 32 - max(addresses - 1, 1).bit_length()
+    if prefix_length < LARGEST_SUBNET:
+        raise SUBNET_HOLDS_FLEET.error(
+            got=f"{addresses} addresses per subnet",
+            allowed=f"at most {2 ** (32 - LARGEST_SUBNET)}, those of a /{LARGEST_SUBNET}",
+        )
+    return min(prefix_length, SMALLEST_SUBNET)
+
+
+def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dict[str, str]:
+    """The block of each zone's subnet, in the order of ``zones``.
+
+    The block follows from the zone itself (its place in the Region), so that adding, removing or
+    reordering zones leaves the other zones' blocks alone: another block would replace the subnet
+    and everything in it. Local zones, and zones whose place is taken or lies past the end of the
+    VPC's block, get a block of their own from the upper half, chosen by their name; only those
+    can move, when another zone claims the same block.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE111`` for a block that is not IPv4 CIDR, ``LLE112`` when the subnets do not fit,
+        ``LLE113`` when a zone is named twice.
+
+    Examples
+    --------
+    >>> plan_subnets("10.0.0.0/16", ["use1-az4", "use1-az1"], 24)
+    {'use1-az4': '10.0.3.0/24', 'use1-az1': '10.0.0.0/24'}
+    """
+    try:
+        vpc = ipaddress.IPv4Network(vpc_cidr)
+    except (ValueError, TypeError) as problem:
+        raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})", allowed=VPC_BLOCK.mend) from None
+    if len(set(zones)) < len(zones):
+        raise ZONES_DIFFER.error(got=", ".join(zones), allowed="each zone once")
+    blocks = 2 ** (prefix_length - vpc.prefixlen) if prefix_length >= vpc.prefixlen else 0
+    if len(zones) > blocks or prefix_length > 32:
+        raise SUBNETS_FIT.error(
+            got=f"{len(zones)} subnets of /{prefix_length} in {vpc}",
+            allowed=f"{vpc} holds {blocks} blocks of /{prefix_length}",
+        )
+    places = _places(zones, blocks)
+    step = 2 ** (32 - prefix_length)
+    return {
+        zone: f"{vpc.network_address + places[zone] * step}/{prefix_length}" for zone in zones
+    }
+
+
+def _places(zones: Sequence[str], blocks: int) -> dict[str, int]:
+    """Index of each zone's block; sorted first, so that the order given does not matter."""
+    taken: dict[int, str] = {}
+    homeless: list[str] = []
+    for zone in sorted(zones):
+        ordinal = zone_ordinal(zone)
+        if ordinal is None or ordinal >= blocks or ordinal in taken:
+            homeless.append(zone)
+        else:
+            taken[ordinal] = zone
+    upper = blocks // 2
+    for zone in homeless:
+        # crc32, not hash(): the same in every process
+        place = upper + zlib.crc32(zone.encode()) % max(blocks - upper, 1)
+        while place in taken:
+            place = (place + 1) % blocks
+        taken[place] = zone
+    return {zone: place for place, zone in taken.items()}
