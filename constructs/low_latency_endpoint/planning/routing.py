@@ -1,0 +1,181 @@
+"""SageMaker's routing strategies: what each does, what it demands, and which one to start with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import AWS_DOCS, rule
+from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
+
+__all__ = [
+    "ROUTING_STRATEGIES",
+    "RoutingRecommendation",
+    "RoutingStrategyFacts",
+    "check_routing",
+    "recommend_routing",
+]
+
+BLOG = (
+    "https://aws.amazon.com/blogs/machine-learning/"
+    "minimize-real-time-inference-latency-by-using-amazon-sagemaker-routing-strategies/"
+)
+_API = "/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html"
+
+# AWS: least outstanding requests for "hundreds of milliseconds to minutes"; below, random "may".
+LONG_RESPONSE_MS = 100.0
+
+PREFIX_SETTINGS_MISSING = rule(
+    "LLE430", "PREFIX_AWARE routing lacks a setting that it requires",
+    mend="Give both: how much of the request to compare (prefix length) and how many requests an "
+         "instance may have in flight before the next one takes over (concurrency threshold).",
+    source=_API,
+)
+PREFIX_SETTINGS_MISPLACED = rule(
+    "LLE431", "prefix settings are given with another routing strategy than PREFIX_AWARE",
+    mend="Remove prefix length and concurrency threshold, or choose PREFIX_AWARE.", source=_API,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingStrategyFacts:
+    """One strategy.
+
+    Attributes
+    ----------
+    name : str
+        As the API has it.
+    summary : str
+        What it does.
+    in_cloudformation : bool
+        Whether CloudFormation deploys it.
+    needs_prefix_settings : bool
+        Whether prefix length and concurrency threshold are required (and else forbidden).
+    needs : str
+        What else it demands, in words.
+    source : str
+        Page that says so.
+    """
+
+    name: str
+    summary: str
+    in_cloudformation: bool
+    needs_prefix_settings: bool
+    needs: str
+    source: str
+
+
+ROUTING_STRATEGIES: dict[str, RoutingStrategyFacts] = {
+    facts.name: facts
+    for facts in (
+        RoutingStrategyFacts(
+            "RANDOM", "each request goes to an instance drawn at random; AWS's default",
+            True, False, "", BLOG,
+        ),
+        RoutingStrategyFacts(
+            "LEAST_OUTSTANDING_REQUESTS",
+            "each request goes to the instance with the fewest requests in flight",
+            True, False, "", BLOG,
+        ),
+        RoutingStrategyFacts(
+            "PREFIX_AWARE",
+            "requests that begin alike go to the same instance, whose cache holds the prefix",
+            True, True,
+            "at least two instances that can serve; the shared part at the start of the body",
+            AWS_DOCS + _API,
+        ),
+        RoutingStrategyFacts(
+            "KV_AWARE",
+            "requests go to the instance that holds the prompt's key-value cache",
+            False, False, "a supported container, such as SageMaker's vLLM container",
+            AWS_DOCS + _API,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingRecommendation:
+    """A strategy, why, and who says so."""
+
+    value: str
+    reason: str
+    source: str = BLOG
+
+
+def recommend_routing(latency_ms: float | None, *, generative: bool = False,
+                      instances: int | None = None) -> RoutingRecommendation:
+    """The strategy to start with; measure the other one too.
+
+    Parameters
+    ----------
+    latency_ms : float or None
+        Response time to expect, in milliseconds; ``None`` when unknown.
+    generative : bool
+        Whether responses differ much in length, as those of language models do.
+    instances : int, optional
+        Instances that serve; with one there is nothing to choose.
+
+    Examples
+    --------
+    >>> recommend_routing(2000).value, recommend_routing(8).value
+    ('LEAST_OUTSTANDING_REQUESTS', 'RANDOM')
+    """
+    least = "LEAST_OUTSTANDING_REQUESTS"
+    if instances == 1:
+        return RoutingRecommendation(least, "one instance serves every request; any strategy does")
+    if generative:
+        return RoutingRecommendation(
+            least, "generated answers differ much in length: a random choice queues short requests "
+            "behind long ones",
+        )
+    if latency_ms is None:
+        return RoutingRecommendation(
+            least, "the response time is unknown: this one never sends a request to a busy "
+            "instance while another is idle",
+        )
+    if latency_ms >= LONG_RESPONSE_MS:
+        return RoutingRecommendation(
+            least, f"responses may take {latency_ms:g} ms: AWS finds this one better from hundreds "
+            "of milliseconds on; measure RANDOM too",
+        )
+    return RoutingRecommendation(
+        "RANDOM", f"responses take {latency_ms:g} ms at most: AWS finds that random routing may "
+        "win below hundreds of milliseconds; measure LEAST_OUTSTANDING_REQUESTS too",
+    )
+
+
+def check_routing(strategy: str, *, prefix_length: int | None = None,
+                  concurrency_threshold: int | None = None, where: str = "") -> str:
+    """Return the strategy, or raise when it or its settings cannot be deployed.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE410`` for a strategy that CloudFormation does not take, ``LLE411`` and ``LLE412``
+        for settings out of range, ``LLE430`` for missing and ``LLE431`` for misplaced ones.
+
+    Examples
+    --------
+    >>> check_routing("PREFIX_AWARE", prefix_length=4096, concurrency_threshold=8)
+    'PREFIX_AWARE'
+    """
+    ROUTING_STRATEGY.check(strategy, where)
+    settings = {"prefix length": prefix_length, "concurrency threshold": concurrency_threshold}
+    given = [name for name, value in settings.items() if value is not None]
+    if not ROUTING_STRATEGIES[strategy].needs_prefix_settings:
+        if given:
+            raise PREFIX_SETTINGS_MISPLACED.error(
+                got=f"{' and '.join(given)} with {strategy}", allowed="neither, or PREFIX_AWARE",
+                where=where,
+            )
+        return strategy
+    if missing := [name for name in settings if name not in given]:
+        raise PREFIX_SETTINGS_MISSING.error(
+            got=f"no {' and no '.join(missing)}",
+            allowed=f"prefix length {PREFIX_LENGTH.allowed}, "
+                    f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",
+            where=where,
+        )
+    PREFIX_LENGTH.check(prefix_length, where)
+    CONCURRENCY_THRESHOLD.check(concurrency_threshold, where)
+    return strategy
