@@ -1,0 +1,182 @@
+"""Can this image run on this instance type? Checked from the image's name, before any deploy."""
+
+from __future__ import annotations
+
+from ..errors import Rule, rule
+from .image_names import (
+    ImageNeeds,
+    InferenceAmiFacts,
+    dlc_account,
+    dlc_accounts,
+    image_needs,
+    inference_amis,
+)
+from .instance_types import InstanceFacts, instance_facts
+
+__all__ = [
+    "ImageNeeds",
+    "InferenceAmiFacts",
+    "check_image_runs_on",
+    "dlc_account",
+    "dlc_accounts",
+    "image_needs",
+    "inference_amis",
+]
+
+_IMAGES = "https://github.com/aws/deep-learning-containers/blob/master/available_images.md"
+_AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
+_GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
+
+CUDA_ON_ACCELERATOR = rule(
+    "LLE330", "the image needs an NVIDIA GPU, the instance type has another accelerator",
+    mend="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
+    source=_IMAGES,
+)
+NEURON_ELSEWHERE = rule(
+    "LLE331", "the image needs Inferentia or Trainium, the instance type has neither",
+    mend="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
+         "an image built for this type.",
+    source=_IMAGES,
+)
+NEURONX_ON_INF1 = rule(
+    "LLE332", "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
+    mend="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
+    source=_IMAGES,
+)
+NEURON_ON_INF2 = rule(
+    "LLE333", "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
+    mend="Choose an image whose name says neuronx, or an ml.inf1 type.", source=_IMAGES,
+)
+X86_ON_ARM = rule(
+    "LLE334", "the image is built for x86_64, the instance type is Graviton (arm64)",
+    mend="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
+         "x86_64 type.",
+    source=_IMAGES,
+)
+ARM_ON_X86 = rule(
+    "LLE335", "the image is built for arm64, the instance type is x86_64",
+    mend="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
+    source=_IMAGES,
+)
+GPU_ON_CPU = rule(
+    "LLE336", "the image needs a GPU, the instance type has none",
+    mend="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
+    source=_IMAGES,
+)
+CUDA_ON_AMI = rule(
+    "LLE337", "the image's CUDA is newer than the driver of the inference AMI supports",
+    mend="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
+    source=_AMI,
+)
+AMI_ON_TYPE = rule(
+    "LLE338", "the inference AMI is for another accelerator than the instance type has",
+    mend="Choose an AMI for the type's accelerator, or leave it out.", source=_AMI,
+)
+
+
+def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,
+                        where: str = "") -> list[str]:
+    """Raise when an image cannot run on an instance type; return what is only suspicious.
+
+    Parameters
+    ----------
+    image : str
+        Image URI, or ``repository:tag``.
+    instance_type : str
+        The variant's instance type; an unknown one gives no findings.
+    ami : str, optional
+        The inference AMI version when one was chosen.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Returns
+    -------
+    list of str
+        Warnings. Whatever follows from a name that AWS's rules do not govern is only a warning.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE330`` to ``LLE338``.
+
+    Examples
+    --------
+    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
+    ...                     "ml.m5.xlarge")
+    []
+    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
+    ...                     "ml.g5.xlarge")
+    ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle']
+    """
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return []
+    needs = image_needs(image)
+    warnings = []
+    for broken, allowed in (*_mismatches(needs, facts), *_ami_mismatches(needs, facts, ami)):
+        if needs.certain or broken is AMI_ON_TYPE:
+            raise broken.error(
+                got=f"{image} on {instance_type}{f' with {ami}' if ami else ''}",
+                allowed=allowed, where=where,
+            )
+        warnings.append(f"by its name, {broken.title}: {image} on {instance_type}")
+    if needs.cpu_only and facts.accelerator:
+        warnings.append(
+            f"the image is built for CPUs; {instance_type} has {facts.accelerator_name} "
+            "that would stand idle"
+        )
+    return warnings + _ami_doubts(needs, ami)
+
+
+def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str]]:
+    found = []
+    if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
+        found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
+    elif needs.accelerator == "neuron" and facts.accelerator != "neuron":
+        found.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
+    elif needs.neuron_generation == "neuronx" and facts.family == "inf1":
+        found.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
+    elif needs.neuron_generation == "neuron" and facts.family != "inf1":
+        found.append((NEURON_ON_INF2, "ml.inf1 types"))
+    if needs.architecture and facts.architecture and needs.architecture != facts.architecture:
+        arm = needs.architecture == "arm64"
+        found.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
+    return found
+
+
+def _ami_mismatches(needs: ImageNeeds, facts: InstanceFacts,
+                    ami: str | None) -> list[tuple[Rule, str]]:
+    chosen = inference_amis().get(ami or "")
+    if chosen is None:
+        return []
+    if facts.accelerator != chosen.accelerator or (
+        chosen.families and facts.family not in chosen.families
+    ):
+        families = ", ".join(f"ml.{family}" for family in chosen.families)
+        return [(AMI_ON_TYPE, f"{families or 'NVIDIA GPU'} types with {ami}")]
+    # Only a newer major version is sure to fail: drivers run newer minor versions of their major.
+    if needs.cuda and chosen.cuda and needs.cuda[0] > chosen.cuda[0]:
+        newest = max(
+            (other for other in inference_amis().values() if other.cuda),
+            key=lambda other: other.cuda or (0, 0),
+        )
+        return [(CUDA_ON_AMI, f"CUDA up to {_dotted(chosen.cuda)} with {ami}; "
+                              f"{newest.name} has {_dotted(newest.cuda)}")]
+    return []
+
+
+def _ami_doubts(needs: ImageNeeds, ami: str | None) -> list[str]:
+    chosen = inference_amis().get(ami or "")
+    if chosen is None or not needs.cuda or not chosen.cuda or needs.cuda <= chosen.cuda:
+        return []
+    if needs.cuda[0] > chosen.cuda[0]:
+        return []
+    return [
+        f"the image has CUDA {_dotted(needs.cuda)}, driver {chosen.driver} of {ami} is for "
+        f"{_dotted(chosen.cuda)}: it runs by CUDA's minor version compatibility, except code that "
+        "compiles its kernels at start; try it, or choose a newer AMI"
+    ]
+
+
+def _dotted(version: tuple[int, int] | None) -> str:
+    return ".".join(map(str, version or ()))
