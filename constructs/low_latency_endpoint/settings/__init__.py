@@ -1,0 +1,71 @@
+"""The settings file: one stack, its shared network and PrivateLink, and its endpoints.
+
+:func:`load_settings` reads ``endpoint.yaml`` and reports every mistake at once, each with its
+line. The models are frozen; durations are held as :class:`datetime.timedelta`. Nothing here
+imports ``aws_cdk`` or ``boto3``.
+"""
+
+from __future__ import annotations
+
+from .deployment import (
+    AlarmSettings,
+    AllAtOnceSettings,
+    CanarySettings,
+    DeploymentSettings,
+    LinearSettings,
+    RollingSettings,
+)
+from .endpoint import (
+    CoreDumpSettings,
+    DataCaptureSettings,
+    EndpointSettings,
+    InstanceCountSettings,
+    LatencySettings,
+    MetricSettings,
+    PrefixAwareRouting,
+    PrefixAwareSettings,
+    ScalingSettings,
+    ThroughputSettings,
+)
+from .loading import load_settings, parse_settings
+from .model_settings import (
+    ContainerSettings,
+    DeepLearningContainerSettings,
+    EcrImageSettings,
+    ImageSettings,
+    ModelDataSettings,
+)
+from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
+from .schema import settings_json_schema
+from .stack import Settings
+
+__all__ = [
+    "AlarmSettings",
+    "AllAtOnceSettings",
+    "CanarySettings",
+    "ClientZoneSettings",
+    "ContainerSettings",
+    "CoreDumpSettings",
+    "DataCaptureSettings",
+    "DeepLearningContainerSettings",
+    "DeploymentSettings",
+    "EcrImageSettings",
+    "EndpointSettings",
+    "ImageSettings",
+    "InstanceCountSettings",
+    "LatencySettings",
+    "LinearSettings",
+    "MetricSettings",
+    "ModelDataSettings",
+    "NetworkSettings",
+    "PrefixAwareRouting",
+    "PrefixAwareSettings",
+    "PrivateLinkSettings",
+    "RollingSettings",
+    "ScalingSettings",
+    "Settings",
+    "ThroughputSettings",
+    "load_settings",
+    "parse_settings",
+    "settings_json_schema",
+]

@@ -1,0 +1,72 @@
+"""Coded errors carried through pydantic, several at a time and each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ..errors import ConfigurationError, Rule
+
+Place = tuple[str | int, ...]
+Finding = tuple[Place, ConfigurationError]
+
+
+class Breach(ValueError):
+    """What is wrong with one value: coded errors, each with its place below that value.
+
+    pydantic keeps a ``ValueError`` raised by a validator in the ``ctx`` of its own error; that is
+    how a coded error travels from a field to the settings file.
+    """
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = list(findings)
+        super().__init__("\n".join(str(error) for _, error in self.findings))
+
+    @classmethod
+    def of(cls, error: ConfigurationError, *place: str | int) -> Breach:
+        """One error at a place below the value."""
+        return cls([(place, error)])
+
+
+def finding(rule: Rule, *place: str | int, got: object, allowed: object, what: str = "",
+            mend: str = "") -> Finding:
+    """One breach of a rule at a place."""
+    return place, rule.error(got=shown(got), allowed=allowed, what=what, mend=mend)
+
+
+def breaches(check: Callable[[], object], *place: str | int) -> Iterator[Finding]:
+    """What a check of planning raises, at a place."""
+    try:
+        check()
+    except ConfigurationError as error:
+        yield place, error
+
+
+def shown(value: object) -> str:
+    """The value as a reader of YAML knows it, shortened."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif value is None:
+        text = "nothing"
+    elif isinstance(value, dict):
+        text = "a mapping with " + ", ".join(map(str, value)) if value else "an empty mapping"
+    elif isinstance(value, (list, tuple)):
+        text = f"a list of {len(value)}"
+    else:
+        text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def path_of(place: Place) -> str:
+    """A place as text.
+
+    Examples
+    --------
+    >>> path_of(("endpoints", "sentiment", "containers", 0, "image"))
+    'endpoints.sentiment.containers[0].image'
+    """
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text

@@ -1,0 +1,135 @@
+"""Settings of how a new version takes over and of the alarms that watch it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from ..planning import limits
+from ..planning.metrics import check_statistic
+from ..planning.rules import EXECUTION_TIME_TOO_SHORT
+from .breach import Finding, breaches, finding
+from .fields import Limited, duration_of
+from .model_base import SettingsModel, excludes, mapping_of
+
+Wait = Annotated[timedelta, Limited(limits.TRAFFIC_WAIT_SECONDS)]
+Threshold = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
+
+
+class CanarySettings(SettingsModel):
+    """First a part of the new fleet, then all of it."""
+
+    size_percent: Annotated[int, Limited(limits.CANARY_PERCENT)] = Field(
+        default=10, examples=[10], description="Part that takes traffic first. Default: 10.")
+    wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
+                       description="How long the alarms watch that part. Default: 5m.")
+
+
+class LinearSettings(SettingsModel):
+    """The new fleet in equal steps."""
+
+    step_percent: Annotated[int, Limited(limits.LINEAR_STEP_PERCENT)] = Field(
+        examples=[25], description="Part that takes traffic with each step.")
+    wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
+                       description="How long the alarms watch each step. Default: 5m.")
+
+
+class AllAtOnceSettings(SettingsModel):
+    """The whole new fleet at once: no settings of its own, written ``all_at_once: {}``."""
+
+
+class RollingSettings(SettingsModel):
+    """Instances in batches, without a second fleet."""
+
+    batch_percent: Annotated[int, Limited(limits.ROLLING_BATCH_PERCENT)] = Field(
+        examples=[25], description="Part of the instances in each batch.")
+    wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
+                       description="How long the alarms watch each batch. Default: 5m.")
+
+
+class DeploymentSettings(SettingsModel):
+    """How a new version takes over: exactly one of canary, linear, all_at_once, rolling."""
+
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("canary", "linear", "all_at_once", "rolling")
+
+    canary: CanarySettings | None = Field(
+        default=None, examples=[{"size_percent": 10, "wait": "5m"}],
+        description="Blue/green: first a part of the new fleet, then all of it.")
+    linear: LinearSettings | None = Field(
+        default=None, examples=[{"step_percent": 25, "wait": "5m"}],
+        description="Blue/green: the new fleet in equal steps.")
+    all_at_once: AllAtOnceSettings | None = Field(
+        default=None, examples=[{}], description="Blue/green: the whole new fleet at once.")
+    rolling: RollingSettings | None = Field(
+        default=None, examples=[{"batch_percent": 25, "wait": "5m"}],
+        description="Batches of instances, without a second fleet; for scarce capacity.")
+    termination_wait: Annotated[
+        timedelta, Limited(limits.TERMINATION_WAIT_SECONDS)] | None = Field(
+        default=None, examples=["2m"], description="How long the old fleet stays after the new one "
+                                                   "has all traffic; blue/green only.")
+    maximum_execution: Annotated[
+        timedelta, Limited(limits.MAXIMUM_EXECUTION_SECONDS)] | None = Field(
+        default=None, examples=["1h"],
+        description="Longest time of a deployment, 10m to 8h; longer than all waits together.")
+    rollback_on_alarms: bool = Field(
+        default=True, description="Go back to the old version when one of the endpoint's alarms "
+                                  "goes off. Default: true.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """A rolling update keeps no old fleet, and the waits end in time."""
+        yield from excludes(given, "rolling", ("termination_wait",),
+                            "a rolling update keeps no old fleet that could wait")
+        longest = duration_of(given.get("maximum_execution"))
+        waits = _waits(given)
+        if longest is not None and waits >= longest:
+            yield finding(EXECUTION_TIME_TOO_SHORT, "maximum_execution",
+                          got=given["maximum_execution"],
+                          allowed=f"more than the waits' {waits.total_seconds():g} seconds")
+
+
+def _waits(given: Mapping[str, Any]) -> timedelta:
+    """The least time that the waits of a deployment take together."""
+    total = duration_of(given.get("termination_wait")) or timedelta()
+    for kind, share in (("canary", None), ("linear", "step_percent"), ("rolling", "batch_percent")):
+        if kind not in given:
+            continue
+        group = mapping_of(given, kind)
+        wait = duration_of(group.get("wait", timedelta(minutes=5))) or timedelta()
+        percent = group.get(share) if share else None
+        steps = 1
+        if isinstance(percent, int) and 0 < percent <= 100:
+            steps = math.ceil(100 / percent) - 1
+        total += wait * steps
+    return total
+
+
+class AlarmSettings(SettingsModel):
+    """Thresholds of the alarms, by the statistic that is watched."""
+
+    model_latency: dict[str, Threshold] | None = Field(
+        default=None, examples=[{"p99": "200ms"}],
+        description="Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
+                    "p99 or p99.9. Default: the latency target.")
+    overhead_latency: dict[str, Threshold] | None = Field(
+        default=None, examples=[{"Average": "20ms"}],
+        description="Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
+                    "percentiles for it. Default: no alarm.")
+    error_rate: Annotated[float, Limited(limits.ERROR_RATE)] | None = Field(
+        default=None, examples=[0.01],
+        description="Largest share of requests that fail with a server error. Default: the "
+                    "construct's.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """Each statistic is one that CloudWatch has for the metric."""
+        for name, metric in (("model_latency", "ModelLatency"),
+                             ("overhead_latency", "OverheadLatency")):
+            for statistic in mapping_of(given, name):
+                yield from breaches(
+                    lambda metric=metric, statistic=statistic: check_statistic(metric, statistic),
+                    name, statistic)

@@ -1,0 +1,350 @@
+"""Settings of one endpoint: what it runs on and what it must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from ..planning import limits
+from ..planning.rules import (
+    DIRECT_NEEDS_HOSTNAMES,
+    HOSTNAME_TWICE,
+    HOSTNAMES_ALL_OR_NONE,
+    INITIAL_OUTSIDE_RANGE,
+    MIN_ABOVE_MAX,
+    MODE_NEEDS_CONTAINERS,
+)
+from .breach import Finding, breaches, finding
+from .deployment import AlarmSettings, DeploymentSettings
+from .fields import Limited, duration_of
+from .model_base import SettingsModel, items_of, mapping_of
+from .model_settings import ContainerSettings
+from .rules import (
+    AT_LEAST_ONE,
+    CONCURRENCY_TARGET,
+    EXCLUDES_ANOTHER,
+    KMS_KEY_ARN,
+    LATENCY_ORDER,
+    NEEDS_ANOTHER,
+    ROLE_ARN,
+    SAMPLES_NOTHING,
+)
+
+Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
+KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
+S3Uri = Annotated[str, Limited(limits.S3_URI)]
+#: From fast to slow: a higher percentile is never the faster one.
+PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
+
+
+class LatencySettings(SettingsModel):
+    """The time in which the model must answer, as SageMaker's ModelLatency measures it."""
+
+    p50: Latency | None = Field(default=None, examples=["40ms"], description="Median.")
+    p90: Latency | None = Field(default=None, examples=["100ms"], description="90th percentile.")
+    p95: Latency | None = Field(default=None, examples=["150ms"], description="95th percentile.")
+    p99: Latency | None = Field(default=None, examples=["200ms"], description="99th percentile.")
+    p99_9: Latency | None = Field(default=None, examples=["400ms"],
+                                  description="99.9th percentile.")
+    average: Latency | None = Field(default=None, examples=["60ms"], description="Average.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """At least one target; higher percentiles are not asked to be faster."""
+        if not given:
+            yield finding(AT_LEAST_ONE, got="no target",
+                          allowed="one or several of " + ", ".join(cls.model_fields),
+                          what="the latency has no target", mend="Add one, such as p99: 200ms.")
+        lower: tuple[str, timedelta] | None = None
+        for name in PERCENTILES:
+            target = duration_of(given.get(name))
+            if target is None:
+                continue
+            if lower and target < lower[1]:
+                yield finding(LATENCY_ORDER, name, got=given[name],
+                              allowed=f"at least {lower[0]}: {given[lower[0]]}")
+            lower = (name, target)
+
+
+class ThroughputSettings(SettingsModel):
+    """What the endpoint must hold, and what a load test showed one instance to hold."""
+
+    peak_tps: Annotated[float, Limited(limits.PEAK_TPS)] = Field(
+        examples=[1000], description="Highest rate of requests per second to hold.")
+    tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] = Field(
+        examples=[200], description="Requests per second that one instance held within the "
+                                    "latency target in a load test.")
+    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = Field(
+        default=0.5, examples=[0.65],
+        description="Share of that throughput which scaling aims at. Default: 0.5, AWS's "
+                    "starting point.")
+
+
+class PrefixAwareSettings(SettingsModel):
+    """How requests that begin alike find the same instance."""
+
+    prefix_length: Annotated[int, Limited(limits.PREFIX_LENGTH)] = Field(
+        examples=[1024], description="Bytes at the start of the request body that are compared.")
+    concurrency_threshold: Annotated[int, Limited(limits.CONCURRENCY_THRESHOLD)] = Field(
+        examples=[16], description="Requests in flight from which an instance is passed over.")
+
+
+class PrefixAwareRouting(SettingsModel):
+    """Routing by the start of the request."""
+
+    prefix_aware: PrefixAwareSettings = Field(
+        examples=[{"prefix_length": 1024, "concurrency_threshold": 16}],
+        description="Requests that begin alike go to the same instance, whose cache holds the "
+                    "prefix.")
+
+
+Routing = Annotated[
+    Annotated[Literal["least_outstanding_requests", "random"], Tag("#strategy")]
+    | Annotated[PrefixAwareRouting, Tag("#prefix_aware")],
+    Discriminator(lambda value: "#strategy" if isinstance(value, str) else "#prefix_aware"),
+]
+
+
+class InstanceCountSettings(SettingsModel):
+    """How many instances there are; what is left out follows from the throughput."""
+
+    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = Field(
+        default=None, examples=[2],
+        description="Fewest instances. Default: one per client zone, at least two.")
+    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = Field(
+        default=None, examples=[4],
+        description="Instances that the first deployment starts. Default: the plan's.")
+    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = Field(
+        default=None, examples=[12],
+        description="Most instances. Default: those that hold the peak, with the safety factor.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """min <= initial <= max."""
+        low, start, high = (_count(given, name) for name in ("min", "initial", "max"))
+        if low is not None and high is not None and low > high:
+            yield finding(MIN_ABOVE_MAX, "min", got=f"min {low}, max {high}",
+                          allowed=f"at most {high}", mend="Lower min or raise max.")
+        elif start is not None and ((low or start) > start or (high or start) < start):
+            allowed = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (
+                high is not None)
+            yield finding(INITIAL_OUTSIDE_RANGE, "initial", got=start,
+                          allowed=" and ".join(allowed),
+                          mend="Choose an initial number from min to max.")
+
+
+class ScalingSettings(SettingsModel):
+    """How the number of instances follows the load."""
+
+    enabled: bool = Field(
+        default=True, description="Scale with the load; false keeps the initial number of "
+                                  "instances. Default: true.")
+    metric: Literal["invocations", "concurrency"] = Field(
+        default="invocations",
+        description="What scaling tracks: invocations per instance and minute, or requests in "
+                    "flight at ten seconds' resolution. Default: invocations.")
+    concurrency_target: Annotated[
+        float, Limited(limits.Range(CONCURRENCY_TARGET, "the concurrency target", 1e-6, None,
+                                    "", False))] | None = Field(
+        default=None, examples=[4],
+        description="Requests in flight per instance that scaling aims at; with metric: "
+                    "concurrency, and only then.")
+    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
+        default=None, examples=["5m"], description="Rest after removing instances. Default: AWS's "
+                                                   "five minutes.")
+    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
+        default=None, examples=["60s"], description="Rest after adding instances. Default: the "
+                                                    "construct's.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """The concurrency target belongs to the concurrency metric."""
+        by_concurrency = given.get("metric") == "concurrency"
+        if by_concurrency and "concurrency_target" not in given:
+            yield finding(NEEDS_ANOTHER, "metric", got="concurrency without concurrency_target",
+                          allowed="concurrency_target beside it",
+                          what="scaling on concurrency needs a target", mend="Add the requests in "
+                          "flight that one instance holds: concurrency_target: 4.")
+        if "concurrency_target" in given and not by_concurrency:
+            yield finding(EXCLUDES_ANOTHER, "concurrency_target",
+                          got=f"metric: {given.get('metric', 'invocations')}",
+                          allowed="metric: concurrency",
+                          what="concurrency_target is for metric: concurrency",
+                          mend="Set metric: concurrency, or remove concurrency_target.")
+
+
+class CoreDumpSettings(SettingsModel):
+    """Where core dumps of crashed containers go."""
+
+    s3: S3Uri = Field(examples=["s3://my-bucket/core-dumps/"], description="S3 destination.")
+    kms_key_arn: KmsKeyArn | None = Field(
+        default=None, examples=["arn:aws:kms:us-east-1:123456789012:key/1234abcd"],
+        description="KMS key that encrypts them. Default: the bucket's own encryption.")
+
+
+class DataCaptureSettings(SettingsModel):
+    """Record requests and responses in S3."""
+
+    s3: S3Uri = Field(examples=["s3://my-bucket/captured/"], description="S3 destination.")
+    sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = Field(
+        examples=[10], description="Share of the requests; AWS recommends less for high traffic.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """Zero percent captures nothing."""
+        if given.get("sampling_percentage") == 0:
+            yield finding(SAMPLES_NOTHING, "sampling_percentage", got="0", allowed="1 to 100")
+
+
+class MetricSettings(SettingsModel):
+    """What SageMaker publishes to CloudWatch."""
+
+    enhanced: bool = Field(
+        default=False, description="Publish per instance and container, at the frequency below; "
+                                   "more billed metrics. Default: false.")
+    detailed_observability: bool = Field(
+        default=True, description="Publish OpenTelemetry metrics for PromQL. Default: true.")
+    publish_frequency: Annotated[timedelta, Limited(limits.METRIC_FREQUENCY)] = Field(
+        default=timedelta(seconds=60), examples=["10s"],
+        description="How often utilization (with enhanced: invocations too) is published. "
+                    "Default: 60s.")
+
+
+class EndpointSettings(SettingsModel):
+    """One endpoint with one production variant."""
+
+    endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = Field(
+        default=None, examples=["sentiment"],
+        description="Name that callers invoke. Default: derived from the stack and the key.")
+    containers: tuple[ContainerSettings, ...] = Field(
+        strict=False,
+        examples=[[{"image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
+                    "data": {"s3": "s3://my-bucket/model.tar.gz"}}]],
+        description="The containers, one or several (up to 15).")
+    inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = Field(
+        default=None, examples=["Serial"],
+        description="How several containers work: Serial pipes each one's answer into the next, "
+                    "Direct lets callers choose one by hostname. Needed with several containers.")
+    instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] = Field(
+        examples=["ml.m5.12xlarge"], description="Instance type of the variant.")
+    variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = Field(
+        default="primary", examples=["primary"],
+        description="Name of the production variant. Default: primary.")
+    latency: LatencySettings = Field(
+        examples=[{"p99": "200ms"}], description="The latency target.")
+    throughput: ThroughputSettings = Field(
+        examples=[{"peak_tps": 1000, "tps_per_instance": 200}],
+        description="Load to hold and measured throughput.")
+    routing: Routing | None = Field(
+        default=None, examples=["least_outstanding_requests"],
+        description="How requests find their instance. Default: derived from the latency target.")
+    instances: InstanceCountSettings = Field(
+        default_factory=InstanceCountSettings, examples=[{"min": 2, "max": 12}],
+        description="Numbers of instances. Default: derived from the throughput.")
+    scaling: ScalingSettings = Field(
+        default_factory=ScalingSettings, examples=[{"scale_in_cooldown": "5m"}],
+        description="How the number of instances follows the load. Default: target tracking on "
+                    "invocations per instance.")
+    deployment: DeploymentSettings | None = Field(
+        default=None, examples=[{"canary": {"size_percent": 10, "wait": "5m"}}],
+        description="How a new version takes over. Default: the construct's.")
+    alarms: AlarmSettings | None = Field(
+        default=None, examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
+        description="Thresholds of the alarms. Default: derived from the latency target.")
+    metrics: MetricSettings | None = Field(
+        default=None, examples=[{"enhanced": True, "publish_frequency": "10s"}],
+        description="What SageMaker publishes to CloudWatch. Default: AWS's defaults.")
+    network_isolation: bool = Field(
+        default=False, description="Cut the containers off from the network; model data still "
+                                   "arrives through the VPC. Default: false.")
+    role_arn: Annotated[str, Limited(ROLE_ARN)] | None = Field(
+        default=None, examples=["arn:aws:iam::123456789012:role/model-role"],
+        description="Execution role of the model. Default: a new role with the least privilege.")
+    startup_health_check_timeout: Annotated[
+        timedelta, Limited(limits.CONTAINER_STARTUP_SECONDS)] | None = Field(
+        default=None, examples=["5m"], description="How long a container may take to answer its "
+                                                   "first ping, 60s to 1h. Default: SageMaker's.")
+    model_data_download_timeout: Annotated[
+        timedelta, Limited(limits.MODEL_DOWNLOAD_SECONDS)] | None = Field(
+        default=None, examples=["5m"], description="How long the model's download may take, 60s "
+                                                   "to 1h. Default: SageMaker's.")
+    volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = Field(
+        default=None, examples=[64], description="Size of each instance's EBS volume, for types "
+                                                 "without local storage. Default: SageMaker's.")
+    inference_ami: Annotated[str, Limited(limits.INFERENCE_AMI)] | None = Field(
+        default=None, examples=["al2023-ami-sagemaker-inference-gpu-4-1"],
+        description="Version of the instances' system image, which sets the driver. Default: "
+                    "SageMaker's for the instance type.")
+    ssm_access: bool = Field(
+        default=False, description="Let operators open shells on the instances through Systems "
+                                   "Manager. Default: false.")
+    capacity_reservation_arn: Annotated[
+        str, Limited(limits.CAPACITY_RESERVATION_ARN)] | None = Field(
+        default=None, examples=["arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine"],
+        description="ML capacity reservation; without free capacity in it, launches fail. "
+                    "Default: on demand.")
+    core_dump: CoreDumpSettings | None = Field(
+        default=None, examples=[{"s3": "s3://my-bucket/core-dumps/"}],
+        description="Where core dumps go. Default: nowhere.")
+    kms_key_arn: KmsKeyArn | None = Field(
+        default=None, examples=["arn:aws:kms:us-east-1:123456789012:key/1234abcd"],
+        description="KMS key for the instances' EBS volumes. Default: a key of AWS's.")
+    data_capture: DataCaptureSettings | None = Field(
+        default=None, examples=[{"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}],
+        description="Record requests and responses. Default: off.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """Containers fit together, and the settings' size limits hold over all of them."""
+        containers = items_of(given, "containers")
+        if "containers" in given and isinstance(given["containers"], (list, tuple)):
+            yield from breaches(
+                lambda: limits.CONTAINER_COUNT.check(len(containers)), "containers")
+        mode = given.get("inference_mode")
+        if len(containers) > 1 and mode is None:
+            yield finding(NEEDS_ANOTHER, "containers", got=f"{len(containers)} containers",
+                          allowed="inference_mode: Serial or Direct",
+                          what="several containers need an inference mode",
+                          mend="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
+                               "one by hostname).")
+        if len(containers) == 1 and mode is not None:
+            yield finding(MODE_NEEDS_CONTAINERS, "inference_mode", got=mode,
+                          allowed="no mode with one container")
+        yield from _hostnames(containers, mode)
+        yield from _environments(containers)
+
+
+def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
+    names = [mapping_of({"container": container}, "container").get("hostname")
+             for container in containers]
+    if len(names) < 2:
+        return
+    nameless = [index for index, name in enumerate(names) if name is None]
+    if nameless and mode == "Direct":
+        for index in nameless:
+            yield finding(DIRECT_NEEDS_HOSTNAMES, "containers", index, got="no hostname",
+                          allowed="a hostname for each container")
+    elif 0 < len(nameless) < len(names):
+        yield finding(HOSTNAMES_ALL_OR_NONE, "containers", nameless[0], got="no hostname, but "
+                      "others have one", allowed="a hostname for each container, or for none")
+    for index, name in enumerate(names):
+        if name is not None and name in names[:index]:
+            yield finding(HOSTNAME_TWICE, "containers", index, "hostname", got=name,
+                          allowed="each hostname once")
+
+
+def _environments(containers: list[Any]) -> Iterator[Finding]:
+    total = 0
+    for container in containers:
+        environment = mapping_of(mapping_of({"container": container}, "container"), "environment")
+        total += sum(len(text.encode("utf-8", "replace")) for pair in environment.items()
+                     for text in pair if isinstance(text, str))
+    yield from breaches(lambda: limits.ENVIRONMENT_TOTAL_BYTES.check(total), "containers")
+
+
+def _count(given: Mapping[str, Any], name: str) -> int | None:
+    value = given.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,204 @@
+"""The kinds of values that settings take, each checked by the limit that AWS sets on it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic.functional_validators import BeforeValidator
+from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from ..errors import ConfigurationError
+from ..planning.limits import Choice, Limit, Pattern, Range
+from .breach import Breach, finding, shown
+from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
+from .yaml_source import WrittenFloat, WrittenInt
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_DURATION = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
+
+
+def as_written(value: Any) -> Any:
+    """The text of a number as the file has it; other values as they are.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.settings.yaml_source import scalar
+    >>> as_written(scalar("1.10")), as_written("latest"), as_written(True)
+    ('1.10', 'latest', True)
+    """
+    return value.written if isinstance(value, (WrittenInt, WrittenFloat)) else value
+
+
+def parse_duration(value: Any) -> timedelta:
+    """A duration from its text.
+
+    Parameters
+    ----------
+    value : str or timedelta
+        A number and a unit: ``ms``, ``s``, ``m`` or ``h``.
+
+    Raises
+    ------
+    Breach
+        LLE908 when the unit is missing or the text is something else.
+
+    Examples
+    --------
+    >>> parse_duration("1.5s").total_seconds(), parse_duration("200ms").total_seconds()
+    (1.5, 0.2)
+    """
+    if isinstance(value, timedelta):
+        return value
+    text = as_written(value)
+    match = re.fullmatch(_DURATION, text) if isinstance(text, str) else None
+    if match is None:
+        bare = isinstance(value, (int, float)) and not isinstance(value, bool)
+        mend = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
+        raise Breach([finding(DURATION_FORM, got=value if not bare else str(text), mend=mend,
+                              allowed="a number and ms, s, m or h, such as 200ms or 5m")])
+    try:
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    except OverflowError:
+        raise Breach([finding(DURATION_FORM, got=value, allowed="a duration that a clock can "
+                              "measure", mend="Shorten it.")]) from None
+
+
+def duration_of(value: Any) -> timedelta | None:
+    """The duration, or ``None`` when there is none or the field reports it as malformed."""
+    try:
+        return None if value is None else parse_duration(value)
+    except Breach:
+        return None
+
+
+def checked(limit: Limit, value: Any) -> Any:
+    """The value; a breach with the limit's own error when it lies outside."""
+    try:
+        return limit.check(value)
+    except ConfigurationError as error:
+        raise Breach.of(error) from None
+
+
+class Limited:
+    """Annotates a field with the limit that its value must keep; its JSON schema follows.
+
+    ``Limited(limits.VARIANT_WEIGHT)`` on an ``int``, ``float`` or ``str``; on a ``timedelta`` the
+    limit applies to seconds, or to milliseconds when the limit says so.
+    """
+
+    def __init__(self, limit: Limit, note: str = "") -> None:
+        self.limit = limit
+        self.note = note
+
+    def __get_pydantic_core_schema__(self, source: Any,
+                                     handler: GetCoreSchemaHandler) -> CoreSchema:
+        if source is timedelta:
+            check, inner = self._check_duration, core_schema.timedelta_schema(strict=True)
+        elif isinstance(self.limit, Range):
+            # Not strict: the limit has refused what is no number, and 2.0 may stand for 2.
+            check = self._check_number
+            inner = (core_schema.int_schema(strict=False) if source is int
+                     else core_schema.float_schema(strict=False))
+        else:
+            check, inner = self._check_text, handler(source)
+        return core_schema.no_info_before_validator_function(check, inner)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema,
+                                     handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        if _is_duration(schema):
+            return duration_schema(self.limit)
+        return {**handler(schema), **limit_schema(self.limit)}
+
+    def _check_number(self, value: Any) -> Any:
+        return checked(self.limit, value)
+
+    def _check_text(self, value: Any) -> Any:
+        return checked(self.limit, as_written(value))
+
+    def _check_duration(self, value: Any) -> timedelta:
+        duration = parse_duration(value)
+        seconds = duration.total_seconds()
+        in_unit = seconds * 1000 if getattr(self.limit, "unit", "") == "milliseconds" else seconds
+        checked(self.limit, int(in_unit) if in_unit == int(in_unit) else in_unit)
+        return duration
+
+
+def _is_duration(schema: CoreSchema) -> bool:
+    inner: Any = schema
+    while "schema" in inner:
+        inner = inner["schema"]
+    return bool(inner["type"] == "timedelta")
+
+
+def limit_schema(limit: Limit) -> JsonSchemaValue:
+    """A limit in the words of JSON schema."""
+    if isinstance(limit, Choice):
+        return {"enum": list(limit.values)}
+    if isinstance(limit, Pattern):
+        length = {"maxLength": limit.max_length} if limit.max_length else {}
+        return {"pattern": f"^(?:{limit.regex})$", **length}
+    bounds = {"minimum": limit.minimum, "maximum": limit.maximum}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
+    """The JSON schema of a duration, with the durations allowed when they are a few."""
+    if isinstance(limit, Choice):
+        return {"type": "string", "enum": [f"{value}s" for value in limit.values]}
+    return {"type": "string", "pattern": rf"^{_DURATION}$"}
+
+
+def _number_or_text(value: Any) -> Any:
+    return as_written(value)
+
+
+def _cidr(value: Any) -> Any:
+    if isinstance(value, IPv4Network):
+        return str(value)
+    try:
+        if not isinstance(value, str) or "/" not in value:
+            raise ValueError
+        return str(IPv4Network(value))
+    except ValueError as error:
+        mend = ""
+        if "host bits" in str(error):
+            mend = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
+        raise Breach([finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16",
+                              mend=mend)]) from None
+
+
+def _asset(value: Any, info: ValidationInfo) -> Any:
+    """A path below the settings file's folder, which the loader passes as context."""
+    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+        raise Breach([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
+    folder = (info.context or {}).get("folder")
+    path = Path(folder, value) if folder else Path(value)
+    try:
+        there = path.exists()
+    except OSError:  # the name is too long for the file system
+        there = False
+    if folder and not there:
+        raise Breach([finding(NO_SUCH_ASSET, got=shown(str(value)),
+                              allowed=f"a file or folder below {folder}")])
+    return path
+
+
+#: Text; a number counts as the text that the file has.
+Text = Annotated[str, BeforeValidator(_number_or_text), WithJsonSchema({"type": "string"})]
+#: Text where numbers without quotes are common.
+TextOrNumber = Annotated[str, BeforeValidator(_number_or_text),
+                         WithJsonSchema({"type": ["string", "number"]})]
+#: A duration without a limit of its own.
+Lasting = Annotated[timedelta, BeforeValidator(parse_duration),
+                    WithJsonSchema(duration_schema())]
+#: A range of IPv4 addresses, held as text.
+Cidr = Annotated[str, BeforeValidator(_cidr),
+                 WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$"})]
+#: A file or folder, absolute once loaded from a file.
+Asset = Annotated[Path, BeforeValidator(_asset), WithJsonSchema({"type": "string"})]

@@ -1,0 +1,91 @@
+"""Load a settings file; every mistake at once, each with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import ConfigurationError, SettingsError
+from .breach import Breach, path_of
+from .stack import Settings
+from .yaml_source import YamlSource, parse_yaml, read_yaml
+
+__all__ = ["load_settings", "parse_settings"]
+
+
+def load_settings(path: str | Path) -> Settings:
+    """Read and check a settings file.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The YAML file, such as ``endpoint.yaml``.
+
+    Returns
+    -------
+    Settings
+        Frozen; paths of assets are absolute, relative ones are taken from the file's folder.
+
+    Raises
+    ------
+    SettingsError
+        With all mistakes, each a :class:`~low_latency_endpoint.errors.ConfigurationError` and its
+        line: LLE9xx for the file and how its settings fit together, and the code of each limit
+        and planning rule that a value breaks.
+    """
+    return _validated(read_yaml(path), str(path), Path(path).absolute().parent)
+
+
+def parse_settings(text: str, *, path: str = "settings") -> Settings:
+    """Check settings given as YAML text; like :func:`load_settings` otherwise.
+
+    Parameters
+    ----------
+    text : str
+        The YAML.
+    path : str
+        What errors call the source. By default ``settings``.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.errors import SettingsError
+    >>> try:
+    ...     parse_settings("client_zones: {ids: [use1-az1, use1-az2]}")
+    ... except SettingsError as error:
+    ...     [(line, problem.code) for line, problem in error.problems]
+    [(1, 'LLE905')]
+    """
+    return _validated(parse_yaml(text), path, None)
+
+
+def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
+    problems = list(source.problems)
+    settings = None
+    if not problems or source.values is not None:
+        values = {} if source.values is None else source.values
+        try:
+            settings = Settings.model_validate(values, context={"folder": folder})
+        except ValidationError as error:
+            problems += _problems(error, source)
+    if problems or settings is None:
+        raise SettingsError(path, problems)
+    return settings
+
+
+def _problems(error: ValidationError, source: YamlSource) -> list[tuple[int, ConfigurationError]]:
+    problems: list[tuple[int, ConfigurationError]] = []
+    for detail in error.errors(include_url=False):
+        breach: Any = detail.get("ctx", {}).get("error")
+        if not isinstance(breach, Breach):  # every model turns its findings into one Breach
+            raise error
+        for place, coded in breach.findings:
+            problems.append((source.line(place), _located(coded, path_of(place))))
+    return problems
+
+
+def _located(error: ConfigurationError, where: str) -> ConfigurationError:
+    return ConfigurationError(code=error.code, what=error.what, got=error.got,
+                              allowed=error.allowed, mend=error.mend, source=error.source,
+                              where=where)

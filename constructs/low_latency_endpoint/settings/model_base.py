@@ -1,0 +1,190 @@
+"""The base of all settings models: frozen, no unknown keys, every mistake at once and coded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
+from pydantic import model_validator as _model_validator
+from pydantic.fields import FieldInfo
+from typing_extensions import Self
+
+from ..errors import ConfigurationError
+from .breach import Breach, Finding, Place, finding, shown
+from .rules import (
+    EXACTLY_ONE,
+    EXCLUDES_ANOTHER,
+    MISSING_SETTING,
+    NEEDS_ANOTHER,
+    NOT_A_CHOICE,
+    UNKNOWN_SETTING,
+    WRONG_KIND,
+)
+
+_KINDS = {  # pydantic's error types and the kind of value that each asks for
+    "bool_type": "true or false", "bool_parsing": "true or false",
+    "int_type": "a whole number", "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
+    "string_type": "text", "dict_type": "a mapping of keys to values",
+    "mapping_type": "a mapping of keys to values",
+    "tuple_type": "a list", "list_type": "a list",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+}
+_SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+
+
+class SettingsModel(BaseModel):
+    """A frozen group of settings.
+
+    A key without a value counts as left out, so that a section whose lines are all commented out
+    means its default. Subclasses name what must hold between their keys in ``exactly_one_of`` and
+    ``cross_checks``; both see the values as given, so they speak up even when other fields of the
+    group are wrong.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False,
+                              populate_by_name=False)
+
+    exactly_one_of: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """What does not hold between the values of this group, as they were given."""
+        yield from ()
+
+    @_model_validator(mode="wrap")
+    @classmethod
+    def _find_every_mistake(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            raise Breach([finding(WRONG_KIND, got=given, allowed="a mapping with "
+                                  + ", ".join(cls.model_fields))])
+        given = {key: value for key, value in given.items() if value is not None}
+        findings: list[Finding] = []
+        made = None
+        try:
+            made = handler(given)
+        except ValidationError as error:
+            findings.extend(_coded(cls, error))
+        if cls.exactly_one_of:
+            findings.extend(_exactly_one(cls.exactly_one_of, given))
+        findings.extend(cls.cross_checks(given))
+        if findings or made is None:
+            raise Breach(findings)
+        return made
+
+
+def _exactly_one(names: tuple[str, ...], given: Mapping[str, Any]) -> Iterator[Finding]:
+    found = [name for name in names if name in given]
+    if len(found) != 1:
+        place = (found[1],) if found else ()
+        yield finding(EXACTLY_ONE, *place, got=" and ".join(found) or "none of them",
+                      allowed="one of " + ", ".join(names))
+
+
+def needs(given: Mapping[str, Any], name: str, other: str, why: str) -> Iterator[Finding]:
+    """The finding that ``name`` is given without ``other``."""
+    if name in given and other not in given:
+        yield finding(NEEDS_ANOTHER, name, got=f"{name} without {other}",
+                      allowed=f"{name} with {other}", what=why, mend=f"Add {other}.")
+
+
+def excludes(given: Mapping[str, Any], name: str, others: Iterable[str],
+             why: str) -> Iterator[Finding]:
+    """The findings that ``others`` are given beside ``name``."""
+    if name in given:
+        for other in others:
+            if other in given:
+                yield finding(EXCLUDES_ANOTHER, other, got=f"{other} beside {name}",
+                              allowed=f"{name} without {other}", what=why,
+                              mend=f"Remove {other} or {name}.")
+
+
+def items_of(given: Mapping[str, Any], name: str) -> list[Any]:
+    """The list under a key; empty when there is none or it is something else."""
+    value = given.get(name)
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def mapping_of(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The mapping under a key without its empty values; empty when it is something else.
+
+    A group that is a model already (settings built in Python) shows the fields that were set.
+    """
+    value = given.get(name)
+    if isinstance(value, BaseModel):
+        value = {key: getattr(value, key) for key in value.model_fields_set}
+    if not isinstance(value, Mapping):
+        return {}
+    return {key: item for key, item in value.items() if item is not None}
+
+
+def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding]:
+    """pydantic's findings in one model as coded errors."""
+    for detail in error.errors(include_url=False):
+        # Tags of unions start with "#" and keys of mappings are marked "[key]": no YAML has them.
+        place: Place = tuple(part for part in detail["loc"]
+                             if not (isinstance(part, str) and (part[:1] == "#" or part == "[key]")))
+        cause = detail.get("ctx", {}).get("error")
+        if isinstance(cause, Breach):
+            for below, coded in cause.findings:
+                yield (*place, *below), coded
+        else:
+            yield place, _translated(cls, place, detail["type"], detail.get("ctx", {}),
+                                     detail["input"])
+
+
+def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapping[str, Any],
+                got: Any) -> ConfigurationError:
+    name = str(place[-1]) if place else ""
+    field = cls.model_fields.get(str(place[0])) if place else None
+    if kind == "extra_forbidden":
+        return _unknown(cls, name)
+    if kind == "missing":
+        return _missing(name, field)
+    if kind in ("literal_error", "enum"):
+        allowed = context.get("expected", "").replace("'", "").replace(" or ", ", ")
+        return NOT_A_CHOICE.error(got=shown(got), allowed=allowed,
+                                  mend=_meant(shown(got), allowed.split(", ")))
+    allowed = _KINDS.get(kind, field.description or "" if field else "")
+    mend = ""
+    if kind.startswith("bool") and isinstance(got, str):
+        meant = _SWITCHES.get(got.lower())
+        mend = f"Write {meant}." if meant else "Write true or false, without quotes."
+    elif kind == "string_type" and isinstance(got, bool):
+        mend = f'Put it in quotes: "{shown(got)}".'
+    elif kind in ("int_type", "float_type") and isinstance(got, str):
+        mend = "Write the number alone, without quotes or a unit."
+    return WRONG_KIND.error(got=shown(got), allowed=allowed, mend=mend)
+
+
+def _unknown(cls: type[SettingsModel], name: str) -> ConfigurationError:
+    known = list(cls.model_fields)
+    return UNKNOWN_SETTING.error(got=name, allowed=", ".join(known), mend=_meant(name, known))
+
+
+def _missing(name: str, field: FieldInfo | None) -> ConfigurationError:
+    examples = (field.examples or []) if field else []
+    mend = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
+    return MISSING_SETTING.error(got="nothing", allowed=(field.description if field else "")
+                                 or "a value", what=f"{name} is missing or empty", mend=mend)
+
+
+def _meant(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.6)
+    close = close or [word for word in known if word.lower() == name.lower()]
+    return f"Did you mean {close[0]}?" if close else ""
+
+
+def _inline(value: Any) -> str:
+    """An example in YAML's flow style."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_inline(item) for item in value) + "]"
+    return shown(value)

@@ -1,0 +1,144 @@
+"""Settings of what the endpoints share: client zones, network, PrivateLink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from ..planning import limits
+from ..planning.rules import ZONE_NAMED_TWICE
+from ..planning.subnets import VPC_BLOCK
+from ..planning.zones import check_zones_in_region, region_of_zone
+from .breach import Finding, breaches, finding, shown
+from .fields import Cidr, Limited
+from .model_base import SettingsModel, excludes, items_of, needs
+from .rules import (
+    INTERFACE_ENDPOINT_ID,
+    SECURITY_GROUP_ID,
+    SUBNET_ID,
+    VPC_ID,
+)
+
+ZoneId = Annotated[str, Limited(limits.ZONE_ID)]
+ZoneName = Annotated[str, Limited(limits.ZONE_NAME)]
+VpcId = Annotated[str, Limited(VPC_ID)]
+
+
+class ClientZoneSettings(SettingsModel):
+    """The Availability Zones in which the callers run."""
+
+    exactly_one_of: ClassVar[tuple[str, ...]] = ("ids", "names")
+
+    ids: tuple[ZoneId, ...] | None = Field(
+        default=None, strict=False, examples=[["use1-az1", "use1-az2"]],
+        description="Zone IDs, the same physical zones in every account. At least two.")
+    names: tuple[ZoneName, ...] | None = Field(
+        default=None, strict=False, examples=[["us-east-1a", "us-east-1b"]],
+        description="Zone names, which AWS shuffles per account; prefer ids. At least two.")
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones as given, by ID or by name."""
+        return self.ids or self.names or ()
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """At least two zones, each once, all of one region."""
+        for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
+            zones = items_of(given, kind)
+            if kind in given and isinstance(given[kind], (list, tuple)):
+                yield from breaches(lambda n=len(zones): limits.CLIENT_ZONE_COUNT.check(n), kind)
+            known = [(index, zone) for index, zone in enumerate(zones) if form.holds(zone)]
+            region = region_of_zone(known[0][1]) if known else None
+            for index, zone in known:
+                if zone in zones[:index]:
+                    yield finding(ZONE_NAMED_TWICE, kind, index, got=zone,
+                                  allowed="each zone once")
+                if region:
+                    yield from breaches(
+                        lambda zone=zone, region=region: check_zones_in_region([zone], region),
+                        kind, index)
+
+
+def check_vpc_cidr(cidr: Any) -> None:
+    """Raise LLE111 or LLE104 unless this is an IPv4 block of a size that a VPC may have."""
+    try:
+        block = IPv4Network(cidr if isinstance(cidr, str) else "")
+    except ValueError as problem:
+        raise VPC_BLOCK.error(got=f"{shown(cidr)} ({problem})",
+                              allowed="such as 10.0.0.0/16") from None
+    limits.VPC_PREFIX_LENGTH.check(block.prefixlen)
+
+
+class NetworkSettings(SettingsModel):
+    """The VPC of the callers: a new one, or one that exists."""
+
+    vpc_id: VpcId | None = Field(
+        default=None, examples=["vpc-0123456789abcdef0"],
+        description="An existing VPC, looked up at synthesis, instead of a new one.")
+    subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = Field(
+        default=None,
+        examples=[{"use1-az1": "subnet-0123456789abcdef0",
+                   "use1-az2": "subnet-0123456789abcdef1"}],
+        description="The existing VPC's subnet for each client zone. Needed when the zones are "
+                    "given by ID. Default: with zone names, one is chosen per zone.")
+    cidr: str | None = Field(
+        default=None, examples=["10.0.0.0/16"],
+        description="IPv4 range of the new VPC. Default: 10.0.0.0/16.")
+    subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = Field(
+        default=None, examples=[24],
+        description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
+                    "of all endpoints, twice over for blue/green deployments.")
+    flow_logs: bool | None = Field(
+        default=None, description="Record the new VPC's traffic in CloudWatch Logs. "
+                                  "Default: true.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """An existing VPC is taken as it is; a new one has room for its subnets."""
+        yield from excludes(given, "vpc_id", ("cidr", "subnet_prefix_length", "flow_logs"),
+                            "an existing VPC is used as it is")
+        yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
+        if "cidr" in given:
+            yield from breaches(lambda: check_vpc_cidr(given["cidr"]), "cidr")
+
+
+class PrivateLinkSettings(SettingsModel):
+    """How callers reach SageMaker Runtime without leaving their zone."""
+
+    interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = Field(
+        default=None, examples=["vpce-0123456789abcdef0"],
+        description="The interface endpoint for SageMaker Runtime that the existing VPC has "
+                    "already: one with private DNS per VPC. Default: a new one.")
+    security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = Field(
+        default=None, examples=["sg-0123456789abcdef0"],
+        description="The security group of that interface endpoint.")
+    allow_cidrs: tuple[Cidr, ...] | None = Field(
+        default=None, strict=False, examples=[["10.0.0.0/16"]],
+        description="Ranges of addresses whose callers are let in. Default: the VPC's own range.")
+    hosted_zone_vpc_ids: tuple[VpcId, ...] = Field(
+        default=(), strict=False, examples=[["vpc-0fedcba9876543210"]],
+        description="Peered or transit VPCs with callers: they get a private hosted zone for the "
+                    "runtime's name. Default: none.")
+    fips: bool = Field(
+        default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false.")
+    bidirectional_streaming: bool = Field(
+        default=False,
+        description="Let in port 8443 too, for bidirectional streaming. Default: false.")
+    sagemaker_api: bool = Field(
+        default=False, description="Add an interface endpoint for the SageMaker API, for callers "
+                                   "that also describe or update endpoints. Default: false.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """An adopted interface endpoint comes with its security group, and as it is."""
+        yield from needs(given, "interface_endpoint_id", "security_group_id",
+                         "callers are let in through the security group of the interface endpoint")
+        yield from needs(given, "security_group_id", "interface_endpoint_id",
+                         "the security group belongs to an interface endpoint that exists")
+        if given.get("fips") is True:
+            yield from excludes(given, "interface_endpoint_id", ("fips",),
+                                "an existing interface endpoint is used as it is")

@@ -1,0 +1,147 @@
+"""The settings of one stack: what its endpoints share, and the endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..planning import limits
+from ..planning.rules import SUBNETS_OF_OTHER_ZONES
+from ..planning.subnets import plan_subnets
+from ..planning.zones import check_zones_in_region
+from .breach import Finding, breaches, finding
+from .endpoint import EndpointSettings
+from .fields import Limited
+from .model_base import SettingsModel, items_of, mapping_of
+from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings, check_vpc_cidr
+from .rules import (
+    ACCOUNT,
+    AT_LEAST_ONE,
+    ENDPOINT_KEY,
+    ENDPOINT_NAME_TWICE,
+    NEEDS_ANOTHER,
+    REGION,
+    STACK_NAME,
+    TAG_KEY,
+    TAG_VALUE,
+    TOPIC_ARN,
+)
+
+DEFAULT_CIDR = "10.0.0.0/16"
+
+
+class Settings(SettingsModel):
+    """One stack: shared network and PrivateLink, and one or several endpoints."""
+
+    stack_name: Annotated[str, Limited(STACK_NAME)] = Field(
+        default="LowLatencyEndpoint", examples=["LowLatencyEndpoint"],
+        description="Name of the CloudFormation stack. Default: LowLatencyEndpoint.")
+    region: Annotated[str, Limited(REGION)] | None = Field(
+        default=None, examples=["us-east-1"],
+        description="Region to deploy to. Default: that of the AWS CLI's profile.")
+    account: Annotated[str, Limited(ACCOUNT)] | None = Field(
+        default=None, examples=["123456789012"],
+        description="Account to deploy to, twelve digits in quotes. Default: that of the AWS "
+                    "CLI's profile.")
+    client_zones: ClientZoneSettings = Field(
+        examples=[{"ids": ["use1-az1", "use1-az2"]}],
+        description="Where the callers run: everything else goes into the same zones.")
+    network: NetworkSettings = Field(
+        default_factory=NetworkSettings, examples=[{"vpc_id": "vpc-0123456789abcdef0"}],
+        description="The VPC. Default: a new one with one isolated subnet in each client zone.")
+    private_link: PrivateLinkSettings = Field(
+        default_factory=PrivateLinkSettings, examples=[{"allow_cidrs": ["10.0.0.0/16"]}],
+        description="How callers reach SageMaker Runtime. Default: a new interface endpoint with "
+                    "private DNS in the client zones, open to the VPC.")
+    alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
+        default=None, examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
+        description="SNS topic that the alarms notify. Default: they notify nobody.")
+    tags: dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]] = Field(
+        default_factory=dict, examples=[{"team": "nlp"}],
+        description="Tags of everything in the stack, up to 50.")
+    endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
+        examples=[{"sentiment": "..."}],
+        description="The endpoints by a key of your choice, which becomes the construct's id. "
+                    "They share the network and the interface endpoint.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """What shared settings and endpoints demand of each other."""
+        zones = mapping_of(given, "client_zones")
+        network = mapping_of(given, "network")
+        yield from _region(given, zones)
+        yield from _subnets(zones, network)
+        yield from _room(zones, network)
+        if "interface_endpoint_id" in mapping_of(given, "private_link") and "vpc_id" not in network:
+            yield finding(NEEDS_ANOTHER, "private_link", "interface_endpoint_id",
+                          got="interface_endpoint_id with a new VPC",
+                          allowed="interface_endpoint_id with network.vpc_id",
+                          what="an interface endpoint that exists lies in a VPC that exists",
+                          mend="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.")
+        yield from breaches(
+            lambda: limits.TAG_COUNT.check(len(mapping_of(given, "tags"))), "tags")
+        yield from _endpoints(given)
+
+
+def _zones(given: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Which of ids and names is given, and the well-formed zones in it."""
+    for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
+        if kind in given:
+            return kind, [zone for zone in items_of(given, kind) if form.holds(zone)]
+    return "ids", []
+
+
+def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterator[Finding]:
+    region = given.get("region")
+    kind, zones = _zones(client_zones)
+    if REGION.holds(region):
+        for place, error in breaches(lambda: check_zones_in_region(zones, str(region))):
+            yield ("client_zones", kind, *place), error
+
+
+def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
+    """One subnet per client zone; with zone IDs they cannot be found by lookup."""
+    kind, zones = _zones(client_zones)
+    subnets = mapping_of(network, "subnets")
+    if "vpc_id" in network and "subnets" not in network and kind == "ids" and zones:
+        yield finding(NEEDS_ANOTHER, "network", "vpc_id", got="vpc_id with zone IDs, no subnets",
+                      allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
+                      what="zones given by ID need the existing VPC's subnet for each",
+                      mend="Add network.subnets, or give client_zones by names: a lookup finds "
+                           "subnets by zone name only.")
+    if subnets and zones and set(subnets) != set(zones):
+        missing = [zone for zone in zones if zone not in subnets]
+        foreign = [zone for zone in subnets if zone not in zones]
+        parts = [f"none for {', '.join(missing)}"] * bool(missing)
+        parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
+        yield finding(SUBNETS_OF_OTHER_ZONES, "network", "subnets", got="; ".join(parts),
+                      allowed=", ".join(zones))
+
+
+def _room(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
+    """The new VPC has room for a subnet of the wanted size in each client zone."""
+    _, zones = _zones(client_zones)
+    length = network.get("subnet_prefix_length")
+    cidr = network.get("cidr", DEFAULT_CIDR)
+    sound = not list(breaches(lambda: check_vpc_cidr(cidr)))
+    if sound and zones and limits.SUBNET_PREFIX_LENGTH.holds(length):
+        distinct = list(dict.fromkeys(zones))
+        yield from breaches(lambda: plan_subnets(cidr, distinct, int(length)),
+                            "network", "subnet_prefix_length")
+
+
+def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:
+    if "endpoints" in given and given["endpoints"] == {}:
+        yield finding(AT_LEAST_ONE, "endpoints", got="none", allowed="one or several endpoints",
+                      what="the stack has no endpoint",
+                      mend="Add one under endpoints, by a key of your choice.")
+    names: dict[str, str] = {}
+    for key in mapping_of(given, "endpoints"):
+        name = mapping_of(mapping_of(given, "endpoints"), key).get("endpoint_name")
+        if isinstance(name, str) and name in names:
+            yield finding(ENDPOINT_NAME_TWICE, "endpoints", key, "endpoint_name", got=name,
+                          allowed=f"another name than that of {names[name]}")
+        elif isinstance(name, str):
+            names[name] = key

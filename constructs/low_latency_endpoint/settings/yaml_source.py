@@ -1,0 +1,219 @@
+"""Read YAML so that every value keeps its line and nothing is guessed.
+
+Plain scalars follow YAML 1.2's core schema: only ``true`` and ``false`` are booleans, so that
+``no``, ``on`` and ``off`` stay text (YAML 1.1, which PyYAML follows otherwise, makes them
+booleans, reads ``1:30`` as 90 and ``010`` as 8). Numbers remember how they were written, for
+settings that take text: a tag ``1.10`` stays ``1.10``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigurationError
+from .breach import Place, path_of
+from .rules import KEY_TWICE, NOT_YAML, UNREADABLE, UNUSUAL_YAML
+
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = {
+    _TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq")
+}
+_MOST_NODES = 20_000  # aliases of aliases grow without bound; no settings file comes near
+_BOOLEANS = {"true": True, "True": True, "TRUE": True,
+             "false": False, "False": False, "FALSE": False}
+_NULLS = {"", "~", "null", "Null", "NULL"}
+_INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+class WrittenInt(int):
+    """A whole number that remembers how it was written."""
+
+    written: str
+
+
+class WrittenFloat(float):
+    """A number that remembers how it was written."""
+
+    written: str
+
+
+@dataclass
+class YamlSource:
+    """The values of a YAML file, the line of each, and what is wrong with the YAML itself."""
+
+    values: Any = None
+    lines: dict[Place, int] = field(default_factory=dict)
+    problems: list[tuple[int, ConfigurationError]] = field(default_factory=list)
+
+    def line(self, place: Place) -> int:
+        """The line of a value, or of the nearest setting around it when it is missing."""
+        for end in range(len(place), 0, -1):
+            if place[:end] in self.lines:
+                return self.lines[place[:end]]
+        return 1
+
+
+def read_yaml(path: str | Path) -> YamlSource:
+    """Read a file; problems of the file and of its YAML are in ``problems``."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _failed(1, UNREADABLE.error(
+            got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8"))
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return _failed(1, UNREADABLE.error(got=reason or "an error", allowed="a readable file"))
+    return parse_yaml(text)
+
+
+def parse_yaml(text: str) -> YamlSource:
+    """Parse YAML text; what is wrong with it is in ``problems``."""
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)  # BaseLoader: resolves no scalar
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, max(error.position, 0)) + 1
+        return _failed(line, NOT_YAML.error(
+            got=f"the character {error.character!r}", allowed="printable characters"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        parts = [error.context, error.problem]
+        return _failed(mark.line + 1 if mark else 1, NOT_YAML.error(
+            got=", ".join(part for part in parts if part), allowed="YAML"))
+    except RecursionError:
+        return _failed(1, UNUSUAL_YAML.error(got="very deep nesting", allowed="a few levels"))
+    source = YamlSource()
+    if node is not None:
+        try:
+            source.values = _Reader(source).value(node, (), ())
+        except _TooLarge as error:
+            return _failed(error.line, UNUSUAL_YAML.error(
+                got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often "
+                                        "as they are used"))
+    return source
+
+
+def _failed(line: int, error: ConfigurationError) -> YamlSource:
+    return YamlSource(problems=[(line, error)])
+
+
+class _TooLarge(Exception):
+    def __init__(self, what: str, line: int) -> None:
+        super().__init__(what)
+        self.line = line
+
+
+class _Reader:
+    def __init__(self, source: YamlSource) -> None:
+        self._source = source
+        self._nodes = 0
+
+    def value(self, node: yaml.Node, place: Place, around: tuple[int, ...]) -> Any:
+        """The node's value; notes its line and those of all values below."""
+        self._nodes += 1
+        line = node.start_mark.line + 1
+        if self._nodes > _MOST_NODES:
+            raise _TooLarge("more values than any settings need", line)
+        if len(around) > 50:
+            raise _TooLarge("very deep nesting", line)
+        if id(node) in around:
+            self._unusual(node, place, "an alias of a value inside that value")
+            return None
+        if node.tag not in _PLAIN_TAGS:
+            self._unusual(node, place, f"the tag {node.tag.replace(_TAG, '!!')}")
+            return None
+        self._source.lines.setdefault(place, line)
+        around = (*around, id(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place, around)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*place, index), around)
+                    for index, item in enumerate(node.value)]
+        return scalar(node.value) if node.style is None else node.value
+
+    def _mapping(self, node: yaml.MappingNode, place: Place,
+                 around: tuple[int, ...]) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        given: dict[str, Any] = {}
+        first_line: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            if _is_merge(key_node):  # first, so that lines of the mapping's own keys win
+                for name, value in self._merged(value_node, place, around).items():
+                    merged.setdefault(name, value)
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if _is_merge(key_node):
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._unusual(key_node, place, "a key that is a list or a mapping")
+                continue
+            key = key_node.value
+            if key in first_line:
+                self._source.problems.append((line, KEY_TWICE.error(
+                    got=f"{key} again (first at line {first_line[key]})",
+                    allowed="each setting once", where=path_of((*place, key)))))
+                continue
+            first_line[key] = line
+            self._forget((*place, key))
+            self._source.lines[(*place, key)] = line
+            given[key] = self.value(value_node, (*place, key), around)
+        return {**merged, **given}
+
+    def _merged(self, node: yaml.Node, place: Place, around: tuple[int, ...]) -> dict[str, Any]:
+        """The keys of the mappings that ``<<`` names; earlier mappings win."""
+        nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        merged: dict[str, Any] = {}
+        for part in nodes:
+            if not isinstance(part, yaml.MappingNode):
+                self._unusual(part, place, "<< with something that is not a mapping")
+                continue
+            value = self.value(part, place, around)
+            for name, item in (value or {}).items():
+                merged.setdefault(name, item)
+        return merged
+
+    def _forget(self, place: Place) -> None:
+        """Drop the lines of a merged value that the mapping's own value replaces."""
+        if place in self._source.lines:
+            for known in [known for known in self._source.lines
+                          if known[:len(place)] == place]:
+                del self._source.lines[known]
+
+    def _unusual(self, node: yaml.Node, place: Place, got: str) -> None:
+        self._source.problems.append((node.start_mark.line + 1, UNUSUAL_YAML.error(
+            got=got, allowed="plain keys and values", where=path_of(place))))
+
+
+def _is_merge(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.style is None
+
+
+def scalar(text: str) -> Any:
+    """A plain scalar's value by YAML 1.2's core schema.
+
+    Examples
+    --------
+    >>> [scalar(text) for text in ("no", "true", "5", "1.10", "~", "1:30")]
+    ['no', True, 5, 1.1, None, '1:30']
+    >>> scalar("1.10").written
+    '1.10'
+    """
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        whole = WrittenInt(text)
+        whole.written = text
+        return whole
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+        number = WrittenFloat(text)
+        number.written = text
+        return number
+    return text
