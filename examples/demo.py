@@ -1,0 +1,302 @@
+"""The whole life of the stack in a local AWS: deploy, read back, change, destroy.
+
+Run it with ``make demo``. It needs no AWS account and can reach none: the CDK CLI, its app and
+boto3 get an environment that knows only the local AWS, with credentials that no account has. The
+CLI is the one of ``package-lock.json``, unmodified; ``make deploy`` runs the same against AWS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from rich.console import Console
+from rich.table import Table
+
+from low_latency_endpoint.errors import LowLatencyEndpointError
+from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
+from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
+from low_latency_endpoint.operations.deployed_tables import changes, tables
+
+ROOT = Path(__file__).resolve().parents[1]
+CDK = ROOT / "node_modules" / ".bin" / "cdk"
+STEPS = 6
+
+# The setting that the update changes: its line in the settings file, and the new value.
+CHANGED_SETTING = re.compile(r"^(?P<key>\s*safety_factor:\s*)(?P<value>[\d.]+)", re.MULTILINE)
+NEW_VALUE = "0.5"
+
+# What the CLI says about its own work; the resources' events tell the story.
+NOISE = re.compile(
+    r"start: (Building|Publishing)|success: (Built|Published)|Synthesis time"
+    r"|creating CloudFormation|Stack ARN|^arn:aws:cloudformation|Total time|Deployment time"
+    r"|Using default|Including dep"
+    r"|deploying\.\.\.|Number of stacks|Hold on while|^Outputs:|destroying\.\.\.|IAM Statement"
+)
+
+console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 140)
+
+
+class StepFailed(Exception):
+    """A step of the demo did not do what it should."""
+
+    def __init__(self, what: str, output: list[str], advice: str) -> None:
+        super().__init__(what)
+        self.what, self.output, self.advice = what, output, advice
+
+
+@contextlib.contextmanager
+def step(number: int, title: str) -> Iterator[None]:
+    """A heading before, the elapsed seconds after."""
+    console.print(f"\n[bold][{number}/{STEPS}] {title}[/bold]".replace("[1/", "\\[1/"))
+    started = time.monotonic()
+    yield
+    console.print(f"      [dim]{time.monotonic() - started:.1f} s[/dim]")
+
+
+def say(text: str) -> None:
+    """One line under a heading."""
+    console.print(f"      {text}", markup=False)
+
+
+class CdkCli:
+    """The CDK CLI with the local AWS as its only world; output shortened as it comes."""
+
+    def __init__(self, aws: LocalAws, folder: Path) -> None:
+        self._aws = aws
+        self._folder = folder
+        self._environment = {
+            **aws.environment(),
+            "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
+            "NODE_NO_WARNINGS": "1",
+        }
+        self.groups: list[int] = []
+
+    def run(self, *arguments: str, cwd: Path = ROOT) -> None:
+        """Run one command; a failure raises `StepFailed` with the end of the output."""
+        shown = " ".join(argument.replace(str(self._folder), "$TMP") for argument in arguments)
+        console.print(f"      $ cdk {shown}", style="cyan", markup=False)
+        process = subprocess.Popen(
+            [str(CDK), *arguments, "--no-notices", "--no-color"],
+            cwd=cwd,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            # A group of its own, so that stopping it stops its app and the app's Node.js too.
+            start_new_session=True,
+        )
+        self.groups.append(process.pid)
+        tail: deque[str] = deque(maxlen=25)
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                tail.append(line.rstrip())
+                if short := shortened(line):
+                    say(short)
+            status = process.wait()
+        except BaseException:
+            self._stop(process)
+            raise
+        if status:
+            raise StepFailed(
+                f"cdk {arguments[0]} ended with status {status}",
+                [line for line in tail if line],
+                f"The local AWS's log: {self._aws.log_path}",
+            )
+
+    @staticmethod
+    def _stop(process: subprocess.Popen[str]) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+                return
+
+    def still_running(self) -> list[int]:
+        """Process groups of finished commands in which something still lives."""
+        alive = []
+        for group in self.groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, 0)
+                alive.append(group)
+        return alive
+
+
+def shortened(line: str) -> str:
+    """A line of the CLI for a reader; empty when it only tells of the CLI's own work.
+
+    >>> shortened("Shop | 3/9 | 10:11:12 AM | CREATE_COMPLETE | AWS::EC2::VPC | Network/Vpc (N1)")
+    '  3/9  created    AWS::EC2::VPC                            Network/Vpc'
+    >>> shortened("Shop: success: Published Shop Template (123456789012-us-east-1-1ab2c3d4)")
+    ''
+    """
+    text = line.rstrip()
+    if NOISE.search(text.strip()):
+        return ""
+    parts = [part.strip() for part in text.split("|", 5)]
+    if len(parts) == 6 and re.fullmatch(r"\d+(/\d+)?", parts[1]):
+        _, count, _, status, kind, name = parts
+    elif len(parts) == 5 and re.fullmatch(r"[A-Z_]+", parts[2]):
+        count, (_, _, status, kind, name) = "", parts
+    else:
+        return text
+    verb, _, outcome = status.partition("_")
+    if outcome == "FAILED":
+        return f"{count:>7}  FAILED     {kind:<40} {name}"
+    if outcome != "COMPLETE":
+        return ""
+    done = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted"}.get(verb, verb.lower())
+    return f"{count:>5}  {done:<9}  {kind:<40} {re.sub(r' [(].*', '', name)}"
+
+
+def deployed_stacks(aws: LocalAws) -> list[str]:
+    """Names of the stacks that are there, without the CDK's own."""
+    answer = aws.client("cloudformation").describe_stacks()["Stacks"]
+    return sorted(s["StackName"] for s in answer if s["StackName"] != "CDKToolkit")
+
+
+def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
+    """Read every stack back through boto3 and print its tables."""
+    found = {}
+    for name in deployed_stacks(aws):
+        found[name] = stack = read_deployed(aws.client, name)
+        say(f"{name}: {stack.status}, {stack.resources} resources")
+        for table in tables(stack):
+            console.print(table)
+    if not found:
+        raise StepFailed("no stack was created", [], f"The local AWS's log: {aws.log_path}")
+    return found
+
+
+def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
+    """Print every deployed value that the update changed; none is a failure."""
+    table = Table(title="What the update changed, as boto3 reads it", title_justify="left")
+    for column in ("value", "before", "after"):
+        table.add_column(column, overflow="fold")
+    for name in before:
+        for change in changes(before[name], after[name]):
+            table.add_row(change.path, change.before or "", change.after or "")
+    if not table.row_count:
+        raise StepFailed("the update changed nothing that is deployed", [], "See cdk diff above.")
+    console.print(table)
+
+
+def changed_settings(settings: Path, folder: Path) -> tuple[Path, str]:
+    """A copy of the settings with one value changed, and the change in words."""
+    text = settings.read_text(encoding="utf-8")
+    match = CHANGED_SETTING.search(text)
+    if match is None or match["value"] == NEW_VALUE:
+        raise StepFailed(
+            f"{settings.name} has no safety_factor other than {NEW_VALUE} to change",
+            [],
+            "Run the demo with the endpoint.yaml that ships.",
+        )
+    copy = folder / settings.name
+    copy.write_text(
+        text[: match.start()] + match["key"] + NEW_VALUE + text[match.end() :], encoding="utf-8"
+    )
+    return copy, f"safety_factor: {match['value']} -> {NEW_VALUE}"
+
+
+def life_of_the_stack(settings: Path, folder: Path) -> None:
+    """The six steps."""
+    assembly = str(folder / "cdk.out")
+    with contextlib.ExitStack() as stopped_at_the_end:
+        with step(1, "Start the local AWS"):
+            aws = stopped_at_the_end.enter_context(LocalAws.start(region="us-east-1"))
+            say(f"{aws.url}  account {aws.account}  region {aws.region}")
+            say(f"log: {aws.log_path}")
+        cdk = CdkCli(aws, folder)
+        with step(2, "Bootstrap and deploy with the CDK CLI"):
+            # Outside the project, bootstrapping needs no synthesis.
+            cdk.run("bootstrap", f"aws://{aws.account}/{aws.region}", cwd=folder)
+            cdk.run("deploy", "--all", "--require-approval", "never", "--output", assembly,
+                    "-c", f"settings={settings}")
+        with step(3, "Read back through boto3 what was created"):
+            before = read_and_show(aws)
+        with step(4, "Change one setting, see the difference, deploy it"):
+            changed, words = changed_settings(settings, folder)
+            say(f"{words}, in a copy of {settings.name}")
+            cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
+            # Deploys exactly what the diff has shown.
+            cdk.run("deploy", "--all", "--require-approval", "never", "--app", assembly)
+            after = {name: read_deployed(aws.client, name) for name in before}
+            show_changes(before, after)
+        with step(5, "Destroy"):
+            cdk.run("destroy", "--all", "--force", "--app", assembly)
+            if left := [*deployed_stacks(aws), *aws.leftovers()]:
+                raise StepFailed("resources are left", left, f"The log: {aws.log_path}")
+            say("Nothing is left: no stack, no resource.")
+    with step(6, "Stop the local AWS"):
+        if answers(aws.url) or cdk.still_running():
+            raise StepFailed("a process is left", [aws.url, *map(str, cdk.still_running())], "")
+        say("No process is left.")
+
+
+def answers(url: str) -> bool:
+    """Whether something still listens there."""
+    try:
+        urlopen(url, timeout=2).close()
+    except URLError as error:
+        return not isinstance(error.reason, ConnectionRefusedError)
+    return True
+
+
+def main() -> int:
+    """Run the demo; the exit status is 0 only when every step did what it should."""
+    parser = argparse.ArgumentParser(description="Deploy, change and destroy in a local AWS.")
+    parser.add_argument("--settings", type=Path, default=ROOT / "endpoint.yaml")
+    settings = parser.parse_args().settings.resolve()
+    signal.signal(signal.SIGTERM, _interrupt)
+    started = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="low-latency-demo-") as folder:
+            life_of_the_stack(settings, Path(folder))
+    except StepFailed as failure:
+        return report(failure.what, failure.output, failure.advice)
+    except (LocalAwsError, LowLatencyEndpointError) as error:
+        return report("the step above did not work", str(error).splitlines(), "")
+    except OSError as error:
+        return report(str(error), [], "make setup installs what is missing.")
+    except KeyboardInterrupt:
+        console.print("\nInterrupted: the local AWS is stopped and nothing of it is left.")
+        return 130
+    console.print(
+        f"\n[bold]Done in {time.monotonic() - started:.0f} s.[/bold] "
+        "The same on your AWS account: make deploy, make diff, make destroy."
+    )
+    return 0
+
+
+def report(what: str, output: list[str], advice: str) -> int:
+    """Say what failed, how it ended, and what to do."""
+    console.print(f"\n[bold red]Failed:[/bold red] {what}", highlight=False)
+    for line in output[-20:]:
+        console.print(f"      {line}", markup=False)
+    console.print(f"{advice}\nThe local AWS is stopped and nothing of it is left.".strip())
+    return 1
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
