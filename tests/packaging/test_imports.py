@@ -22,7 +22,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
 FAKE_NODE = """#!/bin/sh
-touch "$0.was-started"
+: > "$0.was-started"
 exit 1
 """
 
