@@ -11,6 +11,7 @@ the API page that states it.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,8 @@ class Range:
         """Whether the value is a number of the right kind inside the range."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
+        if not math.isfinite(value):
+            return False
         if self.whole and value != int(value):
             return False
         return (self.minimum is None or value >= self.minimum) and (
@@ -56,10 +59,9 @@ class Range:
         """Return the value, or raise the limit's error."""
         if not self.holds(value):
             unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
-            kind = "a whole number, " if self.whole else ""
+            kind = "a whole number, " if self.whole and not _is_whole(value) else ""
             raise self.rule.error(
-                got=f"{value!r}{unit}", allowed=f"{kind}{self.allowed}" if kind and not
-                _is_whole(value) else self.allowed, where=where,
+                got=f"{value!r}{unit}", allowed=kind + self.allowed, where=where
             )
         return value
 
@@ -118,7 +120,9 @@ Limit = Range | Pattern | Choice
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) or (isinstance(value, float) and value == int(value))
+    return isinstance(value, int) or (
+        isinstance(value, float) and math.isfinite(value) and value == int(value)
+    )
 
 
 def _range(code: str, name: str, minimum: float | None, maximum: float | None, *, unit: str = "",

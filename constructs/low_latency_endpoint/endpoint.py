@@ -1,0 +1,191 @@
+"""The SageMaker endpoint: how it is updated, scaled, called and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import CfnTag, Duration, Names
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from .deployment import DeploymentPolicy
+from .endpoint_configuration import EndpointConfiguration
+from .endpoint_metrics import endpoint_metric
+from .planning.limits import ENDPOINT_NAME, TAG_COUNT
+from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
+from .private_link import INVOKE_ACTIONS
+from .scaling import InvocationScaling
+from .validation import check
+from .variant import ProductionVariant
+
+__all__ = ["Endpoint"]
+
+
+class Endpoint(Construct):
+    """A real-time endpoint whose updates are guarded.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    configuration : EndpointConfiguration
+    endpoint_name : str, optional
+        What callers name; changing it replaces the endpoint. By default derived from the
+        construct's path, known at synth, in lower case.
+    deployment : DeploymentPolicy, optional
+        How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on
+        Inf1, which AWS excludes from guarded deployments, all at once).
+    rollback_alarms : sequence of aws_cloudwatch.IAlarm
+        Alarms that roll a deployment back. They must not refer to the endpoint's resource: use
+        metrics of :meth:`metric`, which carry its name as text.
+    tags : mapping of str to str, optional
+
+    Attributes
+    ----------
+    endpoint_name : str
+        Token of the name: whoever uses it is made after the endpoint.
+    name_at_synth : str
+        The name itself, for what must exist before the endpoint.
+    endpoint_arn : str
+    cfn_endpoint : aws_sagemaker.CfnEndpoint
+    configuration : EndpointConfiguration
+
+    Raises
+    ------
+    ConfigurationError
+        LLE501 for the name, LLE502 to LLE509 and LLE52x for deployment and tags.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        configuration: EndpointConfiguration,
+        endpoint_name: str | None = None,
+        deployment: DeploymentPolicy | None = None,
+        rollback_alarms: Sequence[cloudwatch.IAlarm] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = self.node.path
+        self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or (
+            Names.unique_resource_name(self, max_length=63, separator="-").lower()
+        )
+        TAG_COUNT.check(len(tags or {}), path)
+        self.configuration = configuration
+        self.cfn_endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_name=self.name_at_synth,
+            endpoint_config_name=configuration.endpoint_config_name,
+            tags=[CfnTag(key=key, value=value) for key, value in (tags or {}).items()] or None,
+        )
+        self.endpoint_name: str = self.cfn_endpoint.attr_endpoint_name
+        self.endpoint_arn: str = self.cfn_endpoint.ref
+        self._deployment = deployment or _default_deployment(configuration.variants)
+        self._rollback_alarms: list[cloudwatch.IAlarm] = []
+        self._scaled: dict[str, InvocationScaling] = {}
+        self.roll_back_on(*rollback_alarms)
+
+    def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
+        """Add alarms that roll a deployment back; the endpoint is made after them."""
+        self._rollback_alarms += alarms
+        self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
+            self.configuration.variants, self._rollback_alarms, self.node.path
+        )
+
+    def scale(self, variant_name: str, *, min_instances: int,
+              max_instances: int) -> InvocationScaling:
+        """Let a variant's number of instances follow its load; add a policy to what returns.
+
+        From now on an update keeps the instance counts that scaling has reached
+        (``RetainAllVariantProperties``), while weights follow the configuration.
+
+        Parameters
+        ----------
+        variant_name : str
+        min_instances, max_instances : int
+            The fewest (at least 1) and the most instances.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE601, LLE621 to LLE625.
+        """
+        path = self.node.path
+        variant = self._variant(variant_name)
+        if variant_name in self._scaled:
+            raise VARIANT_SCALED_TWICE.error(
+                got=f"a second scale({variant_name!r})", allowed="one", where=path
+            )
+        scaling = InvocationScaling(
+            self,
+            f"Scaling-{variant_name}",
+            endpoint_name=self.endpoint_name,
+            name_at_synth=self.name_at_synth,
+            variant=variant,
+            min_instances=min_instances,
+            max_instances=max_instances,
+        )
+        self._scaled[variant_name] = scaling
+        self.cfn_endpoint.retain_all_variant_properties = True
+        self.cfn_endpoint.exclude_retained_variant_properties = [
+            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
+        ]
+        return scaling
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let a principal invoke the endpoint, whole responses and streamed ones."""
+        return iam.Grant.add_to_principal(
+            grantee=grantee, actions=list(INVOKE_ACTIONS), resource_arns=[self.endpoint_arn]
+        )
+
+    def metric(self, name: str, *, statistic: str, variant_name: str | None = None,
+               period: Duration | None = None,
+               dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:
+        """A metric of a variant, by its name in CloudWatch, such as ``ModelLatency``.
+
+        Parameters
+        ----------
+        name : str
+        statistic : str
+            ``Average``, ``Sum``, ``p99``, ... as far as CloudWatch lists it for the metric.
+        variant_name : str, optional
+            By default the configuration's first variant.
+        period : Duration, optional
+            By default 1 minute, SageMaker's own resolution.
+        dimensions : mapping of str to str, optional
+            Further dimensions, such as ``EndpointConfigName`` for the new fleet of a deployment.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE622 for the variant, LLE730 to LLE732 for metric and statistic.
+        """
+        variant = self._variant(variant_name or self.configuration.variants[0].name)
+        return endpoint_metric(
+            self.name_at_synth, variant.name, name, statistic=statistic,
+            period=period or Duration.minutes(1), dimensions=dimensions, where=self.node.path,
+        )
+
+    def _variant(self, name: str) -> ProductionVariant:
+        variant = self.configuration.variant(name)
+        if variant is None:
+            raise UNKNOWN_VARIANT.error(
+                got=repr(name),
+                allowed=", ".join(variant.name for variant in self.configuration.variants),
+                where=self.node.path,
+            )
+        return variant
+
+
+def _default_deployment(variants: Sequence[ProductionVariant]) -> DeploymentPolicy:
+    inf1 = any(
+        instance_type.name.startswith("ml.inf1.")
+        for variant in variants
+        for instance_type in variant.instance_types
+    )
+    return DeploymentPolicy.all_at_once() if inf1 else DeploymentPolicy.canary()

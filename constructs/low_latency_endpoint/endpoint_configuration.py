@@ -1,0 +1,214 @@
+"""The endpoint configuration: production variants, data capture, encryption, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from aws_cdk import Duration
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from .findings import warn
+from .planning.images import check_image_runs_on
+from .planning.limits import METRIC_FREQUENCY, S3_URI, SAMPLING_PERCENTAGE, VARIANT_COUNT
+from .planning.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
+from .validation import check, check_seconds, is_token
+from .variant import ProductionVariant
+
+__all__ = ["DataCapture", "EndpointConfiguration", "MetricsPublishing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCapture:
+    """Copies of requests and responses to S3, off the hot path.
+
+    Parameters
+    ----------
+    destination : str
+        ``s3://bucket/prefix``. The model's role must be allowed to write there.
+    sampling_percentage : int
+        Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
+        endpoints with high traffic".
+    capture : sequence of {"Input", "Output"}
+        By default both.
+    key : aws_kms.IKey, optional
+        Encrypts what is written.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE416 for the percentage, LLE418 for the destination.
+    """
+
+    destination: str
+    sampling_percentage: int = 10
+    capture: Sequence[Literal["Input", "Output"]] = ("Input", "Output")
+    key: kms.IKey | None = None
+
+    def __post_init__(self) -> None:
+        check(S3_URI, self.destination)
+        check(SAMPLING_PERCENTAGE, self.sampling_percentage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsPublishing:
+    """How often and how finely SageMaker publishes metrics.
+
+    Parameters
+    ----------
+    enhanced : bool
+        Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more
+        metrics, billed as such. By default off: invocation metrics each minute.
+    detailed_observability : bool, optional
+        OpenTelemetry metrics; by default SageMaker's own default, on.
+    frequency : Duration, optional
+        10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
+    """
+
+    enhanced: bool = False
+    detailed_observability: bool | None = None
+    frequency: Duration | None = None
+
+
+class EndpointConfiguration(Construct):
+    """What an endpoint runs. Any change replaces it, so it carries no fixed name.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    variants : sequence of ProductionVariant
+        One to ten, with names that differ.
+    encryption_key : aws_kms.IKey, optional
+        Encrypts the instances' storage volumes; by default SageMaker's own key.
+    kms_key_with_local_storage : bool
+        Allow a key on an instance type with local storage, which AWS's pages disagree about.
+    data_capture : DataCapture, optional
+        By default nothing is captured.
+    metrics : MetricsPublishing, optional
+        By default SageMaker's own settings.
+
+    Attributes
+    ----------
+    endpoint_config_name : str
+    variants : tuple of ProductionVariant
+    cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
+
+    Raises
+    ------
+    ConfigurationError
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, and LLE33x when an image
+        cannot run on a variant's instance type.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        variants: Sequence[ProductionVariant],
+        encryption_key: kms.IKey | None = None,
+        kms_key_with_local_storage: bool = False,
+        data_capture: DataCapture | None = None,
+        metrics: MetricsPublishing | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = self.node.path
+        VARIANT_COUNT.check(len(variants), path)
+        _check_variants(variants, path)
+        if encryption_key is not None and not kms_key_with_local_storage:
+            _check_key(variants, path)
+        for variant in variants:
+            _check_images(self, variant)
+        optional: dict[str, Any] = {}
+        if encryption_key is not None:
+            optional["kms_key_id"] = encryption_key.key_arn
+        if data_capture is not None:
+            optional["data_capture_config"] = _data_capture(data_capture)
+        if metrics is not None:
+            optional["metrics_config"] = _metrics(metrics, path)
+        self.cfn_endpoint_config = sagemaker.CfnEndpointConfig(
+            self,
+            "Resource",
+            production_variants=[variant.to_cfn() for variant in variants],
+            **optional,
+        )
+        self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
+        self.variants = tuple(variants)
+
+    def variant(self, name: str) -> ProductionVariant | None:
+        """The variant of that name, or None."""
+        return next((variant for variant in self.variants if variant.name == name), None)
+
+
+def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
+    names = [variant.name for variant in variants]
+    for name in names:
+        if names.count(name) > 1:
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+    if all(variant.weight == 0 for variant in variants):
+        raise ALL_WEIGHTS_ZERO.error(
+            got=", ".join(f"{variant.name}: 0" for variant in variants),
+            allowed="one weight above 0",
+            where=where,
+        )
+
+
+def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
+    for variant in variants:
+        for instance_type in variant.instance_types:
+            facts = instance_type.facts
+            if facts is not None and facts.local_storage_gb:
+                raise KMS_WITH_LOCAL_STORAGE.error(
+                    got=f"{instance_type} with {facts.local_storage_gb} GB of local storage",
+                    allowed="no key, or a type without local storage",
+                    where=f"{where}, variant {variant.name}",
+                )
+
+
+def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:
+    where = f"{configuration.node.path}, variant {variant.name}"
+    ami = variant.inference_ami.version if variant.inference_ami else None
+    for instance_type in variant.instance_types:
+        if is_token(instance_type.name):
+            continue
+        if instance_type.facts is None:
+            warn(configuration, f"unknownInstanceType:{instance_type}",
+                 f"{instance_type} is not among the types this library knows; nothing about it "
+                 "was checked.")
+            continue
+        for container in variant.model.containers:
+            reference = container.image.reference
+            if reference and not is_token(reference):
+                for message in check_image_runs_on(reference, instance_type.name, ami, where):
+                    warn(configuration, f"image:{variant.name}", message)
+
+
+def _data_capture(
+    capture: DataCapture,
+) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
+    config = sagemaker.CfnEndpointConfig
+    return config.DataCaptureConfigProperty(
+        enable_capture=True,
+        initial_sampling_percentage=capture.sampling_percentage,
+        destination_s3_uri=capture.destination,
+        capture_options=[
+            config.CaptureOptionProperty(capture_mode=mode) for mode in capture.capture
+        ],
+        kms_key_id=capture.key.key_arn if capture.key else None,
+    )
+
+
+def _metrics(
+    metrics: MetricsPublishing, where: str
+) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
+    return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+        enable_enhanced_metrics=metrics.enhanced,
+        enable_detailed_observability=metrics.detailed_observability,
+        metric_publish_frequency_in_seconds=check_seconds(
+            METRIC_FREQUENCY, metrics.frequency, where
+        ),
+    )

@@ -1,0 +1,47 @@
+"""What validators say about a construct: findings acknowledged with a reason, and our warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from constructs import IConstruct
+
+__all__ = ["acknowledge_wildcard_resources", "warn"]
+
+
+def acknowledge_wildcard_resources(
+    construct: IConstruct, resources: Sequence[str], *, reason: str
+) -> None:
+    """Acknowledge cdk-nag's AwsSolutions-IAM5 for these resources, and no others.
+
+    The reason stays in the construct's metadata, so an audit of the assembly finds it.
+    """
+    stack = Stack.of(construct)
+    Validations.of(construct).acknowledge(
+        *(
+            Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{_spelled(resolved)}]", reason=reason)
+            for resolved in stack.resolve(list(resources))
+        )
+    )
+
+
+def _spelled(value: Any) -> str:
+    """A resolved value as cdk-nag spells it in a finding: ``arn:<AWS::Partition>:s3:::a/*``."""
+    if isinstance(value, str):
+        return value
+    ((function, argument),) = value.items()
+    if function == "Fn::Join":
+        return "".join(_spelled(part) for part in argument[1])
+    return f"<{'.'.join(argument)}>" if isinstance(argument, list) else f"<{argument}>"
+
+
+def warn(construct: IConstruct, id: str, message: str) -> None:
+    """Add a warning that the CDK CLI prints and that users can acknowledge by its ID.
+
+    The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
+    ``Validations.of(construct).acknowledge(Acknowledgment(id="annotation::low-latency-endpoint:...",
+    reason="..."))``.
+    """
+    Validations.of(construct).add_warning(f"low-latency-endpoint:{id}", message)

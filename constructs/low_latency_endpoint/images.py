@@ -1,0 +1,196 @@
+"""Container images: by URI, ECR repository, Dockerfile, or AWS Deep Learning Container."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, cast
+
+from aws_cdk import Aws, CfnMapping, Fn, Stack
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_ecr_assets as ecr_assets
+from constructs import Construct
+
+from .iam_documents import allow
+from .planning.images import dlc_account, dlc_accounts
+from .planning.limits import IMAGE_URI
+from .planning.rules import IMAGE_REGION
+from .validation import check, is_token
+
+__all__ = ["ContainerImage"]
+
+
+class ContainerImage(ABC):
+    """An image to serve a model with.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ContainerImage
+    >>> image = ContainerImage.from_dlc(
+    ...     "huggingface-pytorch-inference",
+    ...     "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04")
+    >>> image.reference
+    'huggingface-pytorch-inference:2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04'
+    """
+
+    @property
+    @abstractmethod
+    def reference(self) -> str:
+        """What is known of the image at synth, for checks against the instance type."""
+
+    @abstractmethod
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        """The image's URI, and what the model's role must be allowed to pull it."""
+
+    @staticmethod
+    def from_uri(uri: str) -> ContainerImage:
+        """An image by its full URI, in the model's region.
+
+        The role must be allowed to pull it; an ECR URI of the usual form is granted.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE302 for white space or more than 255 characters.
+        """
+        return _UriImage(check(IMAGE_URI, uri))
+
+    @staticmethod
+    def from_ecr_repository(repository: ecr.IRepository, tag: str = "latest") -> ContainerImage:
+        """An image in an ECR repository, by tag or (``sha256:...``) digest."""
+        return _RepositoryImage(repository, tag)
+
+    @staticmethod
+    def from_asset(directory: str, *, file: str | None = None,
+                   build_args: dict[str, str] | None = None,
+                   platform: ecr_assets.Platform | None = None) -> ContainerImage:
+        """An image that the CDK CLI builds from a folder with a Dockerfile (needs Docker).
+
+        ``platform`` is by default the architecture of the machine that builds; name it when the
+        instance type has another.
+        """
+        return _AssetImage(directory, file, build_args, platform)
+
+    @staticmethod
+    def from_dlc(repository: str, tag: str, *, account: str | None = None) -> ContainerImage:
+        """An AWS Deep Learning Container, in any region AWS publishes them in.
+
+        The registry's account follows the region: from CDK's table, and from the SageMaker SDK's
+        for the regions that CDK's lacks. ``account`` overrides it.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE328 when the stack's region has no known account.
+        """
+        return _DeepLearningContainer(repository, tag, account)
+
+
+def _pull(repository_arn: str) -> list[dict[str, Any]]:
+    return [
+        allow(
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            repository_arn,
+        )
+    ]
+
+
+def _split_ecr_uri(uri: str) -> tuple[str, str, str] | None:
+    """Account, region and repository of an ECR URI; None for another registry or a token."""
+    registry, _, path = uri.partition("/")
+    parts = registry.split(".")
+    if is_token(uri) or not path or parts[1:3] != ["dkr", "ecr"] or len(parts) < 5:
+        return None
+    return parts[0], parts[3], path.split("@")[0].split(":")[0]
+
+
+@dataclass(frozen=True)
+class _UriImage(ContainerImage):
+    uri: str
+
+    @property
+    def reference(self) -> str:
+        return self.uri
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        registry = _split_ecr_uri(self.uri)
+        if registry is None:
+            return self.uri, []
+        account, region, repository = registry
+        arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"
+        return self.uri, _pull(arn)
+
+
+@dataclass(frozen=True)
+class _RepositoryImage(ContainerImage):
+    repository: ecr.IRepository
+    tag: str
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository.repository_name}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        uri = self.repository.repository_uri_for_tag_or_digest(self.tag)
+        return uri, _pull(self.repository.repository_arn)
+
+
+@dataclass(frozen=True)
+class _AssetImage(ContainerImage):
+    directory: str
+    file: str | None
+    build_args: dict[str, str] | None
+    platform: ecr_assets.Platform | None
+
+    @property
+    def reference(self) -> str:
+        return ""
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        asset = ecr_assets.DockerImageAsset(
+            scope,
+            "Image",
+            directory=self.directory,
+            file=self.file,
+            build_args=self.build_args,
+            platform=self.platform,
+        )
+        return asset.image_uri, _pull(asset.repository.repository_arn)
+
+
+@dataclass(frozen=True)
+class _DeepLearningContainer(ContainerImage):
+    repository: str
+    tag: str
+    account: str | None
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        account = self.account or _dlc_account(scope)
+        arn = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{account}:repository/{self.repository}"
+        uri = f"{account}.dkr.ecr.{Aws.REGION}.{Aws.URL_SUFFIX}/{self.repository}:{self.tag}"
+        return uri, _pull(arn)
+
+
+_MAPPING = "DeepLearningContainerAccounts"
+
+
+def _dlc_account(scope: Construct) -> str:
+    """The account for the stack's region; a lookup in the template where the region is a token."""
+    stack = Stack.of(scope)
+    if not is_token(stack.region):
+        account = dlc_account(stack.region)
+        if account is None:
+            raise IMAGE_REGION.error(
+                got=stack.region, allowed=", ".join(sorted(dlc_accounts())), where=scope.node.path
+            )
+        return account
+    mapping = cast(CfnMapping | None, stack.node.try_find_child(_MAPPING)) or CfnMapping(
+        stack,
+        _MAPPING,
+        mapping={region: {"account": number} for region, number in dlc_accounts().items()},
+    )
+    return Fn.find_in_map(mapping.logical_id, Aws.REGION, "account")

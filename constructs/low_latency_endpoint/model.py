@@ -1,0 +1,326 @@
+"""The SageMaker model: containers, data, role, and its place in the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from .findings import acknowledge_wildcard_resources
+from .iam_documents import allow, arn, document
+from .images import ContainerImage
+from .model_data import ModelData, container_property
+from .network import ZoneAlignedNetwork
+from .planning.limits import (
+    CONTAINER_COUNT,
+    CONTAINER_HOSTNAME,
+    ENVIRONMENT_ENTRIES,
+    ENVIRONMENT_KEY,
+    ENVIRONMENT_TOTAL_BYTES,
+    ENVIRONMENT_VALUE_BYTES,
+    INFERENCE_MODE,
+    MODEL_SECURITY_GROUPS,
+)
+from .planning.rules import (
+    DIRECT_NEEDS_HOSTNAMES,
+    HOSTNAME_TWICE,
+    HOSTNAMES_ALL_OR_NONE,
+    MODE_NEEDS_CONTAINERS,
+    MULTI_MODEL_DATA,
+)
+from .validation import check, is_token
+
+__all__ = ["Container", "Model", "ModelData"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """One container of a model.
+
+    Parameters
+    ----------
+    image : ContainerImage
+        What serves.
+    data : ModelData, optional
+        What is served; by default the image brings it, or the environment says where it is. An
+        isolated network has no way to a public model hub.
+    environment : mapping of str to str
+        Environment variables, at most 100, keys and values up to 1024 bytes. Do not put secrets
+        here: they are readable in the template.
+    hostname : str, optional
+        Name of the container in a pipeline; needed where callers invoke containers directly.
+    multi_model : bool
+        Serve many models, loaded on demand from the S3 prefix in ``data``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
+        without an S3 prefix.
+    """
+
+    image: ContainerImage
+    data: ModelData | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hostname: str | None = None
+    multi_model: bool = False
+
+    def __post_init__(self) -> None:
+        check(CONTAINER_HOSTNAME, self.hostname)
+        check(ENVIRONMENT_ENTRIES, len(self.environment))
+        for key, value in self.environment.items():
+            check(ENVIRONMENT_KEY, key)
+            if not is_token(value):
+                ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
+        if self.multi_model and (self.data is None or not self.data.is_prefix):
+            raise MULTI_MODEL_DATA.error(
+                got=self.data.uri if self.data else "no data", allowed="an S3 prefix ending in /"
+            )
+
+
+class Model(Construct):
+    """A SageMaker model in the network's subnets, with a role of its own.
+
+    The role may pull this image, read this data, write this endpoint's logs and metrics and make
+    the network interfaces in these subnets; nothing else (never AmazonSageMakerFullAccess). Its
+    policy exists before the model does. The model carries no fixed name: any change replaces it.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    network : ZoneAlignedNetwork
+        Where the instances run: the same subnets as the interface endpoint's, so that a call
+        needs no hop between zones.
+    containers : sequence of Container
+        One, or up to fifteen in a pipeline (serial) or to choose from (direct).
+    role : aws_iam.IRole, optional
+        Execution role; by default a new one. A policy with what the model needs is attached to
+        it, where CDK can change it.
+    inference_mode : {"Serial", "Direct"}, optional
+        How several containers are invoked; by default Serial.
+    network_isolation : bool
+        No network calls from or to the containers; SageMaker then fetches model data through the
+        VPC, which the network's S3 gateway endpoint serves. By default off.
+    security_groups : sequence of aws_ec2.ISecurityGroup, optional
+        By default the network's ``model_security_group``.
+
+    Attributes
+    ----------
+    model_name, model_arn : str
+    role, grant_principal : aws_iam.IRole
+    connections : aws_ec2.Connections
+    cfn_model : aws_sagemaker.CfnModel
+    containers : tuple of Container
+
+    Raises
+    ------
+    ConfigurationError
+        LLE301, LLE308 to LLE310, LLE321 to LLE324.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack
+    >>> from low_latency_endpoint import (
+    ...     ClientZones, Container, ContainerImage, Model, ModelData, ZoneAlignedNetwork)
+    >>> stack = Stack(App(), "Serving")
+    >>> network = ZoneAlignedNetwork(
+    ...     stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    >>> model = Model(stack, "Model", network=network, containers=[Container(
+    ...     image=ContainerImage.from_dlc(
+    ...         "huggingface-pytorch-inference",
+    ...         "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"),
+    ...     data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"),
+    ...     environment={"HF_TASK": "text-classification"})])
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        containers: Sequence[Container],
+        role: iam.IRole | None = None,
+        inference_mode: Literal["Serial", "Direct"] | None = None,
+        network_isolation: bool = False,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = self.node.path
+        _check_containers(containers, inference_mode, path)
+        groups = list(security_groups) if security_groups is not None else [
+            network.model_security_group
+        ]
+        MODEL_SECURITY_GROUPS.check(len(groups), path)
+        group_ids = [group.security_group_id for group in groups]
+        subnet_ids = [subnet.subnet_id for subnet in network.subnets]
+
+        statements = _hosting_statements(subnet_ids, group_ids)
+        definitions = []
+        for index, container in enumerate(containers):
+            part = Construct(self, f"Container{index}")
+            definition, needed = _definition(part, container)
+            definitions.append(definition)
+            statements += [statement for statement in needed if statement not in statements]
+        self.role = role or iam.Role(
+            self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
+        )
+        policy = iam.Policy(
+            self, "Policy", document=iam.PolicyDocument.from_json(document(*statements)),
+            roles=[self.role],
+        )
+        _acknowledge_wildcards(policy, statements)
+        for container in containers:
+            if container.data is not None:
+                container.data.grant_decrypt(self.role)
+
+        several = len(definitions) > 1
+        self.cfn_model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            primary_container=None if several else definitions[0],
+            containers=definitions if several else None,
+            inference_execution_config=(
+                sagemaker.CfnModel.InferenceExecutionConfigProperty(
+                    mode=inference_mode or "Serial"
+                )
+                if several
+                else None
+            ),
+            enable_network_isolation=network_isolation,
+            vpc_config=sagemaker.CfnModel.VpcConfigProperty(
+                security_group_ids=group_ids, subnets=subnet_ids
+            ),
+        )
+        # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
+        granted = self.role.node.try_find_child("DefaultPolicy")  # by key.grant_decrypt
+        self.cfn_model.node.add_dependency(
+            policy, *([granted] if granted else []), *network.data_path
+        )
+        self.model_name: str = self.cfn_model.attr_model_name
+        self.model_arn: str = self.cfn_model.ref
+        self.grant_principal = self.role
+        self.connections = ec2.Connections(security_groups=groups)
+        self.containers = tuple(containers)
+
+
+def _check_containers(
+    containers: Sequence[Container], inference_mode: str | None, where: str
+) -> None:
+    CONTAINER_COUNT.check(len(containers), where)
+    check(INFERENCE_MODE, inference_mode, where)
+    if inference_mode and len(containers) == 1:
+        raise MODE_NEEDS_CONTAINERS.error(
+            got=f"{inference_mode} with one container", allowed="no inference mode", where=where
+        )
+    hostnames = [container.hostname for container in containers if container.hostname]
+    if len(containers) > 1:
+        if hostnames and len(hostnames) < len(containers):
+            raise HOSTNAMES_ALL_OR_NONE.error(
+                got=f"{len(hostnames)} hostnames for {len(containers)} containers",
+                allowed=f"0 or {len(containers)}",
+                where=where,
+            )
+        if inference_mode == "Direct" and not hostnames:
+            raise DIRECT_NEEDS_HOSTNAMES.error(
+                got="no hostnames", allowed="one for each container", where=where
+            )
+        for hostname in hostnames:
+            if hostnames.count(hostname) > 1:
+                raise HOSTNAME_TWICE.error(
+                    got=hostname, allowed="hostnames that differ", where=where
+                )
+    ENVIRONMENT_TOTAL_BYTES.check(
+        sum(
+            len(key.encode()) + (0 if is_token(value) else len(value.encode()))
+            for container in containers
+            for key, value in container.environment.items()
+        ),
+        where,
+    )
+
+
+def _definition(
+    scope: Construct, container: Container
+) -> tuple[sagemaker.CfnModel.ContainerDefinitionProperty, list[dict[str, Any]]]:
+    image, statements = container.image.bind(scope)
+    properties: dict[str, Any] = {"image": image}
+    if container.data is not None:
+        uri, needed = container.data.bind(scope)
+        statements = [*statements, *needed]
+        properties |= container_property(uri, multi_model=container.multi_model)
+    if container.environment:
+        properties["environment"] = dict(container.environment)
+    if container.hostname:
+        properties["container_hostname"] = container.hostname
+    if container.multi_model:
+        properties["mode"] = "MultiModel"
+    return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
+
+
+def _hosting_statements(
+    subnet_ids: Sequence[str], group_ids: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What hosting needs in a VPC, besides image and data.
+
+    Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions.
+    """
+    interfaces = arn("ec2", "network-interface/*")
+    return [
+        allow(
+            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams",
+             "logs:PutLogEvents"],
+            arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
+        ),
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [
+                interfaces,
+                *(arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
+                *(arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
+            ],
+        ),
+        allow(
+            ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
+             "ec2:DeleteNetworkInterfacePermission"],
+            interfaces,
+        ),
+        allow(
+            ["cloudwatch:DescribeAlarms", "ec2:DescribeDhcpOptions",
+             "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
+             "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs", "ecr:GetAuthorizationToken"],
+            "*",
+        ),
+        allow(
+            ["cloudwatch:PutMetricData"],
+            "*",
+            condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
+        ),
+    ]
+
+
+def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
+    wildcards = {
+        resource
+        for statement in statements
+        for resource in (
+            [statement["Resource"]]
+            if isinstance(statement["Resource"], str)
+            else statement["Resource"]
+        )
+        if resource.endswith("*")
+    }
+    acknowledge_wildcard_resources(
+        policy,
+        sorted(wildcards),
+        reason="Log streams, network interfaces and model files are named at run time; read-only "
+               "calls, PutMetricData (held to SageMaker's namespaces) and "
+               "ecr:GetAuthorizationToken take no resource.",
+    )

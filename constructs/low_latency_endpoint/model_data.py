@@ -1,0 +1,163 @@
+"""Where a model's weights come from: S3, or an archive on this machine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_assets as s3_assets
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from .iam_documents import allow
+from .planning.limits import MODEL_DATA_URI
+from .planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
+from .validation import check, is_token
+
+__all__ = ["ModelData"]
+
+
+class ModelData(ABC):
+    """A model's data: one compressed archive, or an uncompressed S3 prefix.
+
+    An uncompressed prefix starts faster for large models: SageMaker streams the files instead of
+    unpacking an archive.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ModelData
+    >>> ModelData.from_uri("s3://models/distilbert/model.tar.gz").uri
+    's3://models/distilbert/model.tar.gz'
+    """
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """The S3 URI, once bound or always known."""
+
+    @abstractmethod
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        """The data's S3 URI, and what the model's role must be allowed to read it."""
+
+    def grant_decrypt(self, role: iam.IRole) -> None:  # noqa: B027 - most data has no key
+        """Let the role use the bucket's KMS key, where one is known."""
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether the data is everything under a prefix (it ends with a slash)."""
+        return self.uri.endswith("/")
+
+    @staticmethod
+    def from_s3(bucket: s3.IBucket, key: str) -> ModelData:
+        """An object (``model.tar.gz``), or an uncompressed model under a prefix (ends with /).
+
+        The role may read exactly that, and decrypt with the bucket's key.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE329 for an empty key.
+        """
+        if not key:
+            raise ARCHIVE_NAME.error(got="an empty key", allowed="model.tar.gz, or model/")
+        return _BucketData(bucket, key.lstrip("/"))
+
+    @staticmethod
+    def from_uri(uri: str) -> ModelData:
+        """The same, by URI; the object's bucket must be readable without a KMS grant of ours.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE304 for another scheme or more than 1024 characters.
+        """
+        return _UriData(check(MODEL_DATA_URI, uri))
+
+    @staticmethod
+    def from_asset(path: str) -> ModelData:
+        """A ``.tar.gz`` on this machine, uploaded by ``cdk deploy``.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE327 for anything but one .tar.gz file.
+        """
+        if not path.endswith(".tar.gz") or not Path(path).is_file():
+            raise ASSET_IS_ARCHIVE.error(got=path, allowed="the path of one .tar.gz file")
+        return _AssetData(path)
+
+
+def container_property(data_uri: str, *, multi_model: bool) -> dict[str, Any]:
+    """The container's ``ModelDataUrl`` or ``ModelDataSource``, as CloudFormation takes them."""
+    if not data_uri.endswith("/") or multi_model:
+        return {"model_data_url": data_uri}
+    return {
+        "model_data_source": sagemaker.CfnModel.ModelDataSourceProperty(
+            s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+                s3_uri=data_uri, s3_data_type="S3Prefix", compression_type="None"
+            )
+        )
+    }
+
+
+def _read(bucket_arn: str, key: str) -> list[dict[str, Any]]:
+    if key and not key.endswith("/"):
+        return [allow(["s3:GetObject"], f"{bucket_arn}/{key}")]
+    return [
+        allow(["s3:GetObject"], f"{bucket_arn}/{key}*"),
+        allow(["s3:ListBucket"], bucket_arn, condition={"StringLike": {"s3:prefix": f"{key}*"}}),
+    ]
+
+
+@dataclass(frozen=True)
+class _BucketData(ModelData):
+    bucket: s3.IBucket
+    key: str
+
+    @property
+    def uri(self) -> str:
+        return self.bucket.s3_url_for_object(self.key)
+
+    @property
+    def is_prefix(self) -> bool:
+        return self.key.endswith("/")
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        return self.uri, _read(self.bucket.bucket_arn, self.key)
+
+    def grant_decrypt(self, role: iam.IRole) -> None:
+        if self.bucket.encryption_key:
+            self.bucket.encryption_key.grant_decrypt(role)
+
+
+@dataclass(frozen=True)
+class _UriData(ModelData):
+    location: str
+
+    @property
+    def uri(self) -> str:
+        return self.location
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        if is_token(self.location) or not self.location.startswith("s3://"):
+            return self.location, []
+        bucket, _, key = self.location.removeprefix("s3://").partition("/")
+        return self.location, _read(f"arn:{Aws.PARTITION}:s3:::{bucket}", key)
+
+
+@dataclass(frozen=True)
+class _AssetData(ModelData):
+    path: str
+
+    @property
+    def uri(self) -> str:
+        return self.path
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        asset = s3_assets.Asset(scope, "ModelData", path=self.path)
+        return asset.s3_object_url, _read(asset.bucket.bucket_arn, asset.s3_object_key)

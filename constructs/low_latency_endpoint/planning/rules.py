@@ -1,0 +1,205 @@
+"""Rules about how things fit together, where a single property's limit does not say it.
+
+Limits of one property stand in :mod:`.limits`; the checks that raise these rules stand in the
+constructs, where the parts meet.
+"""
+
+from __future__ import annotations
+
+from ..errors import rule
+from .limits import API, GUIDE
+
+# --- 1 network ---------------------------------------------------------------------------------
+ZONE_NAMED_TWICE = rule(
+    "LLE107", "a client zone is named twice", mend="Name each client zone once."
+)
+ZONE_WITHOUT_SUBNET = rule(
+    "LLE151", "a client zone has no subnet in the VPC",
+    mend="Add a subnet in that zone, or name only zones that have one: callers in a zone without "
+         "the interface endpoint may see DNS failures, and their calls would leave the zone.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+ZONES_UNKNOWN_AT_SYNTH = rule(
+    "LLE152", "client zones cannot be matched to the VPC's subnets at synth",
+    mend="Pass subnets={zone: subnet, ...}. A VPC knows its zones by name, and only after a "
+         "lookup or with a concrete account and region; zone IDs are matched by you.",
+    source="/ram/latest/userguide/working-with-az-ids.html",
+)
+SUBNETS_OF_OTHER_ZONES = rule(
+    "LLE153", "the subnets given are not those of the client zones",
+    mend="Give exactly one subnet for each client zone, in that zone.",
+)
+
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+SECOND_PRIVATE_DNS = rule(
+    "LLE211", "the VPC has an interface endpoint with private DNS for this service already",
+    mend="Share it: pass private_link=first.private_link, or adopt it with "
+         "RuntimePrivateLink.from_interface_endpoint(...). AWS answers \"private-dns-enabled "
+         "cannot be set because there is already a conflicting DNS domain\".",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+PRIVATE_DNS_NEEDS_VPC_DNS = rule(
+    "LLE212", "private DNS needs DNS support and DNS hostnames on the VPC",
+    mend="Set enable_dns_support and enable_dns_hostnames on the VPC to True.",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+FIPS_WITH_POLICY = rule(
+    "LLE213", "the FIPS runtime endpoint takes no endpoint policy for InvokeEndpoint",
+    mend="Leave endpoint_policy out with fips=True, and limit the callers' IAM policies.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+HOSTED_ZONE_IN_OWN_VPC = rule(
+    "LLE214", "the private hosted zone is for other VPCs",
+    mend="Leave the endpoint's own VPC out: its private DNS serves it already.",
+    source="/vpc/latest/privatelink/manage-dns-names.html",
+)
+HOSTED_ZONE_NEEDS_DNS_NAME = rule(
+    "LLE215", "an adopted interface endpoint has no DNS name known at synth",
+    mend="Pass regional_dns_name and hosted_zone_id of the endpoint, as the VPC console shows "
+         "them.",
+)
+
+# --- 3 model -----------------------------------------------------------------------------------
+HOSTNAMES_ALL_OR_NONE = rule(
+    "LLE321", "either every container has a hostname or none",
+    mend="Give each container of the pipeline a hostname, or none of them.",
+    source=API + "ContainerDefinition.html",
+)
+HOSTNAME_TWICE = rule(
+    "LLE322", "two containers have the same hostname", mend="Give each container its own hostname.",
+    source=API + "ContainerDefinition.html",
+)
+DIRECT_NEEDS_HOSTNAMES = rule(
+    "LLE323", "containers that are invoked directly need hostnames",
+    mend="Give each container a hostname: callers name it in TargetContainerHostname.",
+    source=GUIDE + "multi-container-direct.html",
+)
+MODE_NEEDS_CONTAINERS = rule(
+    "LLE324", "an inference mode is for several containers",
+    mend="Leave inference_mode out, or name more than one container.",
+    source=API + "InferenceExecutionConfig.html",
+)
+PREFIX_ENDS_WITH_SLASH = rule(
+    "LLE325", "an uncompressed model's S3 prefix ends with a slash",
+    mend="End the prefix with /.", source=API + "S3ModelDataSource.html",
+)
+MULTI_MODEL_DATA = rule(
+    "LLE326", "a multi-model container serves compressed archives under one S3 prefix",
+    mend="Give the prefix with ModelData.from_s3(bucket, 'models/'), holding one .tar.gz for each "
+         "model.",
+    source=GUIDE + "create-multi-model-endpoint.html",
+)
+ASSET_IS_ARCHIVE = rule(
+    "LLE327", "a model data asset is one .tar.gz file",
+    mend="Pack the model: tar czf model.tar.gz -C model .",
+    source=GUIDE + "inference-pipeline-batch.html",
+)
+IMAGE_REGION = rule(
+    "LLE328", "no Deep Learning Container account is known for the region",
+    mend="Pass account=, or name the image with ContainerImage.from_uri(...).",
+    source="https://aws.github.io/deep-learning-containers/reference/available_images/",
+)
+ARCHIVE_NAME = rule(
+    "LLE329", "model data from S3 is one object, or a prefix that ends with a slash",
+    mend="Name the object (model.tar.gz), or end the prefix with / for an uncompressed model.",
+    source=API + "S3ModelDataSource.html",
+)
+
+# --- 4 variants and endpoint configuration -----------------------------------------------------
+VARIANT_NAMED_TWICE = rule(
+    "LLE421", "two production variants have the same name", mend="Give each variant its own name.",
+    source=API + "CreateEndpointConfig.html",
+)
+TYPE_XOR_POOLS = rule(
+    "LLE422", "a variant has either an instance type or instance pools",
+    mend="Give instance_type, or instance_pools, not both and not none.",
+    source=GUIDE + "realtime-endpoints-heterogeneous.html",
+)
+PREFIX_SETTINGS = rule(
+    "LLE423", "prefix length and concurrency threshold belong to PREFIX_AWARE, which needs both",
+    mend="Use RoutingStrategy.prefix_aware(prefix_length=..., concurrency_threshold=...).",
+    source=API + "ProductionVariantRoutingConfig.html",
+)
+KMS_WITH_LOCAL_STORAGE = rule(
+    "LLE424", "a KMS key with an instance type that has local storage",
+    mend="Leave the key out (local NVMe is encrypted in hardware), choose a type without local "
+         "storage, or pass kms_key_with_local_storage=True if your account accepts it. AWS's "
+         "pages disagree: CloudFormation's says that the call fails, the API's that the key does "
+         "not encrypt the local storage.",
+    source="/AWSCloudFormation/latest/TemplateReference/"
+           "aws-resource-sagemaker-endpointconfig.html",
+)
+POOL_TYPE_TWICE = rule(
+    "LLE425", "two instance pools have the same instance type or priority",
+    mend="Give each pool its own instance type and priority.",
+    source=GUIDE + "realtime-endpoints-heterogeneous.html",
+)
+ALL_WEIGHTS_ZERO = rule(
+    "LLE426", "no production variant would receive traffic",
+    mend="Give at least one variant a weight above zero.",
+    source=GUIDE + "model-ab-testing.html",
+)
+
+# --- 5 endpoint and deployments ----------------------------------------------------------------
+EXECUTION_TIME_TOO_SHORT = rule(
+    "LLE521", "the longest deployment time must exceed the waits it contains",
+    mend="Raise maximum_execution, or shorten the waits.",
+    source=API + "BlueGreenUpdatePolicy.html",
+)
+ROLLING_NEEDS_ONE_VARIANT = rule(
+    "LLE522", "a rolling update takes an endpoint with one production variant",
+    mend="Use canary, linear or all_at_once, or one variant.",
+    source=GUIDE + "deployment-guardrails-exclusions.html",
+)
+INF1_HAS_NO_GUARDRAILS = rule(
+    "LLE523", "Inf1 instances are excluded from deployment guardrails",
+    mend="Use DeploymentPolicy.all_at_once() without rollback alarms: SageMaker falls back to it "
+         "in silence anyway, or move to Inf2.",
+    source=GUIDE + "deployment-guardrails-exclusions.html",
+)
+
+# --- 6 scaling ---------------------------------------------------------------------------------
+MIN_ABOVE_MAX = rule(
+    "LLE621", "the minimum number of instances is above the maximum",
+    mend="Lower min_instances or raise max_instances.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+UNKNOWN_VARIANT = rule(
+    "LLE622", "the endpoint configuration has no variant of that name",
+    mend="Name one of its variants.",
+)
+VARIANT_SCALED_TWICE = rule(
+    "LLE623", "the variant is a scalable target already",
+    mend="Keep what endpoint.scale(...) returned and add policies to it.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+BURSTABLE = rule(
+    "LLE624", "SageMaker does not scale burstable instance types",
+    mend="Choose a type outside ml.t2.",
+    source=GUIDE + "endpoint-auto-scaling-add-console.html",
+)
+INITIAL_OUTSIDE_RANGE = rule(
+    "LLE625", "the variant's initial instance count is outside the scaling range",
+    mend="Choose an initial count from min_instances to max_instances.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+POLICY_NAMED_TWICE = rule(
+    "LLE626", "the variant has a scaling policy or schedule of that name already",
+    mend="Give the policy or schedule its own name.",
+)
+CAPACITY_CHANGE = rule(
+    "LLE627", "a scheduled action sets a minimum, a maximum, or both",
+    mend="Give min_instances, max_instances or both.",
+    source="/autoscaling/application/APIReference/API_ScheduledAction.html",
+)
+SCALING_STEPS = rule(
+    "LLE628", "a step scaling policy has steps", mend="Give at least one ScalingStep.",
+    source="/autoscaling/application/APIReference/API_StepScalingPolicyConfiguration.html",
+)
+
+# --- 7 metrics and alarms ----------------------------------------------------------------------
+DATAPOINTS_ABOVE_PERIODS = rule(
+    "LLE721", "more datapoints to alarm than evaluation periods",
+    mend="Lower datapoints_to_alarm or raise evaluation_periods.",
+    source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+)
