@@ -1,0 +1,139 @@
+"""The WSGI application: our own services first, moto's for everything else."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+from . import protocols
+from .connections import ACCOUNT
+from .protocols import ServiceError
+
+logger = logging.getLogger(__name__)
+
+Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
+"""One API operation: takes who calls and the parameters, gives the result."""
+
+
+class PassOn(Exception):
+    """Raised by an operation that leaves this one request to moto."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Where a request belongs: account, region, and the URL that it came in by."""
+
+    region: str
+    url: str
+    account: str = ACCOUNT
+
+
+@dataclass(frozen=True)
+class OwnService:
+    """A service (or part of one) that is answered here and not by moto.
+
+    Parameters
+    ----------
+    name
+        botocore's name of the service, which is also its signing name.
+    operations
+        The operations answered here.
+    complete
+        Whether every other operation is refused (True) or left to moto (False).
+    """
+
+    name: str
+    operations: Mapping[str, Operation]
+    complete: bool = False
+
+
+class Application:
+    """Answers AWS requests.
+
+    Parameters
+    ----------
+    services
+        The services that go before moto's.
+    on_reset
+        What else must be forgotten when moto is told to reset.
+    """
+
+    def __init__(
+        self, services: Iterable[OwnService], on_reset: Iterable[Callable[[], None]] = ()
+    ) -> None:
+        self._services = {service.name: service for service in services}
+        self._on_reset = tuple(on_reset)
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self.url = ""
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") == "/moto-api/reset":
+            for forget in self._on_reset:
+                forget()
+        scope = re.search(
+            r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
+        )
+        service = self._services.get(scope[2]) if scope else None
+        if service is None or scope is None:
+            return self._moto(environ, start_response)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length) if length else b""
+        environ["wsgi.input"] = io.BytesIO(body)
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        is_json = bool(target)
+        operation = target.rpartition(".")[2] if is_json else ""
+        if is_json and operation not in service.operations and not service.complete:
+            return self._moto(environ, start_response)
+        if not is_json and not service.complete:
+            return self._moto(environ, start_response)
+        try:
+            if is_json:
+                self._known(service, operation)
+                request = protocols.parse_json(body, service.name, operation)
+            else:
+                operation, request = protocols.parse_query(
+                    body, environ.get("QUERY_STRING", ""), service.name
+                )
+                self._known(service, operation)
+            result = service.operations[operation](Caller(scope[1], self.url), request) or {}
+            write = protocols.write_json if is_json else protocols.write_query
+            answer, status = write(service.name, operation, result), 200
+        except PassOn:
+            return self._moto(environ, start_response)
+        except ServiceError as error:
+            logger.info("%s %s refused: %s", service.name, operation, error.message)
+            answer, status = _refusal(error, is_json), error.status
+        except Exception as error:
+            # A mistake of ours must look like one (500), never like a service's refusal.
+            logger.exception("%s %s failed", service.name, operation)
+            fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
+            answer, status = _refusal(fault, is_json), 500
+        start_response(
+            f"{status} {'OK' if status == 200 else 'Error'}",
+            [
+                ("Content-Type", "application/x-amz-json-1.1" if is_json else "text/xml"),
+                ("Content-Length", str(len(answer))),
+                ("x-amzn-RequestId", str(uuid.uuid4())),
+            ],
+        )
+        return [answer]
+
+    @staticmethod
+    def _known(service: OwnService, operation: str) -> None:
+        if operation not in service.operations:
+            raise ServiceError(
+                f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
+            )
+
+
+def _refusal(error: ServiceError, is_json: bool) -> bytes:
+    return protocols.write_json_error(error) if is_json else protocols.write_query_error(error)

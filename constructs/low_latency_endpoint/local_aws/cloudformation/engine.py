@@ -1,0 +1,418 @@
+"""Creating, updating, rolling back and deleting a stack's resources."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as copy_with
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ..protocols import ServiceError
+from ..resources.properties import PropertyNotEmulated
+from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from .dependencies import creation_order
+from .evaluation import Evaluation, not_emulated
+from .stacks import DeployedResource, Stack, StackStore, now
+from .template import Parameter
+
+logger = logging.getLogger(__name__)
+
+_CUSTOM_NAMED = (
+    "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+    "Rename {name} and update the stack again."
+)
+_NEW_PHYSICAL = (
+    "Requested update requires the creation of a new physical resource; hence creating one."
+)
+
+
+class ResourceFailed(Exception):
+    """A resource could not be created, updated or deleted; its event is already written."""
+
+
+class StackOperation:
+    """One operation on one stack.
+
+    Parameters
+    ----------
+    place
+        Account, region and URL; its logical id is of no meaning.
+    stacks
+        The region's stacks, for exports and imports.
+    stack
+        The stack to work on.
+    """
+
+    def __init__(self, place: Place, stacks: StackStore, stack: Stack) -> None:
+        self._place = place
+        self._stacks = stacks
+        self._stack = stack
+        self._attempted: dict[str, DeployedResource] = {}
+
+    # ------------------------------------------------------------------------------- operations
+
+    def create(self, *, on_failure: str = "ROLLBACK") -> None:
+        """Create every resource of the stack's template."""
+        stack = self._stack
+        stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
+        try:
+            evaluation = self._evaluate(stack.template, stack.parameters, stack.tags)
+            self._refuse_unknown(evaluation)
+            for logical_id in evaluation.order:
+                self._create(evaluation, logical_id)
+            self._finish(evaluation)
+        except (ResourceFailed, ServiceError) as error:
+            reason = str(error)
+            if on_failure == "DO_NOTHING" or stack.disable_rollback:
+                stack.set_status("CREATE_FAILED", reason)
+                return
+            self._roll_back_create(reason, delete=on_failure == "DELETE")
+            return
+        stack.set_status("CREATE_COMPLETE")
+
+    def update(
+        self,
+        body: str,
+        template: dict[str, Any],
+        parameters: dict[str, Parameter],
+        tags: dict[str, str],
+    ) -> None:
+        """Bring the stack to a new template, or back to where it was."""
+        stack = self._stack
+        before = dict(stack.resources)
+        stack.set_status("UPDATE_IN_PROGRESS", "User Initiated")
+        journal: dict[str, str] = {}
+        obsolete: list[DeployedResource] = []
+        try:
+            evaluation = self._evaluate(template, parameters, tags)
+            self._refuse_unknown(evaluation)
+            self._refuse_changed_types(evaluation)
+            for logical_id in evaluation.order:
+                self._create_or_update(evaluation, logical_id, journal, obsolete)
+            self._finish(evaluation)
+        except (ResourceFailed, ServiceError) as error:
+            reason = str(error)
+            if stack.disable_rollback:
+                stack.set_status("UPDATE_FAILED", reason)
+                return
+            self._roll_back_update(reason, before, journal)
+            return
+        old_template = stack.template
+        stack.body, stack.template = body, template
+        stack.parameters, stack.tags = parameters, tags
+        stack.description = template.get("Description")
+        stack.updated = now()
+        stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        removed = [stack.resources.pop(n) for n in before if n not in evaluation.resources]
+        self._clean_up(old_template, obsolete, "UpdateReplacePolicy")
+        self._clean_up(old_template, removed, "DeletionPolicy")
+        stack.set_status("UPDATE_COMPLETE")
+
+    def delete(self, retain: Iterable[str] = ()) -> None:
+        """Delete the stack's resources, and the stack when all are gone."""
+        stack = self._stack
+        stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
+        failed = self._delete_all(keep=set(retain))
+        if failed:
+            stack.set_status(
+                "DELETE_FAILED",
+                f"The following resource(s) failed to delete: [{', '.join(failed)}]. ",
+            )
+            return
+        stack.outputs, stack.imports = [], set()
+        stack.deleted = now()
+        stack.set_status("DELETE_COMPLETE")
+        self._stacks.bury(stack)
+
+    # ------------------------------------------------------------------------------------ steps
+
+    def _evaluate(
+        self,
+        template: Mapping[str, Any],
+        parameters: Mapping[str, Parameter],
+        tags: Mapping[str, str],
+    ) -> Evaluation:
+        stack = self._stack
+        return Evaluation(
+            self._place, self._stacks, stack, template, parameters, tags, stack.resources
+        )
+
+    def _refuse_unknown(self, evaluation: Evaluation) -> None:
+        refusals = evaluation.refusals()
+        for logical_id, reason in refusals.items():
+            declared = evaluation.resources[logical_id]
+            ghost = DeployedResource(logical_id, declared["Type"], "", {})
+            verb = "UPDATE" if logical_id in self._stack.resources else "CREATE"
+            self._stack.note(ghost, f"{verb}_FAILED", reason)
+        if refusals:
+            raise ResourceFailed("; ".join(f"{name}: {why}" for name, why in refusals.items()))
+
+    def _refuse_changed_types(self, evaluation: Evaluation) -> None:
+        changed = [
+            name
+            for name, declared in evaluation.resources.items()
+            if name in self._stack.resources
+            and self._stack.resources[name].type != declared["Type"]
+        ]
+        if changed:
+            raise ServiceError(
+                "Update of resource type is not permitted. The new template modifies resource "
+                f"type of the following resources: [{', '.join(changed)}]"
+            )
+
+    def _finish(self, evaluation: Evaluation) -> None:
+        """Settle the outputs, and hold exports against the other stacks."""
+        stack = self._stack
+        outputs = evaluation.outputs()
+        taken = self._stacks.exports()
+        for output in outputs:
+            owner = taken.get(output.export or "")
+            if owner is not None and owner[0] is not stack:
+                raise ServiceError(
+                    f"Export with name {output.export} is already exported by stack "
+                    f"{owner[0].name}. Rolled back by user request."
+                )
+        new = {output.export: output.value for output in outputs if output.export}
+        for output in stack.outputs:
+            users = self._stacks.importers(output.export) if output.export else []
+            if users and new.get(output.export) != output.value:
+                verb = "deleted" if output.export not in new else "updated"
+                raise ServiceError(
+                    f"Export {output.export} cannot be {verb} as it is in use by {', '.join(users)}"
+                )
+        stack.outputs, stack.imports = outputs, evaluation.imports
+
+    def _create_or_update(
+        self,
+        evaluation: Evaluation,
+        logical_id: str,
+        journal: dict[str, str],
+        obsolete: list[DeployedResource],
+    ) -> None:
+        old = self._stack.resources.get(logical_id)
+        if old is None:
+            journal[logical_id] = "created"
+            self._create(evaluation, logical_id)
+            return
+        properties = evaluation.properties(logical_id)
+        declared = evaluation.resources[logical_id]
+        names = set(properties) | set(old.properties)
+        changed = {n for n in names if properties.get(n) != old.properties.get(n)}
+        if not changed:
+            old.declaration = declared
+            return
+        kind = _kind(old.type)
+        if kind.needs_replacement(changed):
+            self._refuse_same_name(kind, old, properties)
+            self._stack.note(old, "UPDATE_IN_PROGRESS", _NEW_PHYSICAL)
+            journal[logical_id] = "replaced"
+            obsolete.append(old)
+            self._create(evaluation, logical_id, verb="UPDATE")
+            return
+        journal[logical_id] = "updated"
+        changed_resource = copy_with(old, properties=properties, declaration=declared)
+        self._attempted[logical_id] = changed_resource
+        self._stack.note(changed_resource, "UPDATE_IN_PROGRESS")
+        answer = self._attempt(
+            changed_resource,
+            "UPDATE",
+            lambda at: kind.update(at, _existing(old), properties),
+        )
+        if answer is not None and answer.physical_id != old.physical_id:
+            # A custom resource may answer with a new physical id: that is its replacement.
+            journal[logical_id] = "replaced"
+            obsolete.append(old)
+        if answer is not None:
+            changed_resource.physical_id = answer.physical_id
+            changed_resource.attributes = answer.attributes
+        self._stack.resources[logical_id] = changed_resource
+        self._stack.note(changed_resource, "UPDATE_COMPLETE")
+
+    def _refuse_same_name(
+        self, kind: ResourceType, old: DeployedResource, properties: Mapping[str, Any]
+    ) -> None:
+        name = properties.get(kind.name_property) if kind.name_property else None
+        if name and name == old.properties.get(kind.name_property or ""):
+            reason = _CUSTOM_NAMED.format(name=name)
+            self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
+            raise ResourceFailed(f"{old.logical_id}: {reason}")
+
+    def _create(self, evaluation: Evaluation, logical_id: str, verb: str = "CREATE") -> None:
+        declared = evaluation.resources[logical_id]
+        resource = DeployedResource(logical_id, declared["Type"], "", {}, declaration=declared)
+        if verb == "CREATE":
+            self._stack.note(resource, "CREATE_IN_PROGRESS")
+
+        def create(at: Place) -> Created:
+            resource.properties = evaluation.properties(logical_id)
+            return _kind(declared["Type"]).create(at, resource.properties)
+
+        answer = self._attempt(resource, verb, create)
+        assert answer is not None
+        resource.physical_id, resource.attributes = answer.physical_id, answer.attributes
+        self._stack.resources[logical_id] = resource
+        self._stack.note(resource, f"{verb}_COMPLETE")
+
+    def _attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
+        """Do the work; turn any failure into the resource's event and `ResourceFailed`."""
+        at = copy_with(
+            self._place, logical_id=resource.logical_id, type_name=resource.type
+        )
+        try:
+            answer: Created | None = work(at)
+            return answer
+        except PropertyNotEmulated as error:
+            reason = not_emulated(resource.type, error.path)
+        except (ClientError, BotoCoreError, ServiceError) as error:
+            reason = f'Resource handler returned message: "{_message(error)}"'
+            logger.info("%s %s %s: %s", verb, resource.type, resource.logical_id, reason)
+        except Exception as error:
+            # A mistake of ours: the user sees which resource it was, the log has the trace.
+            logger.exception("%s %s %s", verb, resource.type, resource.logical_id)
+            reason = f"local AWS internal error: {type(error).__name__}: {error}"
+        self._stack.note(resource, f"{verb}_FAILED", reason)
+        raise ResourceFailed(f"{resource.logical_id}: {reason}")
+
+    # --------------------------------------------------------------------------------- rollback
+
+    def _roll_back_create(self, reason: str, *, delete: bool) -> None:
+        stack = self._stack
+        stack.set_status("ROLLBACK_IN_PROGRESS", reason)
+        failed = self._delete_all(keep=set(), on_create=True)
+        stack.outputs, stack.imports = [], set()
+        if failed:
+            stack.set_status("ROLLBACK_FAILED", f"failed to delete: [{', '.join(failed)}]")
+        elif delete:
+            stack.deleted = now()
+            stack.set_status("DELETE_COMPLETE", reason)
+            self._stacks.bury(stack)
+        else:
+            stack.set_status("ROLLBACK_COMPLETE")
+
+    def _roll_back_update(
+        self, reason: str, before: dict[str, DeployedResource], journal: dict[str, str]
+    ) -> None:
+        """Go back: first re-apply the old settings in order, then delete what the update made.
+
+        That order matters: an endpoint must point at its old configuration again before the new
+        configuration can be deleted.
+        """
+        stack = self._stack
+        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        after = dict(stack.resources)
+        made = [after[n] for n in journal if after.get(n) is not before.get(n) and n in after]
+        made = [r for r in made if journal[r.logical_id] in ("created", "replaced")]
+        failed = []
+        for logical_id in creation_order(stack.template["Resources"]):
+            if logical_id not in journal or logical_id not in before:
+                continue
+            old = before[logical_id]
+            if journal[logical_id] == "updated":
+                self._stack.note(old, "UPDATE_IN_PROGRESS")
+                current = self._attempted[logical_id]
+                kind = _kind(old.type)
+                try:
+                    self._attempt(
+                        old,
+                        "UPDATE",
+                        lambda at, k=kind, c=current, o=old: k.update(  # type: ignore[misc]
+                            at, _existing(c), o.properties
+                        ),
+                    )
+                except ResourceFailed as error:
+                    # The resource whose update failed may have nothing to undo.
+                    if after[logical_id] is not old:
+                        failed.append(str(error))
+                        continue
+            stack.resources[logical_id] = old
+            stack.note(old, "UPDATE_COMPLETE")
+        if failed:
+            stack.set_status("UPDATE_ROLLBACK_FAILED", "; ".join(failed))
+            return
+        stack.set_status("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        for resource in made:
+            if resource.logical_id not in before:
+                stack.resources.pop(resource.logical_id, None)
+        for resource in reversed(made):
+            try:
+                self._delete(resource)
+            except ResourceFailed:
+                logger.warning("left behind by the rollback: %s", resource.physical_id)
+        stack.set_status("UPDATE_ROLLBACK_COMPLETE")
+
+    # ----------------------------------------------------------------------------------- delete
+
+    def _delete_all(self, keep: set[str], *, on_create: bool = False) -> list[str]:
+        """Delete the stack's resources in reverse order; gives the ids that would not go."""
+        stack = self._stack
+        declared = {name: r.declaration for name, r in stack.resources.items()}
+        failed: list[str] = []
+        for logical_id in reversed(creation_order(declared)):
+            resource = stack.resources[logical_id]
+            policy = resource.declaration.get("DeletionPolicy")
+            retained = policy == "Retain" or (policy == "RetainExceptOnCreate" and not on_create)
+            if logical_id in keep or retained:
+                stack.note(resource, "DELETE_SKIPPED")
+                del stack.resources[logical_id]
+                continue
+            try:
+                self._delete(resource)
+                del stack.resources[logical_id]
+            except ResourceFailed:
+                failed.append(logical_id)
+        return failed
+
+    def _clean_up(
+        self, template: Mapping[str, Any], resources: list[DeployedResource], policy: str
+    ) -> None:
+        """Delete what an update made superfluous; a failure here does not fail the update."""
+        order = creation_order(template["Resources"])
+        for resource in sorted(resources, key=lambda r: order.index(r.logical_id), reverse=True):
+            if resource.declaration.get(policy) in ("Retain", "RetainExceptOnCreate"):
+                self._stack.note(resource, "DELETE_SKIPPED")
+                continue
+            try:
+                self._delete(resource)
+            except ResourceFailed:
+                logger.warning("clean-up left %s behind", resource.physical_id)
+
+    def _delete(self, resource: DeployedResource) -> None:
+        self._stack.note(resource, "DELETE_IN_PROGRESS")
+
+        def delete(at: Place) -> None:
+            try:
+                _kind(resource.type).delete(at, _existing(resource))
+            except ClientError as error:
+                # What is gone already is deleted, as far as CloudFormation is concerned.
+                if not _is_absent(error):
+                    raise
+
+        self._attempt(resource, "DELETE", delete)
+        self._stack.note(resource, "DELETE_COMPLETE")
+
+
+def _kind(type_name: str) -> ResourceType:
+    kind = find_type(type_name)
+    assert kind is not None, f"{type_name} got past the refusal of unknown types"
+    return kind
+
+
+def _existing(resource: DeployedResource) -> Existing:
+    return Existing(resource.physical_id, resource.properties, resource.attributes)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        detail = error.response["Error"]
+        return f"{detail.get('Message', '')} (Service: {error.operation_name}, {detail['Code']})"
+    return str(error)
+
+
+def _is_absent(error: ClientError) -> bool:
+    code = str(error.response["Error"]["Code"])
+    message = str(error.response["Error"].get("Message", ""))
+    return any(w in code for w in ("NotFound", "NoSuch", "NonExistent")) or (
+        "Could not find" in message
+    )

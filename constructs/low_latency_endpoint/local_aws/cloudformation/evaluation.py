@@ -1,0 +1,217 @@
+"""A template evaluated for one stack: conditions settled, properties resolved."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from ..connections import local_client
+from ..protocols import ServiceError
+from ..resources.resource_type import REGISTRY, Place, find_type
+from .dependencies import creation_order
+from .intrinsics import NO_VALUE, Resolver
+from .stacks import DeployedResource, Output, Stack, StackStore
+from .template import Parameter
+
+PENDING = "\0known after deployment:"
+"""Marks a value that a change set cannot know: it belongs to a resource that is yet to be made."""
+
+
+class StackResources:
+    """Answers `Ref` and `Fn::GetAtt` from the resources that exist.
+
+    Parameters
+    ----------
+    resources
+        Existing resources by logical id.
+    pending
+        Resources that will exist only after the deployment; None when everything asked for must
+        exist by now.
+    """
+
+    def __init__(
+        self, resources: Mapping[str, DeployedResource], pending: set[str] | None = None
+    ) -> None:
+        self._resources = resources
+        self._pending = pending
+
+    def ref(self, logical_id: str) -> str:
+        """Give the physical id."""
+        if self._pending is not None and logical_id in self._pending:
+            return f"{PENDING}{logical_id}\0"
+        if logical_id not in self._resources:
+            raise ServiceError(f"Template error: resource {logical_id} does not exist")
+        return self._resources[logical_id].physical_id
+
+    def attribute(self, logical_id: str, name: str) -> Any:
+        """Give an attribute."""
+        if self._pending is not None and logical_id in self._pending:
+            return f"{PENDING}{logical_id}.{name}\0"
+        if logical_id not in self._resources:
+            raise ServiceError(f"Template error: resource {logical_id} does not exist")
+        resource = self._resources[logical_id]
+        if name in resource.attributes:
+            return resource.attributes[name]
+        if resource.type.startswith("Custom::") or resource.type.endswith("::CustomResource"):
+            raise ServiceError(
+                "CustomResource attribute error: Vendor response doesn't contain "
+                f"{name} attribute in object {resource.physical_id}"
+            )
+        raise ServiceError(
+            f"Template error: resource {logical_id} does not support attribute type {name} in "
+            f"Fn::GetAtt: {resource.type} has {', '.join(sorted(resource.attributes)) or 'none'} here"
+        )
+
+
+class Evaluation:
+    """A template with its parameters, evaluated for a stack.
+
+    Parameters
+    ----------
+    stack
+        The stack; only its names and tags are read.
+    pending
+        See `StackResources`.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        stacks: StackStore,
+        stack: Stack,
+        template: Mapping[str, Any],
+        parameters: Mapping[str, Parameter],
+        tags: Mapping[str, str],
+        resources: Mapping[str, DeployedResource],
+        pending: set[str] | None = None,
+    ) -> None:
+        self._place = place
+        self._stacks = stacks
+        self._template = template
+        self._tags = tags
+        self.imports: set[str] = set()
+        values = {name: parameter.value for name, parameter in parameters.items()}
+        values |= {
+            "AWS::AccountId": place.account,
+            "AWS::Region": place.region,
+            "AWS::StackName": stack.name,
+            "AWS::StackId": stack.id,
+            "AWS::Partition": "aws",
+            "AWS::URLSuffix": "amazonaws.com",
+            "AWS::NotificationARNs": stack.notification_arns,
+        }
+        self._resolver = Resolver(
+            template,
+            values,
+            StackResources(resources, pending),
+            self._import,
+            self._zones,
+            self._dynamic,
+        )
+        self.resources: dict[str, dict[str, Any]] = {
+            name: resource
+            for name, resource in template["Resources"].items()
+            if "Condition" not in resource or self._resolver.condition(resource["Condition"])
+        }
+        self.order = creation_order(self.resources)
+
+    def properties(self, logical_id: str) -> dict[str, Any]:
+        """Resolve a resource's properties, with the stack's tags added where the type takes them."""
+        declared = self.resources[logical_id].get("Properties") or {}
+        resolved = self._resolver.resolve(copy.deepcopy(declared))
+        return self._with_stack_tags(self.resources[logical_id]["Type"], resolved)
+
+    def _with_stack_tags(self, type_name: str, properties: dict[str, Any]) -> dict[str, Any]:
+        kind = REGISTRY.get(type_name)
+        if kind is None or kind.tagged is None or not self._tags:
+            return properties
+        own = properties.get("Tags")
+        if kind.tagged == "map":
+            return {**properties, "Tags": {**self._tags, **(own or {})}}
+        named = {tag["Key"] for tag in own or []}
+        added = [{"Key": k, "Value": v} for k, v in self._tags.items() if k not in named]
+        return {**properties, "Tags": [*(own or []), *added]}
+
+    def outputs(self) -> list[Output]:
+        """Resolve the outputs.
+
+        Raises
+        ------
+        ServiceError
+            When an output names what does not exist.
+        """
+        result = []
+        for key, declared in (self._template.get("Outputs") or {}).items():
+            if "Condition" in declared and not self._resolver.condition(declared["Condition"]):
+                continue
+            value = self._resolver.resolve(declared["Value"])
+            if value is NO_VALUE or isinstance(value, (dict, list)):
+                raise ServiceError(
+                    f"Template format error: Output {key} is malformed: its value is no string"
+                )
+            export = declared.get("Export")
+            result.append(
+                Output(
+                    key,
+                    str(value).lower() if isinstance(value, bool) else str(value),
+                    declared.get("Description"),
+                    str(self._resolver.resolve(export["Name"])) if export else None,
+                )
+            )
+        return result
+
+    def refusals(self) -> dict[str, str]:
+        """Find the resources that cannot be emulated, each with the reason.
+
+        Done before anything is created: a stack with something unknown in it must not half exist.
+        """
+        result = {}
+        for logical_id in self.order:
+            declared = self.resources[logical_id]
+            kind = find_type(declared["Type"])
+            if kind is None:
+                result[logical_id] = f"{declared['Type']} is not emulated by the local AWS"
+                continue
+            names = [n for n in declared.get("Properties") or {} if not kind.honours(n)]
+            if names:
+                result[logical_id] = not_emulated(declared["Type"], ", ".join(names))
+            unknown = set(declared) - _RESOURCE_KEYS
+            if unknown:
+                result[logical_id] = (
+                    f"{declared['Type']}: {', '.join(sorted(unknown))} is not emulated"
+                )
+        return result
+
+    def _import(self, name: str) -> str:
+        exports = self._stacks.exports()
+        if name not in exports:
+            raise ServiceError(f"No export named {name} found.")
+        self.imports.add(name)
+        return exports[name][1].value
+
+    def _zones(self, region: str) -> list[str]:
+        answer = local_client("ec2", region, self._place.url).describe_availability_zones()
+        return [zone["ZoneName"] for zone in answer["AvailabilityZones"]]
+
+    def _dynamic(self, service: str, reference: str) -> str:
+        if service != "ssm":
+            raise ServiceError(f"Dynamic references to {service} are not emulated")
+        name = reference.split(":")[0]
+        return str(self._place.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
+
+_RESOURCE_KEYS = {
+    "Type",
+    "Properties",
+    "DependsOn",
+    "Condition",
+    "Metadata",
+    "DeletionPolicy",
+    "UpdateReplacePolicy",
+}
+
+
+def not_emulated(type_name: str, path: str) -> str:
+    """Word the refusal of a property."""
+    return f"{type_name}: property {path} is not emulated by the local AWS"

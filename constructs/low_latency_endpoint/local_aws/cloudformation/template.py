@@ -1,0 +1,140 @@
+"""Reading a template: JSON or YAML, its parameters, mappings and conditions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ..protocols import ServiceError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with CloudFormation's short forms (`!Ref`, `!GetAtt`, ...)."""
+
+
+def _short_form(loader: _Loader, suffix: str, node: yaml.Node) -> Any:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        assert isinstance(node, yaml.MappingNode)
+        value = loader.construct_mapping(node, deep=True)
+    if suffix == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _short_form)
+# "2010-09-09" must stay a string.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse_template(body: str) -> dict[str, Any]:
+    """Read a template's text."""
+    try:
+        template = json.loads(body)
+    except ValueError:
+        try:
+            template = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader with more tags
+        except yaml.YAMLError as error:
+            raise ServiceError(f"Template format error: {error}") from error
+    if not isinstance(template, dict) or not template.get("Resources"):
+        raise ServiceError("Template format error: At least one Resources member must be defined.")
+    if "Transform" in template:
+        raise ServiceError(
+            f"Template transform {template['Transform']} is not emulated by the local AWS"
+        )
+    return template
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter's value as given, and as `Ref` gives it (they differ for SSM-typed ones)."""
+
+    given: str
+    value: Any
+    from_ssm: bool = False
+
+
+def read_parameters(
+    template: Mapping[str, Any],
+    given: Mapping[str, str | None],
+    previous: Mapping[str, Parameter],
+    read_ssm: Callable[[str], str],
+) -> dict[str, Parameter]:
+    """Settle the template's parameters.
+
+    Parameters
+    ----------
+    given
+        The request's parameters; None stands for UsePreviousValue.
+    previous
+        The stack's parameters as they are now.
+    read_ssm
+        Reads a Systems Manager parameter by name.
+    """
+    declared = template.get("Parameters") or {}
+    unknown = sorted(set(given) - set(declared))
+    if unknown:
+        raise ServiceError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
+    result, missing = {}, []
+    for name, declaration in declared.items():
+        value = given.get(name)
+        if name in given and value is None and name in previous:
+            value = previous[name].given
+        if value is None and "Default" in declaration:
+            value = _as_text(declaration["Default"])
+        if value is None:
+            missing.append(name)
+            continue
+        _check_parameter(name, declaration, value)
+        result[name] = _typed(declaration.get("Type", "String"), value, read_ssm)
+    if missing:
+        raise ServiceError(f"Parameters: [{', '.join(missing)}] must have values")
+    return result
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _check_parameter(name: str, declaration: Mapping[str, Any], value: str) -> None:
+    allowed = declaration.get("AllowedValues")
+    if allowed is not None and value not in [_as_text(choice) for choice in allowed]:
+        raise ServiceError(
+            declaration.get("ConstraintDescription")
+            or f"Parameter '{name}' must be one of AllowedValues"
+        )
+    pattern = declaration.get("AllowedPattern")
+    if pattern is not None and not re.fullmatch(pattern, value):
+        raise ServiceError(
+            declaration.get("ConstraintDescription")
+            or f"Parameter '{name}' must match pattern {pattern}"
+        )
+    if declaration.get("Type") == "Number":
+        try:
+            float(value)
+        except ValueError:
+            raise ServiceError(f"Parameter '{name}' must be a number.") from None
+
+
+def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> Parameter:
+    ssm = re.fullmatch(r"AWS::SSM::Parameter::Value<(.+)>", kind)
+    text = read_ssm(value) if ssm else value
+    inner = ssm[1] if ssm else kind
+    if inner == "CommaDelimitedList" or inner.startswith("List<"):
+        items = [item.strip() for item in text.split(",")] if text else []
+        return Parameter(value, items, bool(ssm))
+    return Parameter(value, text, bool(ssm))

@@ -1,0 +1,49 @@
+"""boto3 clients that can only ever reach the local AWS.
+
+Every client gets an explicit endpoint URL and dummy keys, so neither an environment variable nor a
+profile on the machine can turn a call towards a real account.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import boto3
+import botocore.config
+
+ACCOUNT = "123456789012"
+"""The account that moto gives to a caller with dummy keys."""
+
+DUMMY_KEY = "testing"
+
+_lock = threading.Lock()
+_clients: dict[tuple[str, str, str], Any] = {}
+
+
+def local_client(service: str, region: str, url: str) -> Any:
+    """Give a boto3 client bound to the local AWS at `url`.
+
+    Clients are cached: building one costs some 50 ms and they are safe to share between threads.
+    """
+    key = (service, region, url)
+    with _lock:
+        if key not in _clients:
+            session = boto3.session.Session(
+                aws_access_key_id=DUMMY_KEY, aws_secret_access_key=DUMMY_KEY, region_name=region
+            )
+            _clients[key] = session.client(
+                service,
+                endpoint_url=url,
+                config=botocore.config.Config(
+                    # A retry would repeat a refusal that is final here, and slow every test down.
+                    retries={"max_attempts": 0},
+                    # "api.sagemaker.localhost" does not resolve everywhere.
+                    inject_host_prefix=False,
+                    s3={"addressing_style": "path"},
+                    max_pool_connections=32,
+                    connect_timeout=10,
+                    read_timeout=900,
+                ),
+            )
+        return _clients[key]

@@ -1,0 +1,28 @@
+"""What moto gets wrong or does not know, put right.
+
+Each module changes one thing in moto 5.2; tests/deploy holds every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import composite_alarms, iam_policies, lambda_invocations, s3_policies, vpc_endpoints
+
+_ALL: tuple[Callable[[], None], ...] = (
+    composite_alarms.apply,
+    iam_policies.apply,
+    lambda_invocations.apply,
+    s3_policies.apply,
+    vpc_endpoints.apply,
+)
+_applied = False
+
+
+def apply() -> None:
+    """Apply every correction, once per process."""
+    global _applied
+    if not _applied:
+        for correct in _ALL:
+            correct()
+        _applied = True

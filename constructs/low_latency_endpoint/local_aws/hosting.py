@@ -1,0 +1,68 @@
+"""What SageMaker hosting and Application Auto Scaling remember, per account and region."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+
+def now() -> datetime:
+    """Give the present time with its zone."""
+    return datetime.now(timezone.utc)
+
+
+@dataclass
+class Hosting:
+    """SageMaker's models, endpoint configurations and endpoints, as Describe gives them."""
+
+    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Tags by ARN; only ARNs of the three kinds above."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+TargetKey = tuple[str, str, str]
+"""Service namespace, resource id, scalable dimension."""
+
+
+@dataclass
+class Scaling:
+    """Application Auto Scaling's targets, policies and scheduled actions."""
+
+    targets: dict[TargetKey, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[tuple[TargetKey, str], dict[str, Any]] = field(default_factory=dict)
+    actions: dict[tuple[TargetKey, str], dict[str, Any]] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+_lock = threading.Lock()
+_hosting: dict[tuple[str, str], Hosting] = {}
+_scaling: dict[tuple[str, str], Scaling] = {}
+
+
+def hosting(account: str, region: str) -> Hosting:
+    """Give the hosting state of an account and region."""
+    with _lock:
+        return _hosting.setdefault((account, region), Hosting())
+
+
+def scaling(account: str, region: str) -> Scaling:
+    """Give the scaling state of an account and region."""
+    with _lock:
+        return _scaling.setdefault((account, region), Scaling())
+
+
+def reset() -> None:
+    """Forget everything."""
+    with _lock:
+        _hosting.clear()
+        _scaling.clear()
+
+
+def variant_resource_id(endpoint: str, variant: str) -> str:
+    """Write the scalable resource id of an endpoint's variant."""
+    return f"endpoint/{endpoint}/variant/{variant}"

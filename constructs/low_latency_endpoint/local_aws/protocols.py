@@ -1,0 +1,231 @@
+"""AWS's wire formats, read and written by botocore's service models.
+
+Two are needed: `query` (CloudFormation) and `json` (SageMaker, Application Auto Scaling).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import urllib.parse
+import uuid
+from datetime import datetime, timezone
+from typing import Any
+from xml.sax.saxutils import escape
+
+import botocore.session
+from botocore.model import ServiceModel, Shape
+
+
+@functools.cache
+def service_model(service: str) -> ServiceModel:
+    """Give botocore's model of a service."""
+    return botocore.session.get_session().get_service_model(service)
+
+
+class ServiceError(Exception):
+    """A refusal, as the service would send it.
+
+    Parameters
+    ----------
+    message
+        The service's own words where they are known.
+    code
+        The error code that clients see.
+    status
+        The HTTP status.
+    """
+
+    def __init__(self, message: str, code: str = "ValidationError", status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+
+
+# ------------------------------------------------------------------------------------------ query
+
+
+def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict[str, Any]]:
+    """Read a query request; gives the operation's name and its parameters."""
+    text = body.decode("utf-8") or query_string
+    flat = dict(urllib.parse.parse_qsl(text, keep_blank_values=True))
+    name = flat.pop("Action", "")
+    flat.pop("Version", None)
+    model = service_model(service)
+    if name not in model.operation_names:
+        raise ServiceError(f"Could not find operation {name}", "InvalidAction")
+    shape = model.operation_model(name).input_shape
+    return name, (_from_flat(shape, flat, "") or {}) if shape else {}
+
+
+def _from_flat(shape: Shape, flat: dict[str, str], prefix: str) -> Any:
+    """Rebuild the nested value that was flattened into `Prefix.member.1.Name` keys."""
+    kind = shape.type_name
+    if kind == "structure":
+        result = {}
+        for member, member_shape in shape.members.items():  # type: ignore[attr-defined]
+            key = f"{prefix}.{member}" if prefix else member
+            if any(k == key or k.startswith(key + ".") for k in flat):
+                result[member] = _from_flat(member_shape, flat, key)
+        return result
+    if kind == "list":
+        values = []
+        while any(
+            k == f"{prefix}.member.{len(values) + 1}"
+            or k.startswith(f"{prefix}.member.{len(values) + 1}.")
+            for k in flat
+        ):
+            member = f"{prefix}.member.{len(values) + 1}"
+            values.append(_from_flat(shape.member, flat, member))  # type: ignore[attr-defined]
+        return values
+    text = flat.get(prefix, "")
+    if kind == "boolean":
+        return text.lower() == "true"
+    if kind in ("integer", "long"):
+        return int(text)
+    return text
+
+
+def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write a query response."""
+    model = service_model(service)
+    shape = model.operation_model(operation).output_shape
+    request_id = uuid.uuid4()
+    inner = ""
+    if shape is not None:
+        inner = f"<{operation}Result>{_to_xml(shape, result)}</{operation}Result>"
+    namespace = model.metadata.get("xmlNamespace", "http://cloudformation.amazonaws.com/doc/2010-05-15/")
+    return (
+        f'<{operation}Response xmlns="{namespace}">{inner}'
+        f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
+        f"</{operation}Response>"
+    ).encode()
+
+
+def _to_xml(shape: Shape, value: Any) -> str:
+    kind = shape.type_name
+    if kind == "structure":
+        parts = []
+        for member, member_shape in shape.members.items():  # type: ignore[attr-defined]
+            if value.get(member) is not None:
+                parts.append(f"<{member}>{_to_xml(member_shape, value[member])}</{member}>")
+        return "".join(parts)
+    if kind == "list":
+        member_shape = shape.member  # type: ignore[attr-defined]
+        return "".join(f"<member>{_to_xml(member_shape, item)}</member>" for item in value)
+    if kind == "timestamp":
+        return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if kind == "boolean":
+        return "true" if value else "false"
+    return escape(str(value))
+
+
+def write_query_error(error: ServiceError) -> bytes:
+    """Write a refusal in the query format."""
+    return (
+        "<ErrorResponse><Error><Type>Sender</Type>"
+        f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message></Error>"
+        f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
+    ).encode()
+
+
+# ------------------------------------------------------------------------------------------- json
+
+
+def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
+    """Read a JSON request and hold it against the service's model (members, types, enums)."""
+    request = json.loads(body or b"{}")
+    shape = service_model(service).operation_model(operation).input_shape
+    if shape is not None:
+        problems: list[str] = []
+        _check(shape, request, "", problems)
+        if problems:
+            count = len(problems)
+            noun = "error" if count == 1 else "errors"
+            raise ServiceError(
+                f"{count} validation {noun} detected: " + "; ".join(problems),
+                "ValidationException",
+            )
+    return request
+
+
+def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
+    """Collect what AWS's own front end would refuse: it words the refusals like this."""
+    kind = shape.type_name
+    where = path or "request"
+    if kind == "structure":
+        members = shape.members  # type: ignore[attr-defined]
+        for name in getattr(shape, "required_members", []):
+            if value.get(name) is None:
+                problems.append(
+                    f"Value null at '{_join(path, name)}' failed to satisfy constraint: "
+                    "Member must not be null"
+                )
+        for name, item in value.items():
+            if name not in members:
+                problems.append(f"Unknown parameter '{name}' at '{where}'")
+            elif item is not None:
+                _check(members[name], item, _join(path, name), problems)
+    elif kind == "list":
+        _check_size(len(value), shape, where, value, problems)
+        for position, item in enumerate(value, start=1):
+            _check(shape.member, item, f"{path}.{position}.member", problems)  # type: ignore[attr-defined]
+    elif kind == "map":
+        for key, item in value.items():
+            _check(shape.value, item, f"{path}.{key}", problems)  # type: ignore[attr-defined]
+    elif kind == "string":
+        if getattr(shape, "enum", None) and value not in shape.enum:  # type: ignore[attr-defined]
+            problems.append(
+                f"Value '{value}' at '{where}' failed to satisfy constraint: "
+                f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"  # type: ignore[attr-defined]
+            )
+        _check_size(len(value), shape, where, value, problems, "have length")
+    elif kind in ("integer", "long", "float", "double"):
+        _check_size(value, shape, where, value, problems, "have value")
+
+
+def _check_size(
+    size: float, shape: Shape, where: str, value: Any, problems: list[str], verb: str = "have length"
+) -> None:
+    limits = shape.metadata
+    for key, bad, words in (
+        ("min", lambda limit: size < limit, "greater than or equal to"),
+        ("max", lambda limit: size > limit, "less than or equal to"),
+    ):
+        if key in limits and bad(limits[key]):
+            problems.append(
+                f"Value '{value}' at '{where}' failed to satisfy constraint: "
+                f"Member must {verb} {words} {limits[key]}"
+            )
+
+
+def _join(path: str, name: str) -> str:
+    lower_camel = name[:1].lower() + name[1:]
+    return f"{path}.{lower_camel}" if path else lower_camel
+
+
+def write_json(service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write a JSON response, leaving out whatever is not in the operation's output shape."""
+    shape = service_model(service).operation_model(operation).output_shape
+    return json.dumps(_to_json(shape, result) if shape else {}).encode()
+
+
+def _to_json(shape: Shape, value: Any) -> Any:
+    kind = shape.type_name
+    if kind == "structure":
+        return {
+            name: _to_json(member_shape, value[name])
+            for name, member_shape in shape.members.items()  # type: ignore[attr-defined]
+            if value.get(name) is not None
+        }
+    if kind == "list":
+        return [_to_json(shape.member, item) for item in value]  # type: ignore[attr-defined]
+    if kind == "timestamp":
+        return value.timestamp() if isinstance(value, datetime) else value
+    return value
+
+
+def write_json_error(error: ServiceError) -> bytes:
+    """Write a refusal in the JSON format."""
+    return json.dumps({"__type": error.code, "message": error.message}).encode()

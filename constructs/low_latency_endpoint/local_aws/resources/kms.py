@@ -1,0 +1,110 @@
+"""AWS::KMS::*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .properties import as_bool, as_text, call, only, tag_changes
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+@emulated
+class Key(ResourceType):
+    """A KMS key; deleting schedules its deletion, as AWS does."""
+
+    type_name = "AWS::KMS::Key"
+    properties = frozenset(
+        {
+            "Description",
+            "Enabled",
+            "EnableKeyRotation",
+            "KeyPolicy",
+            "KeySpec",
+            "KeyUsage",
+            "MultiRegion",
+            "PendingWindowInDays",
+            "RotationPeriodInDays",
+            "Tags",
+        }
+    )
+    replaces = frozenset({"KeySpec", "KeyUsage", "MultiRegion"})
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        kms = at.client("kms")
+        arguments = only(properties, "Description", "KeySpec", "KeyUsage", "MultiRegion")
+        if properties.get("KeyPolicy"):
+            arguments["Policy"] = as_text(properties["KeyPolicy"])
+        if properties.get("Tags"):
+            arguments["Tags"] = [
+                {"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in properties["Tags"]
+            ]
+        metadata = call(kms, "create_key", arguments)["KeyMetadata"]
+        self._switches(kms, metadata["KeyId"], {}, properties)
+        return Created(
+            metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]}
+        )
+
+    @staticmethod
+    def _switches(kms: Any, key: str, old: Properties, new: Properties) -> None:
+        if as_bool(new.get("EnableKeyRotation", False)):
+            call(
+                kms, "enable_key_rotation", {"KeyId": key, **only(new, "RotationPeriodInDays")}
+            )
+        elif as_bool(old.get("EnableKeyRotation", False)):
+            kms.disable_key_rotation(KeyId=key)
+        if not as_bool(new.get("Enabled", True)):
+            kms.disable_key(KeyId=key)
+        elif not as_bool(old.get("Enabled", True)):
+            kms.enable_key(KeyId=key)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        kms, key = at.client("kms"), existing.physical_id
+        kms.update_key_description(KeyId=key, Description=properties.get("Description", ""))
+        if properties.get("KeyPolicy"):
+            kms.put_key_policy(
+                KeyId=key, PolicyName="default", Policy=as_text(properties["KeyPolicy"])
+            )
+        self._switches(kms, key, existing.properties, properties)
+        changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
+        if changed:
+            kms.tag_resource(
+                KeyId=key, Tags=[{"TagKey": t["Key"], "TagValue": t["Value"]} for t in changed]
+            )
+        if removed:
+            kms.untag_resource(KeyId=key, TagKeys=removed)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        days = int(existing.properties.get("PendingWindowInDays", 30))
+        at.client("kms").schedule_key_deletion(
+            KeyId=existing.physical_id, PendingWindowInDays=days
+        )
+
+
+@emulated
+class Alias(ResourceType):
+    """A key's alias."""
+
+    type_name = "AWS::KMS::Alias"
+    properties = frozenset({"AliasName", "TargetKeyId"})
+    replaces = frozenset({"AliasName"})
+    name_property = "AliasName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        at.client("kms").create_alias(
+            AliasName=properties["AliasName"], TargetKeyId=_key_id(properties["TargetKeyId"])
+        )
+        return Created(properties["AliasName"], {})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        at.client("kms").update_alias(
+            AliasName=properties["AliasName"], TargetKeyId=_key_id(properties["TargetKeyId"])
+        )
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("kms").delete_alias(AliasName=existing.physical_id)
+
+
+def _key_id(key: str) -> str:
+    """Give the key's id; CDK passes the ARN."""
+    return key.rpartition("key/")[2]

@@ -1,0 +1,157 @@
+"""AWS::SageMaker::*: model, endpoint configuration, endpoint."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..protocols import ServiceError
+from .properties import call, only, tag_changes
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+_ENDPOINT_TIMEOUT = 600.0
+
+
+def _update_tags(at: Place, existing: Existing, properties: Properties) -> None:
+    sagemaker, arn = at.client("sagemaker"), existing.physical_id
+    changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
+    if changed:
+        sagemaker.add_tags(ResourceArn=arn, Tags=changed)
+    if removed:
+        sagemaker.delete_tags(ResourceArn=arn, TagKeys=removed)
+
+
+@emulated
+class Model(ResourceType):
+    """A model: everything but its tags is fixed once it exists."""
+
+    type_name = "AWS::SageMaker::Model"
+    replaces = frozenset(
+        {
+            "Containers",
+            "EnableNetworkIsolation",
+            "ExecutionRoleArn",
+            "InferenceExecutionConfig",
+            "ModelName",
+            "PrimaryContainer",
+            "VpcConfig",
+        }
+    )
+    properties = replaces | {"Tags"}
+    name_property = "ModelName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=63)
+        arn = call(at.client("sagemaker"), "create_model", {**properties, "ModelName": name})[
+            "ModelArn"
+        ]
+        return Created(arn, {"ModelName": name, "ModelArn": arn, "Id": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        _update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("sagemaker").delete_model(ModelName=existing.attributes["ModelName"])
+
+
+@emulated
+class EndpointConfig(ResourceType):
+    """An endpoint configuration: everything but its tags is fixed once it exists."""
+
+    type_name = "AWS::SageMaker::EndpointConfig"
+    replaces = frozenset(
+        {
+            "AsyncInferenceConfig",
+            "DataCaptureConfig",
+            "EnableNetworkIsolation",
+            "EndpointConfigName",
+            "ExecutionRoleArn",
+            "ExplainerConfig",
+            "KmsKeyId",
+            "MetricsConfig",
+            "ProductionVariants",
+            "ShadowProductionVariants",
+            "VpcConfig",
+        }
+    )
+    properties = replaces | {"Tags"}
+    name_property = "EndpointConfigName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=63)
+        arn = call(
+            at.client("sagemaker"),
+            "create_endpoint_config",
+            {**properties, "EndpointConfigName": name},
+        )["EndpointConfigArn"]
+        return Created(arn, {"EndpointConfigName": name, "Id": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        _update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("sagemaker").delete_endpoint_config(
+            EndpointConfigName=existing.attributes["EndpointConfigName"]
+        )
+
+
+@emulated
+class Endpoint(ResourceType):
+    """An endpoint, updated with UpdateEndpoint."""
+
+    type_name = "AWS::SageMaker::Endpoint"
+    properties = frozenset(
+        {
+            "DeploymentConfig",
+            "EndpointConfigName",
+            "EndpointName",
+            "ExcludeRetainedVariantProperties",
+            "RetainAllVariantProperties",
+            "RetainDeploymentConfig",
+            "Tags",
+        }
+    )
+    replaces = frozenset({"EndpointName"})
+    name_property = "EndpointName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=63)
+        # The other properties only say how to update.
+        arguments = only(properties, "DeploymentConfig", "EndpointConfigName", "Tags")
+        arn = call(at.client("sagemaker"), "create_endpoint", {**arguments, "EndpointName": name})[
+            "EndpointArn"
+        ]
+        self._wait(at, name)
+        return Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        name, old = existing.attributes["EndpointName"], existing.properties
+        watched = ("EndpointConfigName", "DeploymentConfig")
+        if any(properties.get(key) != old.get(key) for key in watched):
+            arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
+            call(
+                at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name}
+            )
+            self._wait(at, name)
+        _update_tags(at, existing, properties)
+
+    @staticmethod
+    def _wait(at: Place, name: str) -> None:
+        deadline = time.monotonic() + _ENDPOINT_TIMEOUT
+        found: dict[str, Any] = {}
+        while time.monotonic() < deadline:
+            found = at.client("sagemaker").describe_endpoint(EndpointName=name)
+            if found["EndpointStatus"] == "InService":
+                return
+            if found["EndpointStatus"] in ("Failed", "UpdateRollbackFailed", "OutOfService"):
+                break
+            time.sleep(0.1)
+        raise ServiceError(
+            f"Endpoint {name} is {found.get('EndpointStatus')}: {found.get('FailureReason', '')}"
+        )
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("sagemaker").delete_endpoint(EndpointName=existing.attributes["EndpointName"])

@@ -1,0 +1,157 @@
+"""AWS::SNS::*."""
+
+from __future__ import annotations
+
+from .properties import as_text, tag_changes, tag_list
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+_TOPIC_ATTRIBUTES = ("DisplayName", "KmsMasterKeyId", "SignatureVersion", "TracingConfig")
+_SUBSCRIPTION_ATTRIBUTES = (
+    "DeliveryPolicy",
+    "FilterPolicy",
+    "FilterPolicyScope",
+    "RawMessageDelivery",
+    "RedrivePolicy",
+)
+
+
+@emulated
+class Topic(ResourceType):
+    """A topic; its inline subscriptions go with it."""
+
+    type_name = "AWS::SNS::Topic"
+    properties = frozenset(
+        {
+            "TopicName",
+            "Tags",
+            "Subscription",
+            "FifoTopic",
+            "ContentBasedDeduplication",
+            *_TOPIC_ATTRIBUTES,
+        }
+    )
+    replaces = frozenset({"TopicName", "FifoTopic"})
+    name_property = "TopicName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        sns, name = at.client("sns"), self.name(at, properties, longest=256)
+        names = (*_TOPIC_ATTRIBUTES, "FifoTopic", "ContentBasedDeduplication")
+        attributes = {n: as_text(properties[n]) for n in names if properties.get(n) is not None}
+        arn = sns.create_topic(
+            Name=name, Attributes=attributes, Tags=tag_list(properties.get("Tags"))
+        )["TopicArn"]
+        for subscription in properties.get("Subscription") or []:
+            sns.subscribe(TopicArn=arn, **subscription)
+        return Created(arn, {"TopicArn": arn, "TopicName": name})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        sns, arn, old = at.client("sns"), existing.physical_id, existing.properties
+        for name in (*_TOPIC_ATTRIBUTES, "ContentBasedDeduplication"):
+            if properties.get(name) != old.get(name):
+                value = as_text(properties[name]) if properties.get(name) is not None else ""
+                sns.set_topic_attributes(TopicArn=arn, AttributeName=name, AttributeValue=value)
+        self._subscriptions(at, arn, old, properties)
+        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
+        if changed:
+            sns.tag_resource(ResourceArn=arn, Tags=changed)
+        if removed:
+            sns.untag_resource(ResourceArn=arn, TagKeys=removed)
+
+    @staticmethod
+    def _subscriptions(at: Place, arn: str, old: Properties, new: Properties) -> None:
+        sns = at.client("sns")
+        wanted, had = new.get("Subscription") or [], old.get("Subscription") or []
+        for subscription in sns.list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]:
+            key = {"Protocol": subscription["Protocol"], "Endpoint": subscription["Endpoint"]}
+            if key in had and key not in wanted:
+                sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
+        for subscription in wanted:
+            if subscription not in had:
+                sns.subscribe(TopicArn=arn, **subscription)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        sns, arn = at.client("sns"), existing.physical_id
+        for subscription in sns.list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]:
+            sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
+        sns.delete_topic(TopicArn=arn)
+
+
+@emulated
+class TopicPolicy(ResourceType):
+    """The policy of one or more topics."""
+
+    type_name = "AWS::SNS::TopicPolicy"
+    properties = frozenset({"PolicyDocument", "Topics"})
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        for topic in properties["Topics"]:
+            at.client("sns").set_topic_attributes(
+                TopicArn=topic,
+                AttributeName="Policy",
+                AttributeValue=as_text(properties["PolicyDocument"]),
+            )
+        name = at.generated_name()
+        return Created(name, {"Id": name})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self.create(at, properties)
+        gone = set(existing.properties["Topics"]) - set(properties["Topics"])
+        self._reset(at, gone)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        self._reset(at, set(existing.properties["Topics"]))
+
+    @staticmethod
+    def _reset(at: Place, topics: set[str]) -> None:
+        """Give topics AWS's default policy again: the owner may do everything."""
+        for topic in topics:
+            statement = {
+                "Effect": "Allow",
+                "Principal": {"AWS": "*"},
+                "Action": ["SNS:Publish", "SNS:Subscribe", "SNS:GetTopicAttributes"],
+                "Resource": topic,
+                "Condition": {"StringEquals": {"AWS:SourceOwner": at.account}},
+            }
+            at.client("sns").set_topic_attributes(
+                TopicArn=topic,
+                AttributeName="Policy",
+                AttributeValue=as_text({"Version": "2008-10-17", "Statement": [statement]}),
+            )
+
+
+@emulated
+class Subscription(ResourceType):
+    """A subscription of its own."""
+
+    type_name = "AWS::SNS::Subscription"
+    properties = frozenset({"Protocol", "Endpoint", "TopicArn", *_SUBSCRIPTION_ATTRIBUTES})
+    replaces = frozenset({"Protocol", "Endpoint", "TopicArn"})
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        attributes = {
+            name: as_text(properties[name])
+            for name in _SUBSCRIPTION_ATTRIBUTES
+            if properties.get(name) is not None
+        }
+        arn = at.client("sns").subscribe(
+            TopicArn=properties["TopicArn"],
+            Protocol=properties["Protocol"],
+            Endpoint=properties["Endpoint"],
+            Attributes=attributes,
+            ReturnSubscriptionArn=True,
+        )["SubscriptionArn"]
+        return Created(arn, {"Arn": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        for name in _SUBSCRIPTION_ATTRIBUTES:
+            if properties.get(name) != existing.properties.get(name):
+                value = properties.get(name)
+                at.client("sns").set_subscription_attributes(
+                    SubscriptionArn=existing.physical_id,
+                    AttributeName=name,
+                    AttributeValue=as_text(value) if value is not None else "{}",
+                )
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("sns").unsubscribe(SubscriptionArn=existing.physical_id)

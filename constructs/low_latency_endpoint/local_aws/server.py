@@ -1,0 +1,199 @@
+"""The local AWS as its users see it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .connections import ACCOUNT, DUMMY_KEY, local_client
+from .leftovers import find_leftovers
+
+_START_TIMEOUT = 60.0
+
+
+class LocalAwsError(RuntimeError):
+    """The local AWS could not be started."""
+
+
+class LocalAws:
+    """An AWS on this machine's loopback interface.
+
+    Make one with `LocalAws.start` (its own process) or `LocalAws.in_process` (a thread of this
+    one). It is a context manager; leaving it stops the server and forgets everything in it.
+
+    Examples
+    --------
+    >>> with LocalAws.in_process(region="us-east-1") as aws:
+    ...     aws.client("sts").get_caller_identity()["Account"]
+    '123456789012'
+    """
+
+    def __init__(self, url: str, region: str, log_path: Path, stop: Callable[[], None]) -> None:
+        self.url = url
+        self.region = region
+        self.account = ACCOUNT
+        self.log_path = log_path
+        self._stop = stop
+
+    # --------------------------------------------------------------------------------- starting
+
+    @classmethod
+    def start(cls, region: str = "us-east-1", *, port: int = 0) -> LocalAws:
+        """Start a local AWS in its own process; ready when this returns.
+
+        Parameters
+        ----------
+        region
+            The region that `environment` and `client` name. The server answers for all of them.
+        port
+            The port; a free one when it is 0.
+
+        Raises
+        ------
+        LocalAwsError
+            When the server does not come up; the message has the end of its log.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="local-aws-"))
+        log_path = folder / "server.log"
+        source_root = str(Path(__file__).resolve().parents[2])
+        environment = _without_aws(dict(os.environ))
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [source_root, environment.get("PYTHONPATH")])
+        )
+        command = [sys.executable, "-m", "low_latency_endpoint.local_aws", "--child"]
+        command += ["--region", region, "--port", str(port), "--log", str(log_path)]
+        with log_path.open("ab") as log:
+            # The child lives as long as this pipe: when this process dies, however it dies, the
+            # child reads end-of-file and goes too.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                text=True,
+            )
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        if not url.startswith("http://"):
+            process.kill()
+            process.wait()
+            raise LocalAwsError(f"the local AWS did not start:\n{log_path.read_text()[-3000:]}")
+
+        def stop() -> None:
+            assert process.stdin is not None and process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+        return cls(url, region, log_path, stop)
+
+    @classmethod
+    def in_process(cls, region: str = "us-east-1", *, port: int = 0) -> LocalAws:
+        """Start a local AWS in a thread of this process, for fast tests.
+
+        All of them in one process share one state; `reset` clears it.
+        """
+        from . import serving
+
+        log_path = Path(tempfile.mkdtemp(prefix="local-aws-")) / "server.log"
+        handler = serving.log_to(log_path)
+        server, url, thread = serving.serve_in_thread(port)
+
+        def stop() -> None:
+            import logging
+
+            server.shutdown()
+            server.server_close()
+            thread.join(timeout=5)
+            logging.getLogger("low_latency_endpoint.local_aws").removeHandler(handler)
+            handler.close()
+
+        return cls(url, region, log_path, stop)
+
+    def stop(self) -> None:
+        """Stop the server. Stopping twice is no error."""
+        stop, self._stop = self._stop, lambda: None
+        stop()
+
+    def __enter__(self) -> LocalAws:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------------------------------ using
+
+    @property
+    def port(self) -> int:
+        """The port that the server listens on."""
+        return int(self.url.rpartition(":")[2])
+
+    def exports(self) -> dict[str, str]:
+        """Give the variables that point AWS's tools at this local AWS, and away from any other."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": DUMMY_KEY,
+            "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "CDK_DEFAULT_ACCOUNT": self.account,
+            "CDK_DEFAULT_REGION": self.region,
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Give a full environment for a subprocess.
+
+        It is this process's environment without any of its AWS variables, plus `exports`, so
+        that neither a profile nor a key of the user's can be picked up.
+        """
+        return {**_without_aws(dict(os.environ)), **self.exports()}
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Give a boto3 client bound to this local AWS."""
+        return local_client(service, region or self.region, self.url)
+
+    def leftovers(self) -> list[str]:
+        """List the resources that still exist, as `service: what` lines.
+
+        What every account has anyway (default VPC, AWS-managed keys) and what belongs to the CDK
+        bootstrap stack is left out.
+        """
+        return find_leftovers(self.client, self.account, self.region)
+
+    def reset(self) -> None:
+        """Forget everything: stacks, resources, metrics."""
+        import urllib.request
+
+        request = urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")
+        urllib.request.urlopen(request, timeout=30).close()
+
+
+def _without_aws(environment: dict[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("AWS_")
+        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG")
+    }

@@ -1,0 +1,115 @@
+"""The rules about production variants and deployments that an endpoint update meets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .application import Caller
+from .hosting import now, scaling, variant_resource_id
+from .protocols import ServiceError
+
+_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+_COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
+
+
+def describe_variants(
+    variants: list[dict[str, Any]],
+    models: dict[str, dict[str, Any]],
+    current: dict[str, dict[str, Any]],
+    retained: frozenset[str],
+) -> list[dict[str, Any]]:
+    """Describe variants as DescribeEndpoint does.
+
+    Parameters
+    ----------
+    variants
+        From the endpoint configuration.
+    models
+        All models by name.
+    current
+        The endpoint's variants by name as they are now.
+    retained
+        Which of DesiredInstanceCount and DesiredWeight keep their present value.
+    """
+    result = []
+    for variant in variants:
+        name = variant["VariantName"]
+        before = current.get(name, {})
+        described: dict[str, Any] = {"VariantName": name}
+        images = _images(models.get(variant.get("ModelName", ""), {}))
+        if images:
+            described["DeployedImages"] = images
+        weight = variant.get("InitialVariantWeight", 1.0)
+        if "DesiredWeight" in retained:
+            weight = before.get("DesiredWeight", weight)
+        described["CurrentWeight"] = described["DesiredWeight"] = weight
+        if "ServerlessConfig" in variant:
+            described["CurrentServerlessConfig"] = variant["ServerlessConfig"]
+        else:
+            count = variant.get("InitialInstanceCount", 1)
+            if "DesiredInstanceCount" in retained:
+                count = before.get("DesiredInstanceCount", count)
+            described["CurrentInstanceCount"] = described["DesiredInstanceCount"] = count
+        described |= {key: variant[key] for key in _COPIED if key in variant}
+        result.append(described)
+    return result
+
+
+def _images(model: dict[str, Any]) -> list[dict[str, Any]]:
+    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
+    return [
+        {
+            "SpecifiedImage": container["Image"],
+            "ResolvedImage": container["Image"],
+            "ResolutionTime": now(),
+        }
+        for container in containers
+        if container.get("Image")
+    ]
+
+
+def check_deployment_config(deployment: dict[str, Any] | None) -> None:
+    """Refuse a deployment configuration with two policies, or with times that cannot fit."""
+    if not deployment:
+        return
+    blue_green = deployment.get("BlueGreenUpdatePolicy")
+    if blue_green and deployment.get("RollingUpdatePolicy"):
+        raise ServiceError(
+            "Only one update policy can be specified in DeploymentConfig: "
+            "BlueGreenUpdatePolicy or RollingUpdatePolicy",
+            "ValidationException",
+        )
+    if not blue_green:
+        return
+    routing = blue_green["TrafficRoutingConfiguration"]
+    for kind, field in (("CANARY", "CanarySize"), ("LINEAR", "LinearStepSize")):
+        if (routing["Type"] == kind) != (field in routing):
+            verb = "must" if routing["Type"] == kind else "must not"
+            raise ServiceError(
+                f"{field} {verb} be specified for traffic routing type {routing['Type']}",
+                "ValidationException",
+            )
+
+
+def check_scalable_variants(
+    caller: Caller, endpoint: str, former: dict[str, Any], config: dict[str, Any]
+) -> None:
+    """Refuse to remove, or to change the instance type of, a variant that scaling watches."""
+    targets = scaling(caller.account, caller.region).targets
+    wanted = {v["VariantName"]: v for v in config["ProductionVariants"]}
+    blocked = []
+    for variant in former.get("ProductionVariants") or []:
+        name = variant["VariantName"]
+        if ("sagemaker", variant_resource_id(endpoint, name), _DIMENSION) not in targets:
+            continue
+        same_type = name in wanted and (
+            wanted[name].get("InstanceType") == variant.get("InstanceType")
+        )
+        if not same_type:
+            blocked.append(name)
+    if blocked:
+        raise ServiceError(
+            f'The variant(s) "[{", ".join(blocked)}]" must be deregistered as scalable targets '
+            "with AutoScaling before they can be removed or have their instance type updated.",
+            "ValidationException",
+        )
