@@ -7,6 +7,13 @@ imports ``aws_cdk`` or ``boto3``.
 
 from __future__ import annotations
 
+from .containers import (
+    ContainerSettings,
+    DeepLearningContainerSettings,
+    EcrImageSettings,
+    ImageSettings,
+    ModelDataSettings,
+)
 from .deployment import (
     AlarmSettings,
     AllAtOnceSettings,
@@ -28,13 +35,6 @@ from .endpoint import (
     ThroughputSettings,
 )
 from .loading import load_settings, parse_settings
-from .model_settings import (
-    ContainerSettings,
-    DeepLearningContainerSettings,
-    EcrImageSettings,
-    ImageSettings,
-    ModelDataSettings,
-)
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .schema import settings_json_schema
 from .stack import Settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ..errors import ConfigurationError, Rule
 
@@ -10,7 +11,7 @@ Place = tuple[str | int, ...]
 Finding = tuple[Place, ConfigurationError]
 
 
-class Breach(ValueError):
+class BreachError(ValueError):
     """What is wrong with one value: coded errors, each with its place below that value.
 
     pydantic keeps a ``ValueError`` raised by a validator in the ``ctx`` of its own error; that is
@@ -22,7 +23,7 @@ class Breach(ValueError):
         super().__init__("\n".join(str(error) for _, error in self.findings))
 
     @classmethod
-    def of(cls, error: ConfigurationError, *place: str | int) -> Breach:
+    def of(cls, error: ConfigurationError, *place: str | int) -> BreachError:
         """One error at a place below the value."""
         return cls([(place, error)])
 
@@ -33,10 +34,10 @@ def finding(rule: Rule, *place: str | int, got: object, allowed: object, what: s
     return place, rule.error(got=shown(got), allowed=allowed, what=what, mend=mend)
 
 
-def breaches(check: Callable[[], object], *place: str | int) -> Iterator[Finding]:
-    """What a check of planning raises, at a place."""
+def breaches(place: Place, check: Callable[..., object], *values: Any) -> Iterator[Finding]:
+    """What a check of planning raises over values, at a place."""
     try:
-        check()
+        check(*values)
     except ConfigurationError as error:
         yield place, error
 

@@ -8,16 +8,27 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
+from pydantic.json_schema import WithJsonSchema
 
 from ..planning import limits
 from ..planning.metrics import check_statistic
 from ..planning.rules import EXECUTION_TIME_TOO_SHORT
 from .breach import Finding, breaches, finding
-from .fields import Limited, duration_of
+from .fields import Limited, duration_of, duration_schema
 from .model_base import SettingsModel, excludes, mapping_of
 
 Wait = Annotated[timedelta, Limited(limits.TRAFFIC_WAIT_SECONDS)]
 Threshold = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
+
+
+def _thresholds(*statistics: str, percentiles: bool) -> WithJsonSchema:
+    """The schema of thresholds by statistic, with names that editors complete."""
+    return WithJsonSchema({
+        "type": "object",
+        "properties": {statistic: duration_schema() for statistic in statistics},
+        "patternProperties": {r"^p\d{1,3}(?:\.\d+)?$": duration_schema()} if percentiles else {},
+        "additionalProperties": False,
+    })
 
 
 class CanarySettings(SettingsModel):
@@ -33,20 +44,26 @@ class LinearSettings(SettingsModel):
     """The new fleet in equal steps."""
 
     step_percent: Annotated[int, Limited(limits.LINEAR_STEP_PERCENT)] = Field(
-        examples=[25], description="Part that takes traffic with each step.")
+        default=25, examples=[25],
+        description="Part that takes traffic with each step. Default: 25.")
     wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
                        description="How long the alarms watch each step. Default: 5m.")
 
 
 class AllAtOnceSettings(SettingsModel):
-    """The whole new fleet at once: no settings of its own, written ``all_at_once: {}``."""
+    """The whole new fleet at once: ``all_at_once: {}``."""
+
+    wait: Wait = Field(default=timedelta(), examples=["5m"],
+                       description="How long the alarms watch it before the old fleet ends. "
+                                   "Default: 0s.")
 
 
 class RollingSettings(SettingsModel):
     """Instances in batches, without a second fleet."""
 
     batch_percent: Annotated[int, Limited(limits.ROLLING_BATCH_PERCENT)] = Field(
-        examples=[25], description="Part of the instances in each batch.")
+        default=25, examples=[25],
+        description="Part of the instances in each batch. Default: 25.")
     wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
                        description="How long the alarms watch each batch. Default: 5m.")
 
@@ -93,36 +110,40 @@ class DeploymentSettings(SettingsModel):
 
 
 def _waits(given: Mapping[str, Any]) -> timedelta:
-    """The least time that the waits of a deployment take together."""
+    """The time that the waits of a deployment take together."""
     total = duration_of(given.get("termination_wait")) or timedelta()
-    for kind, share in (("canary", None), ("linear", "step_percent"), ("rolling", "batch_percent")):
-        if kind not in given:
-            continue
-        group = mapping_of(given, kind)
-        wait = duration_of(group.get("wait", timedelta(minutes=5))) or timedelta()
-        percent = group.get(share) if share else None
-        steps = 1
-        if isinstance(percent, int) and 0 < percent <= 100:
-            steps = math.ceil(100 / percent) - 1
-        total += wait * steps
+    kinds: tuple[tuple[str, type[SettingsModel], str], ...] = (
+        ("canary", CanarySettings, ""), ("linear", LinearSettings, "step_percent"),
+        ("rolling", RollingSettings, "batch_percent"), ("all_at_once", AllAtOnceSettings, ""))
+    for kind, model, share in kinds:
+        if kind in given:
+            group = mapping_of(given, kind)
+            wait = duration_of(group.get("wait", model.model_fields["wait"].default))
+            percent = group.get(share, model.model_fields[share].default) if share else 100
+            whole = isinstance(percent, int) and 0 < percent <= 100
+            total += (wait or timedelta()) * (math.ceil(100 / percent) if whole else 1)
     return total
 
 
 class AlarmSettings(SettingsModel):
     """Thresholds of the alarms, by the statistic that is watched."""
 
-    model_latency: dict[str, Threshold] | None = Field(
+    model_latency: Annotated[
+        dict[str, Threshold], _thresholds("Average", "Maximum", "Minimum", "p50", "p90", "p95",
+                                          "p99", "p99.9", percentiles=True)] | None = Field(
         default=None, examples=[{"p99": "200ms"}],
         description="Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
                     "p99 or p99.9. Default: the latency target.")
-    overhead_latency: dict[str, Threshold] | None = Field(
+    overhead_latency: Annotated[
+        dict[str, Threshold],
+        _thresholds("Average", "Maximum", "Minimum", percentiles=False)] | None = Field(
         default=None, examples=[{"Average": "20ms"}],
         description="Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
                     "percentiles for it. Default: no alarm.")
     error_rate: Annotated[float, Limited(limits.ERROR_RATE)] | None = Field(
         default=None, examples=[0.01],
-        description="Largest share of requests that fail with a server error. Default: the "
-                    "construct's.")
+        description="Largest share of requests that fail with a server error. Default: no "
+                    "alarm.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -130,6 +151,4 @@ class AlarmSettings(SettingsModel):
         for name, metric in (("model_latency", "ModelLatency"),
                              ("overhead_latency", "OverheadLatency")):
             for statistic in mapping_of(given, name):
-                yield from breaches(
-                    lambda metric=metric, statistic=statistic: check_statistic(metric, statistic),
-                    name, statistic)
+                yield from breaches((name, statistic), check_statistic, metric, statistic)

@@ -9,25 +9,28 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ..planning import limits
+from ..planning.instance_types import instance_facts
+from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
 from ..planning.rules import (
+    BURSTABLE,
     DIRECT_NEEDS_HOSTNAMES,
     HOSTNAME_TWICE,
     HOSTNAMES_ALL_OR_NONE,
+    INF1_HAS_NO_GUARDRAILS,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
     MODE_NEEDS_CONTAINERS,
 )
+from ..planning.throughput import MeasuredThroughput
 from .breach import Finding, breaches, finding
+from .containers import ContainerSettings
 from .deployment import AlarmSettings, DeploymentSettings
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, items_of, mapping_of
-from .model_settings import ContainerSettings
 from .rules import (
-    AT_LEAST_ONE,
     CONCURRENCY_TARGET,
     EXCLUDES_ANOTHER,
     KMS_KEY_ARN,
-    LATENCY_ORDER,
     NEEDS_ANOTHER,
     ROLE_ARN,
     SAMPLES_NOTHING,
@@ -36,6 +39,7 @@ from .rules import (
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 S3Uri = Annotated[str, Limited(limits.S3_URI)]
+KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 #: From fast to slow: a higher percentile is never the faster one.
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 
@@ -51,20 +55,24 @@ class LatencySettings(SettingsModel):
                                   description="99.9th percentile.")
     average: Latency | None = Field(default=None, examples=["60ms"], description="Average.")
 
+    @property
+    def target(self) -> LatencyTarget:
+        """The target as planning and the constructs take it."""
+        return LatencyTarget(**{name: getattr(self, name) for name in type(self).model_fields})
+
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """At least one target; higher percentiles are not asked to be faster."""
         if not given:
-            yield finding(AT_LEAST_ONE, got="no target",
-                          allowed="one or several of " + ", ".join(cls.model_fields),
-                          what="the latency has no target", mend="Add one, such as p99: 200ms.")
+            yield finding(TARGET_GIVEN, got="none", mend="Add one, such as p99: 200ms.",
+                          allowed="one or several of " + ", ".join(cls.model_fields))
         lower: tuple[str, timedelta] | None = None
         for name in PERCENTILES:
             target = duration_of(given.get(name))
             if target is None:
                 continue
             if lower and target < lower[1]:
-                yield finding(LATENCY_ORDER, name, got=given[name],
+                yield finding(TARGET_RISES, name, got=given[name],
                               allowed=f"at least {lower[0]}: {given[lower[0]]}")
             lower = (name, target)
 
@@ -81,6 +89,11 @@ class ThroughputSettings(SettingsModel):
         default=0.5, examples=[0.65],
         description="Share of that throughput which scaling aims at. Default: 0.5, AWS's "
                     "starting point.")
+
+    @property
+    def measured(self) -> MeasuredThroughput:
+        """The throughput as planning and the constructs take it."""
+        return MeasuredThroughput(**dict(self))
 
 
 class PrefixAwareSettings(SettingsModel):
@@ -153,11 +166,11 @@ class ScalingSettings(SettingsModel):
         description="Requests in flight per instance that scaling aims at; with metric: "
                     "concurrency, and only then.")
     scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="Rest after removing instances. Default: AWS's "
-                                                   "five minutes.")
+        default=None, examples=["5m"], description="Rest after removing instances. Default: 5m."
+                                                   )
     scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["60s"], description="Rest after adding instances. Default: the "
-                                                    "construct's.")
+        default=None, examples=["60s"], description="Rest after adding instances. Default: 5m."
+                                                    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -181,7 +194,7 @@ class CoreDumpSettings(SettingsModel):
 
     s3: S3Uri = Field(examples=["s3://my-bucket/core-dumps/"], description="S3 destination.")
     kms_key_arn: KmsKeyArn | None = Field(
-        default=None, examples=["arn:aws:kms:us-east-1:123456789012:key/1234abcd"],
+        default=None, examples=[KMS_KEY_EXAMPLE],
         description="KMS key that encrypts them. Default: the bucket's own encryption.")
 
 
@@ -190,7 +203,8 @@ class DataCaptureSettings(SettingsModel):
 
     s3: S3Uri = Field(examples=["s3://my-bucket/captured/"], description="S3 destination.")
     sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = Field(
-        examples=[10], description="Share of the requests; AWS recommends less for high traffic.")
+        default=10, examples=[10],
+        description="Share of the requests; less for high traffic. Default: 10.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -250,7 +264,8 @@ class EndpointSettings(SettingsModel):
                     "invocations per instance.")
     deployment: DeploymentSettings | None = Field(
         default=None, examples=[{"canary": {"size_percent": 10, "wait": "5m"}}],
-        description="How a new version takes over. Default: the construct's.")
+        description="How a new version takes over. Default: a canary of 10 percent for 5m; all at "
+                    "once on Inf1, which SageMaker excludes from canaries.")
     alarms: AlarmSettings | None = Field(
         default=None, examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
         description="Thresholds of the alarms. Default: derived from the latency target.")
@@ -290,7 +305,7 @@ class EndpointSettings(SettingsModel):
         default=None, examples=[{"s3": "s3://my-bucket/core-dumps/"}],
         description="Where core dumps go. Default: nowhere.")
     kms_key_arn: KmsKeyArn | None = Field(
-        default=None, examples=["arn:aws:kms:us-east-1:123456789012:key/1234abcd"],
+        default=None, examples=[KMS_KEY_EXAMPLE],
         description="KMS key for the instances' EBS volumes. Default: a key of AWS's.")
     data_capture: DataCaptureSettings | None = Field(
         default=None, examples=[{"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}],
@@ -301,8 +316,7 @@ class EndpointSettings(SettingsModel):
         """Containers fit together, and the settings' size limits hold over all of them."""
         containers = items_of(given, "containers")
         if "containers" in given and isinstance(given["containers"], (list, tuple)):
-            yield from breaches(
-                lambda: limits.CONTAINER_COUNT.check(len(containers)), "containers")
+            yield from breaches(("containers",), limits.CONTAINER_COUNT.check, len(containers))
         mode = given.get("inference_mode")
         if len(containers) > 1 and mode is None:
             yield finding(NEEDS_ANOTHER, "containers", got=f"{len(containers)} containers",
@@ -313,8 +327,26 @@ class EndpointSettings(SettingsModel):
         if len(containers) == 1 and mode is not None:
             yield finding(MODE_NEEDS_CONTAINERS, "inference_mode", got=mode,
                           allowed="no mode with one container")
+        facts = instance_facts(str(given.get("instance_type")))
+        if facts and facts.burstable and mapping_of(given, "scaling").get("enabled") is not False:
+            yield finding(BURSTABLE, "instance_type", got=facts.name,
+                          allowed="a type outside ml.t2, or scaling: {enabled: false}",
+                          mend="Choose a type outside ml.t2, or set scaling: {enabled: false}.")
+        if facts and facts.family == "inf1" and "deployment" in given:
+            yield from _inf1(mapping_of(given, "deployment"))
         yield from _hostnames(containers, mode)
         yield from _environments(containers)
+
+
+def _inf1(deployment: Mapping[str, Any]) -> Iterator[Finding]:
+    """SageMaker ignores deployment guardrails on Inf1, in silence."""
+    guarded = [kind for kind in ("canary", "linear", "rolling") if kind in deployment]
+    if guarded or deployment.get("rollback_on_alarms") is not False:
+        yield finding(INF1_HAS_NO_GUARDRAILS, "deployment",
+                      got=guarded[0] if guarded else "rollback on alarms",
+                      allowed="{all_at_once: {}, rollback_on_alarms: false}",
+                      mend="Write deployment: {all_at_once: {}, rollback_on_alarms: false}, or "
+                           "choose an Inf2 type.")
 
 
 def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
@@ -342,7 +374,7 @@ def _environments(containers: list[Any]) -> Iterator[Finding]:
         environment = mapping_of(mapping_of({"container": container}, "container"), "environment")
         total += sum(len(text.encode("utf-8", "replace")) for pair in environment.items()
                      for text in pair if isinstance(text, str))
-    yield from breaches(lambda: limits.ENVIRONMENT_TOTAL_BYTES.check(total), "containers")
+    yield from breaches(("containers",), limits.ENVIRONMENT_TOTAL_BYTES.check, total)
 
 
 def _count(given: Mapping[str, Any], name: str) -> int | None:

@@ -14,13 +14,14 @@ from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
-from ..planning.limits import Choice, Limit, Pattern, Range
-from .breach import Breach, finding, shown
+from ..planning.limits import Choice, Limit, Pattern
+from .breach import BreachError, finding, shown
 from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
 from .yaml_source import WrittenFloat, WrittenInt
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
-_DURATION = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
+_NUMBER = r"\d+(?:\.\d+)?"
+_DURATION = rf"({_NUMBER})(ms|s|m|h)"
 
 
 def as_written(value: Any) -> Any:
@@ -45,7 +46,7 @@ def parse_duration(value: Any) -> timedelta:
 
     Raises
     ------
-    Breach
+    BreachError
         LLE908 when the unit is missing or the text is something else.
 
     Examples
@@ -60,20 +61,35 @@ def parse_duration(value: Any) -> timedelta:
     if match is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
         mend = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
-        raise Breach([finding(DURATION_FORM, got=value if not bare else str(text), mend=mend,
+        raise BreachError([finding(DURATION_FORM, got=value if not bare else str(text), mend=mend,
                               allowed="a number and ms, s, m or h, such as 200ms or 5m")])
     try:
         return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
-        raise Breach([finding(DURATION_FORM, got=value, allowed="a duration that a clock can "
+        raise BreachError([finding(DURATION_FORM, got=value, allowed="a duration that a clock can "
                               "measure", mend="Shorten it.")]) from None
+
+
+def duration_text(duration: timedelta) -> str:
+    """A duration as a settings file writes it, in the largest unit that keeps it whole.
+
+    Examples
+    --------
+    >>> duration_text(timedelta(minutes=5)), duration_text(timedelta(seconds=0.0015))
+    ('5m', '1.5ms')
+    """
+    milliseconds = duration / timedelta(milliseconds=1)
+    for unit, length in (("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % length == 0:
+            return f"{milliseconds / length:g}{unit}"
+    return f"{milliseconds:g}ms"
 
 
 def duration_of(value: Any) -> timedelta | None:
     """The duration, or ``None`` when there is none or the field reports it as malformed."""
     try:
         return None if value is None else parse_duration(value)
-    except Breach:
+    except BreachError:
         return None
 
 
@@ -82,7 +98,7 @@ def checked(limit: Limit, value: Any) -> Any:
     try:
         return limit.check(value)
     except ConfigurationError as error:
-        raise Breach.of(error) from None
+        raise BreachError.of(error) from None
 
 
 class Limited:
@@ -98,16 +114,15 @@ class Limited:
 
     def __get_pydantic_core_schema__(self, source: Any,
                                      handler: GetCoreSchemaHandler) -> CoreSchema:
+        before = core_schema.no_info_before_validator_function
         if source is timedelta:
-            check, inner = self._check_duration, core_schema.timedelta_schema(strict=True)
-        elif isinstance(self.limit, Range):
-            # Not strict: the limit has refused what is no number, and 2.0 may stand for 2.
-            check = self._check_number
-            inner = (core_schema.int_schema(strict=False) if source is int
-                     else core_schema.float_schema(strict=False))
-        else:
-            check, inner = self._check_text, handler(source)
-        return core_schema.no_info_before_validator_function(check, inner)
+            return before(self._check_duration, core_schema.timedelta_schema(strict=True))
+        # Not strict: the limit has refused what is no number, and 2.0 may stand for 2.
+        if source is int:
+            return before(self._check_number, core_schema.int_schema(strict=False))
+        if source is float:
+            return before(self._check_number, core_schema.float_schema(strict=False))
+        return before(self._check_text, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema,
                                      handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -125,7 +140,11 @@ class Limited:
         duration = parse_duration(value)
         seconds = duration.total_seconds()
         in_unit = seconds * 1000 if getattr(self.limit, "unit", "") == "milliseconds" else seconds
-        checked(self.limit, int(in_unit) if in_unit == int(in_unit) else in_unit)
+        in_unit = int(in_unit) if in_unit == int(in_unit) else in_unit
+        if isinstance(self.limit, Choice) and not self.limit.holds(in_unit):
+            raise BreachError.of(self.limit.rule.error(
+                got=f"{in_unit:g}s", allowed=", ".join(f"{each}s" for each in self.limit.values)))
+        checked(self.limit, in_unit)
         return duration
 
 
@@ -151,7 +170,7 @@ def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
     """The JSON schema of a duration, with the durations allowed when they are a few."""
     if isinstance(limit, Choice):
         return {"type": "string", "enum": [f"{value}s" for value in limit.values]}
-    return {"type": "string", "pattern": rf"^{_DURATION}$"}
+    return {"type": "string", "pattern": rf"^{_NUMBER}(?:ms|s|m|h)$"}
 
 
 def _number_or_text(value: Any) -> Any:
@@ -169,14 +188,14 @@ def _cidr(value: Any) -> Any:
         mend = ""
         if "host bits" in str(error):
             mend = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
-        raise Breach([finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16",
+        raise BreachError([finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16",
                               mend=mend)]) from None
 
 
 def _asset(value: Any, info: ValidationInfo) -> Any:
     """A path below the settings file's folder, which the loader passes as context."""
     if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
-        raise Breach([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
+        raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
     folder = (info.context or {}).get("folder")
     path = Path(folder, value) if folder else Path(value)
     try:
@@ -184,7 +203,7 @@ def _asset(value: Any, info: ValidationInfo) -> Any:
     except OSError:  # the name is too long for the file system
         there = False
     if folder and not there:
-        raise Breach([finding(NO_SUCH_ASSET, got=shown(str(value)),
+        raise BreachError([finding(NO_SUCH_ASSET, got=shown(str(value)),
                               allowed=f"a file or folder below {folder}")])
     return path
 

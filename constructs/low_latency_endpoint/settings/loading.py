@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigurationError, SettingsError
-from .breach import Breach, path_of
+from .breach import BreachError, path_of
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
@@ -78,8 +78,8 @@ def _problems(error: ValidationError, source: YamlSource) -> list[tuple[int, Con
     problems: list[tuple[int, ConfigurationError]] = []
     for detail in error.errors(include_url=False):
         breach: Any = detail.get("ctx", {}).get("error")
-        if not isinstance(breach, Breach):  # every model turns its findings into one Breach
-            raise error
+        if not isinstance(breach, BreachError):
+            raise error  # cannot be: every model turns its findings into one BreachError
         for place, coded in breach.findings:
             problems.append((source.line(place), _located(coded, path_of(place))))
     return problems

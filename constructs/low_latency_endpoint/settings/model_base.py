@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
-from typing_extensions import Self
 
 from ..errors import ConfigurationError
-from .breach import Breach, Finding, Place, finding, shown
+from .breach import BreachError, Finding, Place, finding, shown
 from .rules import (
     EXACTLY_ONE,
     EXCLUDES_ANOTHER,
@@ -62,7 +61,7 @@ class SettingsModel(BaseModel):
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
-            raise Breach([finding(WRONG_KIND, got=given, allowed="a mapping with "
+            raise BreachError([finding(WRONG_KIND, got=given, allowed="a mapping with "
                                   + ", ".join(cls.model_fields))])
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []
@@ -75,7 +74,7 @@ class SettingsModel(BaseModel):
             findings.extend(_exactly_one(cls.exactly_one_of, given))
         findings.extend(cls.cross_checks(given))
         if findings or made is None:
-            raise Breach(findings)
+            raise BreachError(findings)
         return made
 
 
@@ -127,16 +126,22 @@ def mapping_of(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding]:
     """pydantic's findings in one model as coded errors."""
     for detail in error.errors(include_url=False):
-        # Tags of unions start with "#" and keys of mappings are marked "[key]": no YAML has them.
-        place: Place = tuple(part for part in detail["loc"]
-                             if not (isinstance(part, str) and (part[:1] == "#" or part == "[key]")))
+        parts = detail["loc"]
+        own_key = detail["type"] in ("extra_forbidden", "missing")  # then the last part is a key
+        place: Place = tuple(part for index, part in enumerate(parts)
+                             if not _is_mark(part) or (own_key and index == len(parts) - 1))
         cause = detail.get("ctx", {}).get("error")
-        if isinstance(cause, Breach):
+        if isinstance(cause, BreachError):
             for below, coded in cause.findings:
                 yield (*place, *below), coded
         else:
             yield place, _translated(cls, place, detail["type"], detail.get("ctx", {}),
                                      detail["input"])
+
+
+def _is_mark(part: str | int) -> bool:
+    """Whether pydantic put this into a place: ``[key]``, and our tags of unions (``#...``)."""
+    return isinstance(part, str) and (part.startswith("#") or part == "[key]")
 
 
 def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapping[str, Any],

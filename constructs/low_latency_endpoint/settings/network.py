@@ -50,7 +50,7 @@ class ClientZoneSettings(SettingsModel):
         for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
             zones = items_of(given, kind)
             if kind in given and isinstance(given[kind], (list, tuple)):
-                yield from breaches(lambda n=len(zones): limits.CLIENT_ZONE_COUNT.check(n), kind)
+                yield from breaches((kind,), limits.CLIENT_ZONE_COUNT.check, len(zones))
             known = [(index, zone) for index, zone in enumerate(zones) if form.holds(zone)]
             region = region_of_zone(known[0][1]) if known else None
             for index, zone in known:
@@ -58,9 +58,7 @@ class ClientZoneSettings(SettingsModel):
                     yield finding(ZONE_NAMED_TWICE, kind, index, got=zone,
                                   allowed="each zone once")
                 if region:
-                    yield from breaches(
-                        lambda zone=zone, region=region: check_zones_in_region([zone], region),
-                        kind, index)
+                    yield from breaches((kind, index), check_zones_in_region, [zone], region)
 
 
 def check_vpc_cidr(cidr: Any) -> None:
@@ -93,8 +91,8 @@ class NetworkSettings(SettingsModel):
         description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
                     "of all endpoints, twice over for blue/green deployments.")
     flow_logs: bool | None = Field(
-        default=None, description="Record the new VPC's traffic in CloudWatch Logs. "
-                                  "Default: true.")
+        default=None, description="Record the packets that the new VPC rejects in CloudWatch "
+                                  "Logs. Default: true.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -103,7 +101,7 @@ class NetworkSettings(SettingsModel):
                             "an existing VPC is used as it is")
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:
-            yield from breaches(lambda: check_vpc_cidr(given["cidr"]), "cidr")
+            yield from breaches(("cidr",), check_vpc_cidr, given["cidr"])
 
 
 class PrivateLinkSettings(SettingsModel):

@@ -1,6 +1,6 @@
 """The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLE949.
 
-Only data: importing this module loads neither pydantic nor PyYAML.
+Data and nothing else, so that docs/errors.md and `low-latency errors` can list them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ IMAGE_TAG = _form(
     source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md",
 )
 TAG_KEY = _form(
-    "LLE918", "the key of a tag", r"(?!(?i:aws:))[\w\s.:/=+\-@]+",
+    "LLE918", "the key of a tag", r"(?![aA][wW][sS]:)[\w\s.:/=+\-@]+",
     "letters, digits, spaces and _ . : / = + - @, not starting with aws:", max_length=128,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
@@ -155,26 +155,22 @@ AT_LEAST_ONE = rule(
     "LLE930", "at least one entry is needed",
     mend="Add an entry.",
 )
-LATENCY_ORDER = rule(
-    "LLE931", "a higher percentile is asked to be faster than a lower one",
-    mend="Let the latency targets grow with the percentile.",
-)
 ENDPOINT_NAME_TWICE = rule(
-    "LLE932", "two endpoints have the same name",
+    "LLE931", "two endpoints have the same name",
     mend="Give each endpoint a name of its own: it is unique in an account and region.",
     source=API + "CreateEndpoint.html",
 )
 SAMPLES_NOTHING = rule(
-    "LLE933", "data capture samples nothing",
+    "LLE932", "data capture samples nothing",
     mend="Give a percentage above zero, or remove data_capture.",
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
-    "LLE934", "the settings have no endpoint of this name",
+    "LLE933", "the settings have no endpoint of this name",
     mend="Name one of the endpoints of the file.",
 )
 CONCURRENCY_TARGET = rule(
-    "LLE935", "the concurrency target must be above zero",
+    "LLE934", "the concurrency target must be above zero",
     mend="Give the number of requests in flight that one instance holds within the latency "
          "target.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",

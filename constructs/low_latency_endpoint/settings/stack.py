@@ -81,15 +81,16 @@ class Settings(SettingsModel):
                           what="an interface endpoint that exists lies in a VPC that exists",
                           mend="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.")
         yield from breaches(
-            lambda: limits.TAG_COUNT.check(len(mapping_of(given, "tags"))), "tags")
+            ("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
         yield from _endpoints(given)
 
 
 def _zones(given: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Which of ids and names is given, and the well-formed zones in it."""
+    """Which of ids and names is given, and the well-formed zones in it, each once."""
     for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
         if kind in given:
-            return kind, [zone for zone in items_of(given, kind) if form.holds(zone)]
+            zones = [zone for zone in items_of(given, kind) if form.holds(zone)]
+            return kind, list(dict.fromkeys(zones))
     return "ids", []
 
 
@@ -97,8 +98,10 @@ def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterat
     region = given.get("region")
     kind, zones = _zones(client_zones)
     if REGION.holds(region):
-        for place, error in breaches(lambda: check_zones_in_region(zones, str(region))):
-            yield ("client_zones", kind, *place), error
+        for index, zone in enumerate(items_of(client_zones, kind)):
+            if zone in zones:
+                yield from breaches(("client_zones", kind, index),
+                                    check_zones_in_region, [zone], region)
 
 
 def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
@@ -125,11 +128,10 @@ def _room(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterat
     _, zones = _zones(client_zones)
     length = network.get("subnet_prefix_length")
     cidr = network.get("cidr", DEFAULT_CIDR)
-    sound = not list(breaches(lambda: check_vpc_cidr(cidr)))
+    sound = not list(breaches((), check_vpc_cidr, cidr))
     if sound and zones and limits.SUBNET_PREFIX_LENGTH.holds(length):
-        distinct = list(dict.fromkeys(zones))
-        yield from breaches(lambda: plan_subnets(cidr, distinct, int(length)),
-                            "network", "subnet_prefix_length")
+        yield from breaches(("network", "subnet_prefix_length"),
+                            plan_subnets, cidr, zones, length)
 
 
 def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:

@@ -92,7 +92,7 @@ def parse_yaml(text: str) -> YamlSource:
     if node is not None:
         try:
             source.values = _Reader(source).value(node, (), ())
-        except _TooLarge as error:
+        except _TooLargeError as error:
             return _failed(error.line, UNUSUAL_YAML.error(
                 got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often "
                                         "as they are used"))
@@ -103,7 +103,7 @@ def _failed(line: int, error: ConfigurationError) -> YamlSource:
     return YamlSource(problems=[(line, error)])
 
 
-class _TooLarge(Exception):
+class _TooLargeError(Exception):
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
         self.line = line
@@ -119,9 +119,9 @@ class _Reader:
         self._nodes += 1
         line = node.start_mark.line + 1
         if self._nodes > _MOST_NODES:
-            raise _TooLarge("more values than any settings need", line)
+            raise _TooLargeError("more values than any settings need", line)
         if len(around) > 50:
-            raise _TooLarge("very deep nesting", line)
+            raise _TooLargeError("very deep nesting", line)
         if id(node) in around:
             self._unusual(node, place, "an alias of a value inside that value")
             return None
@@ -135,7 +135,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, index), around)
                     for index, item in enumerate(node.value)]
-        return scalar(node.value) if node.style is None else node.value
+        return scalar(node.value) if _is_plain(node) else node.value
 
     def _mapping(self, node: yaml.MappingNode, place: Place,
                  around: tuple[int, ...]) -> dict[str, Any]:
@@ -191,7 +191,12 @@ class _Reader:
 
 
 def _is_merge(key: yaml.Node) -> bool:
-    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.style is None
+    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and _is_plain(key)
+
+
+def _is_plain(node: yaml.Node) -> bool:
+    """Whether a scalar is written without quotes; PyYAML leaves its style empty then."""
+    return not getattr(node, "style", None)
 
 
 def scalar(text: str) -> Any:

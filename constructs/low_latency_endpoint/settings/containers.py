@@ -8,7 +8,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..planning import limits
-from ..planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE, MULTI_MODEL_DATA, PREFIX_ENDS_WITH_SLASH
+from ..planning.rules import (
+    ARCHIVE_NAME,
+    ASSET_IS_ARCHIVE,
+    MULTI_MODEL_DATA,
+    PREFIX_ENDS_WITH_SLASH,
+)
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of
@@ -81,7 +86,7 @@ class ModelDataSettings(SettingsModel):
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An uncompressed model is a prefix, a file a .tar.gz."""
         prefix = given.get("s3_prefix")
-        if limits.MODEL_DATA_URI.holds(prefix) and not prefix.endswith("/"):
+        if isinstance(prefix, str) and limits.MODEL_DATA_URI.holds(prefix) and prefix[-1] != "/":
             yield finding(PREFIX_ENDS_WITH_SLASH, "s3_prefix", got=prefix, allowed=f"{prefix}/")
         asset = given.get("asset")
         if isinstance(asset, str) and not asset.endswith(".tar.gz"):
@@ -114,13 +119,12 @@ class ContainerSettings(SettingsModel):
         """The environment keeps its limits; many models come as archives under a prefix."""
         environment = mapping_of(given, "environment")
         yield from breaches(
-            lambda: limits.ENVIRONMENT_ENTRIES.check(len(environment)), "environment")
+            ("environment",), limits.ENVIRONMENT_ENTRIES.check, len(environment))
         for key, value in environment.items():
             if isinstance(value, str):
                 size = len(value.encode("utf-8", "replace"))
                 yield from breaches(
-                    lambda size=size: limits.ENVIRONMENT_VALUE_BYTES.check(size),
-                    "environment", key)
+                    ("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size)
         yield from _data_of_mode(mapping_of(given, "data"), given.get("multi_model") is True)
 
 

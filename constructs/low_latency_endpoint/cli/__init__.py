@@ -1,0 +1,72 @@
+"""``low-latency``: the command line.
+
+One module per command; each imports what it needs when it runs, so that ``--help`` is immediate
+and no command pays for another's libraries.
+
+Exit codes: 0 fine, 1 the command ran and found something wrong, 2 usage or configuration error.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import LowLatencyEndpointError, SettingsError
+from . import errors, local_aws, plan, schema
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="low-latency",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: readable at any width and when piped, and quicker
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (plan, schema, errors, local_aws):
+    command.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"low-latency {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
+                                          help="Show the version and exit.")] = False,
+) -> None:
+    """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
+
+    \b
+    Examples:
+      low-latency plan endpoint.yaml               every number of the stack, with its reason
+      low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency errors LLE604                    what an error code means
+      low-latency local-aws                        a local AWS to deploy into
+    """
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``low-latency``."""
+    try:
+        app()
+    except LowLatencyEndpointError as error:
+        _explain(error)
+        sys.exit(2)
+
+
+def _explain(error: LowLatencyEndpointError) -> None:
+    """Print an error for people: each problem with its line, and a blank line between two."""
+    if isinstance(error, SettingsError):
+        count = len(error.problems)
+        parts = [f"{error.path}: {count} problem{'s' if count != 1 else ''}"]
+        parts += [f"{error.path}:{line}: {problem}" for line, problem in error.problems]
+    else:
+        parts = [str(error)]
+    typer.echo("\n\n".join(parts), err=True)

@@ -1,0 +1,45 @@
+"""``low-latency local-aws``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("local-aws")(local_aws)
+
+
+def local_aws(
+    port: Annotated[int, typer.Option(help="Port on loopback; 0 takes a free one.")] = 0,
+    region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
+) -> None:
+    """Run a local AWS until Ctrl-C; nothing leaves this machine.
+
+    Prints the variables that point the AWS CLI, boto3 and the CDK CLI at it.
+
+    \b
+    Example:
+      low-latency local-aws --port 5000
+    """
+    try:
+        from ..local_aws import LocalAws
+    except ModuleNotFoundError as error:
+        typer.echo(f"The local AWS needs {error.name}, which is not installed: "
+                   "pip install 'cdk-low-latency-endpoint[local]'", err=True)
+        raise typer.Exit(2) from None
+    import signal
+    import threading
+
+    with LocalAws.in_process(region=region, port=port) as aws:
+        for name, value in aws.exports().items():
+            typer.echo(f"export {name}={value}")
+        typer.echo(f"# Serving at {aws.url}; Ctrl-C stops it and forgets everything.", err=True)
+        stopped = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+        try:
+            stopped.wait()
+        except KeyboardInterrupt:
+            pass
