@@ -1,0 +1,175 @@
+"""``make bench``: times as ratios measured in one run, each beside its goal.
+
+Absolute times depend on the machine; the ratios much less, because the two sides of each take
+turns. Takes three to four minutes on two cores. Nothing here fails on a slow machine: only a
+program that breaks, or two that no longer do the same work, ends it with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from .importing import import_cost, light_import
+from .measure import ROOT, BenchmarkFailed, Run, alternate, median_ratio, median_seconds, run
+
+SIZES = (1, 4, 7, 10)
+
+
+def heading(text: str) -> None:
+    """A title over the lines that follow."""
+    print(f"\n{text}", flush=True)
+
+
+def line(what: str, result: str, goal: str = "") -> None:
+    """One result, with its goal when it has one."""
+    print(f"  {what:<58} {result:>12}   {goal and 'goal ' + goal}".rstrip(), flush=True)
+
+
+def synthesis(rounds: int) -> None:
+    """The pattern against the same resources written by hand as L1 constructs."""
+    heading("Synthesis of one endpoint: whole process, from `python app.py` to the end")
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"CDK_CONTEXT_JSON": json.dumps(context())}
+        counts = {}
+        for app in ("pattern_app", "handwritten_l1_app"):
+            output = Path(folder, app)
+            run(f"benchmarks/{app}.py", environment={**environment, "CDK_OUTDIR": str(output)})
+            counts[app] = resource_types(output)
+        require_same(counts["pattern_app"], counts["handwritten_l1_app"])
+        runs = alternate(
+            {app: [f"benchmarks/{app}.py"] for app in counts},
+            rounds,
+            {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
+        )
+    pattern, handwritten = runs["pattern_app"], runs["handwritten_l1_app"]
+    total = sum(counts["pattern_app"].values())
+    line("resources on each side (same types, same counts)", f"{total}")
+    line("LowLatencyEndpoint", f"{median_seconds(pattern):.2f} s")
+    line("by hand, L1 constructs in Python", f"{median_seconds(handwritten):.2f} s")
+    line(
+        f"ratio, median of {rounds} alternating pairs",
+        f"{median_ratio(pattern, handwritten):.2f}",
+        "1.10 or less",
+    )
+
+
+def context() -> dict[str, object]:
+    """The feature flags of cdk.json: what `cdk deploy` gives the app."""
+    configuration = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
+    return dict(configuration["context"])
+
+
+def resource_types(assembly: Path) -> Counter[str]:
+    """How many resources of each type the app's one template holds."""
+    (template,) = assembly.glob("*.template.json")
+    resources = json.loads(template.read_text(encoding="utf-8"))["Resources"]
+    return Counter(resource["Type"] for resource in resources.values())
+
+
+def require_same(pattern: Counter[str], handwritten: Counter[str]) -> None:
+    """Refuse to compare apps that create different things."""
+    if pattern != handwritten:
+        raise BenchmarkFailed(
+            "handwritten_l1_app.py no longer creates what LowLatencyEndpoint creates.\n"
+            f"only in the pattern: {dict(pattern - handwritten)}\n"
+            f"only by hand: {dict(handwritten - pattern)}"
+        )
+
+
+def growth(rounds: int) -> None:
+    """Building and synthesising 1 to 10 endpoints; linear growth has equal steps."""
+    heading("Growth: endpoints that share one network, in one stack, without process start")
+    with tempfile.TemporaryDirectory() as folder:
+        runs = alternate(
+            {str(size): ["benchmarks/pattern_app.py", str(size)] for size in SIZES},
+            rounds,
+            {"CDK_CONTEXT_JSON": json.dumps(context()), "CDK_OUTDIR": folder},
+        )
+    seconds = {size: statistics.median(map(app_seconds, runs[str(size)])) for size in SIZES}
+    for size in SIZES:
+        line(f"{size} endpoint{'s' * (size > 1)}", f"{seconds[size]:.2f} s")
+    steps = [
+        (seconds[larger] - seconds[smaller]) / (larger - smaller)
+        for smaller, larger in itertools.pairwise(SIZES)
+    ]
+    for (smaller, larger), step in zip(itertools.pairwise(SIZES), steps, strict=True):
+        line(f"each further endpoint, from {smaller} to {larger}", f"{step * 1000:.0f} ms")
+    line("last step against first", f"{steps[-1] / steps[0]:.2f}", "about 1: linear")
+
+
+def app_seconds(one: Run) -> float:
+    """Seconds that the app itself reports, without the start of Python and Node.js."""
+    return float(sum(one.answer().values()))
+
+
+def imports(rounds: int) -> None:
+    """The package over what it uses of the CDK; planning and operations without Node.js."""
+    heading("Import: every public name of low_latency_endpoint")
+    cost = import_cost(rounds)
+    services = sorted(name for name in cost.aws_modules if name.startswith("aws_cdk.aws_"))
+    services = [name.removeprefix("aws_cdk.") for name in services if name.count(".") == 1]
+    print(f"  baseline: constructs, aws_cdk and {', '.join(services)},")
+    print("  imported first in the same process: what any app with these services pays anyway")
+    line("baseline", f"{cost.baseline * 1000:.0f} ms")
+    line("the package on top", f"{cost.package * 1000:.0f} ms", "50 ms or less")
+    line("ratio", f"{(cost.baseline + cost.package) / cost.baseline:.3f}")
+    for package in ("low_latency_endpoint.planning", "low_latency_endpoint.operations"):
+        light = light_import(package, rounds)
+        line(f"{package}, every module", f"{light.seconds * 1000:.0f} ms")
+        found = ", ".join(light.cdk_modules) or "none"
+        line("  processes started; of aws_cdk, constructs, jsii loaded",
+             f"{light.processes}; {found}", "0; none")
+
+
+def command_line(rounds: int) -> None:
+    """What a user waits for at the prompt."""
+    heading("Command line: whole process")
+    program = [str(Path(sys.executable).parent / "low-latency")]
+    runs = alternate(
+        {
+            "python -c pass": ["-c", "pass"],
+            "low-latency --help": [*program, "--help"],
+            "low-latency plan endpoint.yaml": [*program, "plan", "endpoint.yaml"],
+        },
+        rounds,
+    )
+    for name, measured in runs.items():
+        line(name, f"{median_seconds(measured) * 1000:.0f} ms")
+
+
+def main() -> int:
+    """Run all benchmarks, or the ones named."""
+    parts = {
+        "imports": (imports, 7),
+        "command_line": (command_line, 5),
+        "synthesis": (synthesis, 7),
+        "growth": (growth, 3),
+    }
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")
+    parser.add_argument("--rounds", type=int, help="measured rounds per part")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(parts):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+    started = time.monotonic()
+    try:
+        for name in arguments.parts or parts:
+            measure, rounds = parts[name]
+            measure(arguments.rounds or rounds)
+    except BenchmarkFailed as failure:
+        print(f"\nFailed: {failure}", file=sys.stderr)
+        return 1
+    print(f"\n{time.monotonic() - started:.0f} s in all")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

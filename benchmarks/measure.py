@@ -1,0 +1,75 @@
+"""Times of whole processes, alternating so that a busy moment of the machine meets both sides."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class BenchmarkFailed(Exception):
+    """A measured program ended with an error, or did not do what is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a program: seconds from start to end, and what it printed."""
+
+    seconds: float
+    output: str
+
+    def answer(self) -> Any:
+        """The JSON on the last line of the output."""
+        return json.loads(self.output.strip().splitlines()[-1])
+
+
+def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
+    """Run this Python with the arguments, from the top of the checkout."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "JSII_RUNTIME_PACKAGE_CACHE": "enabled", **(environment or {})},
+        capture_output=True,
+        text=True,
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        raise BenchmarkFailed(f"python {' '.join(arguments)}\n{done.stdout}{done.stderr}")
+    return Run(seconds, done.stdout)
+
+
+def alternate(
+    programs: Mapping[str, Sequence[str]],
+    rounds: int,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, list[Run]]:
+    """Run all programs once per round, after a first round that only warms the disk's cache."""
+    runs: dict[str, list[Run]] = {name: [] for name in programs}
+    for number in range(rounds + 1):
+        for name, arguments in programs.items():
+            one = run(*arguments, environment=environment)
+            if number:
+                runs[name].append(one)
+    return runs
+
+
+def median_seconds(runs: Sequence[Run]) -> float:
+    """The median of whole-process times."""
+    return statistics.median(one.seconds for one in runs)
+
+
+def median_ratio(numerators: Sequence[Run], denominators: Sequence[Run]) -> float:
+    """The median of the rounds' ratios: each compares two neighbours in time."""
+    return statistics.median(
+        above.seconds / below.seconds for above, below in zip(numerators, denominators, strict=True)
+    )
