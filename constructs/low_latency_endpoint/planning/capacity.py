@@ -10,22 +10,14 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, Range
+from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
 
 __all__ = ["instances_at_peak", "invocations_target"]
 
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
 
 
-def check_finite(limit: Range, value: float, where: str = "") -> float:
-    """Return the value; raise the limit's error when it is outside, infinite or not a number."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise limit.rule.error(got=repr(value), allowed=limit.allowed, where=where)
-    checked: float = limit.check(value, where)
-    return checked
-
-
-def _stated(value: float) -> Fraction:
+def stated(value: float) -> Fraction:
     """The decimal as somebody wrote it: 0.65 is 13/20, not the binary double next to it."""
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
@@ -60,10 +52,10 @@ def instances_at_peak(peak_tps: float, tps_per_instance: float, safety_factor: f
     >>> instances_at_peak(1000, 200, 1.0, 2), instances_at_peak(1000, 200, 0.65, 2)
     (5, 8)
     """
-    check_finite(PEAK_TPS, peak_tps, "peak_tps")
-    check_finite(TPS_PER_INSTANCE, tps_per_instance, "tps_per_instance")
-    check_finite(SAFETY_FACTOR, safety_factor, "safety_factor")
-    needed = math.ceil(_stated(peak_tps) / (_stated(tps_per_instance) * _stated(safety_factor)))
+    PEAK_TPS.check(peak_tps, "peak_tps")
+    TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
+    SAFETY_FACTOR.check(safety_factor, "safety_factor")
+    needed = math.ceil(stated(peak_tps) / (stated(tps_per_instance) * stated(safety_factor)))
     return max(needed, zone_count(client_zones), FEWEST_INSTANCES)
 
 
@@ -80,9 +72,9 @@ def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
     >>> invocations_target(200, 1.0), invocations_target(200, 0.65)
     (12000.0, 7800.0)
     """
-    check_finite(TPS_PER_INSTANCE, tps_per_instance, "tps_per_instance")
-    check_finite(SAFETY_FACTOR, safety_factor, "safety_factor")
-    target = _stated(tps_per_instance) * _stated(safety_factor) * 60
+    TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
+    SAFETY_FACTOR.check(safety_factor, "safety_factor")
+    target = stated(tps_per_instance) * stated(safety_factor) * 60
     if target > Fraction(SCALING_TARGET.maximum or 0):
         raise SCALING_TARGET.rule.error(got=f"{tps_per_instance!r} x {safety_factor!r} x 60",
                                         allowed=SCALING_TARGET.allowed)

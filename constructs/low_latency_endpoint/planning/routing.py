@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import AWS_DOCS, rule
+from ..errors import AWS_DOCS
 from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
+from .rules import PREFIX_SETTINGS
 
 __all__ = [
     "ROUTING_STRATEGIES",
@@ -23,17 +24,6 @@ _API = "/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html"
 
 # AWS: least outstanding requests for "hundreds of milliseconds to minutes"; below, random "may".
 LONG_RESPONSE_MS = 100.0
-
-PREFIX_SETTINGS_MISSING = rule(
-    "LLE430", "PREFIX_AWARE routing lacks a setting that it requires",
-    mend="Give both: how much of the request to compare (prefix length) and how many requests an "
-         "instance may have in flight before the next one takes over (concurrency threshold).",
-    source=_API,
-)
-PREFIX_SETTINGS_MISPLACED = rule(
-    "LLE431", "prefix settings are given with another routing strategy than PREFIX_AWARE",
-    mend="Remove prefix length and concurrency threshold, or choose PREFIX_AWARE.", source=_API,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +125,12 @@ def recommend_routing(latency_ms: float | None, *, generative: bool = False,
         )
     if latency_ms >= LONG_RESPONSE_MS:
         return RoutingRecommendation(
-            least, f"responses may take {latency_ms:g} ms: AWS finds this one better from hundreds "
-            "of milliseconds on; measure RANDOM too",
+            least, f"at a response time of {latency_ms:g} ms: AWS finds this one better from "
+            "hundreds of milliseconds on; measure RANDOM too",
         )
     return RoutingRecommendation(
-        "RANDOM", f"responses take {latency_ms:g} ms at most: AWS finds that random routing may "
-        "win below hundreds of milliseconds; measure LEAST_OUTSTANDING_REQUESTS too",
+        "RANDOM", f"at a response time of {latency_ms:g} ms: AWS finds that random routing may win "
+        "below hundreds of milliseconds; measure LEAST_OUTSTANDING_REQUESTS too",
     )
 
 
@@ -152,7 +142,7 @@ def check_routing(strategy: str, *, prefix_length: int | None = None,
     ------
     ConfigurationError
         ``LLE410`` for a strategy that CloudFormation does not take, ``LLE411`` and ``LLE412``
-        for settings out of range, ``LLE430`` for missing and ``LLE431`` for misplaced ones.
+        for settings out of range, ``LLE423`` for missing or misplaced ones.
 
     Examples
     --------
@@ -164,13 +154,13 @@ def check_routing(strategy: str, *, prefix_length: int | None = None,
     given = [name for name, value in settings.items() if value is not None]
     if not ROUTING_STRATEGIES[strategy].needs_prefix_settings:
         if given:
-            raise PREFIX_SETTINGS_MISPLACED.error(
+            raise PREFIX_SETTINGS.error(
                 got=f"{' and '.join(given)} with {strategy}", allowed="neither, or PREFIX_AWARE",
                 where=where,
             )
         return strategy
     if missing := [name for name in settings if name not in given]:
-        raise PREFIX_SETTINGS_MISSING.error(
+        raise PREFIX_SETTINGS.error(
             got=f"no {' and no '.join(missing)}",
             allowed=f"prefix length {PREFIX_LENGTH.allowed}, "
                     f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",

@@ -7,11 +7,11 @@ import zlib
 from collections.abc import Sequence
 
 from ..errors import rule
-from .capacity import check_finite
 from .limits import MAX_INSTANCES
+from .rules import ZONE_NAMED_TWICE
 from .zones import zone_ordinal
 
-__all__ = ["addresses_per_subnet", "plan_subnets", "subnet_prefix_length"]
+__all__ = ["addresses_per_subnet", "plan_subnets", "roomy_prefix_length", "subnet_prefix_length"]
 
 FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
 ADDRESSES_PER_INSTANCE = 2
@@ -20,6 +20,7 @@ INTERFACE_ENDPOINT_ADDRESSES = 1
 SPARE_ADDRESSES = 16  # interfaces of callers and warm-up functions in the same subnets
 LARGEST_SUBNET = 16  # prefix lengths that AWS takes
 SMALLEST_SUBNET = 28
+ROOMY_SUBNET = 24  # what is made when less would do: resizing a subnet replaces it
 
 _SIZING = "/vpc/latest/userguide/subnet-sizing.html"
 
@@ -33,13 +34,8 @@ SUBNETS_FIT = rule(
     mend="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
     source=_SIZING,
 )
-ZONES_DIFFER = rule(
-    "LLE113", "a client zone is named twice",
-    mend="Name each client zone once: an interface endpoint takes one subnet per zone.",
-    source="/vpc/latest/privatelink/create-interface-endpoint.html",
-)
 SUBNET_HOLDS_FLEET = rule(
-    "LLE114", "no subnet is large enough for the fleet",
+    "LLE113", "no subnet is large enough for the fleet",
     mend="Lower the maximum number of instances, or spread the load over several endpoints.",
     source=_SIZING,
 )
@@ -72,7 +68,7 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True,
     >>> addresses_per_subnet(16)
     86
     """
-    check_finite(MAX_INSTANCES, max_instances, "max_instances")
+    MAX_INSTANCES.check(max_instances, "max_instances")
     return (
         FLEETS * int(max_instances) * ADDRESSES_PER_INSTANCE
         + RESERVED_ADDRESSES
@@ -87,7 +83,7 @@ def subnet_prefix_length(addresses: int) -> int:
     Raises
     ------
     ConfigurationError
-        ``LLE114`` when even a /16 is too small.
+        ``LLE113`` when even a /16 is too small.
 
     Examples
     --------
@@ -103,6 +99,22 @@ def subnet_prefix_length(addresses: int) -> int:
     return min(prefix_length, SMALLEST_SUBNET)
 
 
+def roomy_prefix_length(addresses: int) -> int:
+    """Prefix length with that many addresses, but of no subnet smaller than a /24.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE113`` when even a /16 is too small.
+
+    Examples
+    --------
+    >>> roomy_prefix_length(86), roomy_prefix_length(300)
+    (24, 23)
+    """
+    return min(subnet_prefix_length(addresses), ROOMY_SUBNET)
+
+
 def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dict[str, str]:
     """The block of each zone's subnet, in the order of ``zones``.
 
@@ -116,7 +128,7 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
     ------
     ConfigurationError
         ``LLE111`` for a block that is not IPv4 CIDR, ``LLE112`` when the subnets do not fit,
-        ``LLE113`` when a zone is named twice.
+        ``LLE107`` when a zone is named twice.
 
     Examples
     --------
@@ -128,7 +140,7 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
     except (ValueError, TypeError) as problem:
         raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})", allowed=VPC_BLOCK.mend) from None
     if len(set(zones)) < len(zones):
-        raise ZONES_DIFFER.error(got=", ".join(zones), allowed="each zone once")
+        raise ZONE_NAMED_TWICE.error(got=", ".join(zones), allowed="each zone once")
     blocks = 2 ** (prefix_length - vpc.prefixlen) if prefix_length >= vpc.prefixlen else 0
     if len(zones) > blocks or prefix_length > 32:
         raise SUBNETS_FIT.error(

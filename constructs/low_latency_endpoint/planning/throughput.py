@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .capacity import check_finite, instances_at_peak, invocations_target
+from .capacity import instances_at_peak, invocations_target
 from .limits import PEAK_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 
 __all__ = ["MeasuredThroughput"]
@@ -46,9 +46,9 @@ class MeasuredThroughput:
     safety_factor: float = 0.5
 
     def __post_init__(self) -> None:
-        check_finite(PEAK_TPS, self.peak_tps, "peak_tps")
-        check_finite(TPS_PER_INSTANCE, self.tps_per_instance, "tps_per_instance")
-        check_finite(SAFETY_FACTOR, self.safety_factor, "safety_factor")
+        PEAK_TPS.check(self.peak_tps, "peak_tps")
+        TPS_PER_INSTANCE.check(self.tps_per_instance, "tps_per_instance")
+        SAFETY_FACTOR.check(self.safety_factor, "safety_factor")
 
     @property
     def target_invocations_per_instance(self) -> float:
