@@ -90,6 +90,8 @@ def _create(
             ),
             None,
         )
+        # Registered first: a route is only accepted to an endpoint that exists.
+        self.vpc_end_points[endpoint.id] = endpoint
         for route_table_id in route_table_ids or []:
             _add_route_table(self, endpoint, route_table_id)
     self.vpc_end_points[endpoint.id] = endpoint

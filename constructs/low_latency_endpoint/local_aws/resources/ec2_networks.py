@@ -1,1 +1,197 @@
-"""To come."""
+"""AWS::EC2::*: VPC, subnet, route table."""
+
+from __future__ import annotations
+
+from .ec2_tags import set_tags, update_tags
+from .properties import as_bool, call, only
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+_DNS_SWITCHES = {"EnableDnsSupport": True, "EnableDnsHostnames": False}
+
+
+@emulated
+class Vpc(ResourceType):
+    """A VPC with its DNS switches."""
+
+    type_name = "AWS::EC2::VPC"
+    properties = frozenset({"CidrBlock", "InstanceTenancy", "Tags", *_DNS_SWITCHES})
+    replaces = frozenset({"CidrBlock", "InstanceTenancy"})
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        ec2 = at.client("ec2")
+        vpc = call(ec2, "create_vpc", only(properties, "CidrBlock", "InstanceTenancy"))["Vpc"]
+        vpc_id = vpc["VpcId"]
+        self._switch_dns(at, vpc_id, properties)
+        set_tags(at, vpc_id, properties)
+        of_vpc = {"Name": "vpc-id", "Values": [vpc_id]}
+        groups = ec2.describe_security_groups(
+            Filters=[of_vpc, {"Name": "group-name", "Values": ["default"]}]
+        )["SecurityGroups"]
+        acls = ec2.describe_network_acls(
+            Filters=[of_vpc, {"Name": "default", "Values": ["true"]}]
+        )["NetworkAcls"]
+        return Created(
+            vpc_id,
+            {
+                "VpcId": vpc_id,
+                "CidrBlock": vpc["CidrBlock"],
+                "CidrBlockAssociations": [
+                    entry["AssociationId"] for entry in vpc.get("CidrBlockAssociationSet", [])
+                ],
+                "DefaultSecurityGroup": groups[0]["GroupId"],
+                "DefaultNetworkAcl": acls[0]["NetworkAclId"],
+                "Ipv6CidrBlocks": [],
+            },
+        )
+
+    @staticmethod
+    def _switch_dns(at: Place, vpc_id: str, properties: Properties) -> None:
+        for name, default in _DNS_SWITCHES.items():
+            value = {"Value": as_bool(properties.get(name, default))}
+            at.client("ec2").modify_vpc_attribute(VpcId=vpc_id, **{name: value})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._switch_dns(at, existing.physical_id, properties)
+        update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ec2").delete_vpc(VpcId=existing.physical_id)
+
+
+@emulated
+class Subnet(ResourceType):
+    """A subnet in a zone given by name or by zone id."""
+
+    type_name = "AWS::EC2::Subnet"
+    replaces = frozenset({"AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "VpcId"})
+    properties = replaces | {"MapPublicIpOnLaunch", "Tags"}
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        ec2 = at.client("ec2")
+        arguments = only(properties, *self.replaces)
+        subnet = call(ec2, "create_subnet", arguments)["Subnet"]
+        subnet_id = subnet["SubnetId"]
+        if "MapPublicIpOnLaunch" in properties:
+            self._map_public_ip(at, subnet_id, properties)
+        set_tags(at, subnet_id, properties)
+        acls = ec2.describe_network_acls(
+            Filters=[{"Name": "association.subnet-id", "Values": [subnet_id]}]
+        )["NetworkAcls"]
+        associations = [
+            association["NetworkAclAssociationId"]
+            for acl in acls
+            for association in acl["Associations"]
+            if association["SubnetId"] == subnet_id
+        ]
+        return Created(
+            subnet_id,
+            {
+                "SubnetId": subnet_id,
+                "AvailabilityZone": subnet["AvailabilityZone"],
+                "AvailabilityZoneId": subnet["AvailabilityZoneId"],
+                "CidrBlock": subnet["CidrBlock"],
+                "Ipv6CidrBlocks": [],
+                "NetworkAclAssociationId": associations[0] if associations else "",
+                "VpcId": subnet["VpcId"],
+            },
+        )
+
+    @staticmethod
+    def _map_public_ip(at: Place, subnet_id: str, properties: Properties) -> None:
+        at.client("ec2").modify_subnet_attribute(
+            SubnetId=subnet_id,
+            MapPublicIpOnLaunch={"Value": as_bool(properties.get("MapPublicIpOnLaunch", False))},
+        )
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._map_public_ip(at, existing.physical_id, properties)
+        update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ec2").delete_subnet(SubnetId=existing.physical_id)
+
+
+@emulated
+class RouteTable(ResourceType):
+    """A route table."""
+
+    type_name = "AWS::EC2::RouteTable"
+    properties = frozenset({"VpcId", "Tags"})
+    replaces = frozenset({"VpcId"})
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        table = at.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
+        set_tags(at, table["RouteTableId"], properties)
+        return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ec2").delete_route_table(RouteTableId=existing.physical_id)
+
+
+@emulated
+class SubnetRouteTableAssociation(ResourceType):
+    """Which route table a subnet uses."""
+
+    type_name = "AWS::EC2::SubnetRouteTableAssociation"
+    properties = frozenset({"SubnetId", "RouteTableId"})
+    replaces = frozenset({"SubnetId"})
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        answer = call(at.client("ec2"), "associate_route_table", properties)
+        return Created(answer["AssociationId"], {"Id": answer["AssociationId"]})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
+        at.client("ec2").disassociate_route_table(AssociationId=existing.physical_id)
+        return self.create(at, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ec2").disassociate_route_table(AssociationId=existing.physical_id)
+
+
+@emulated
+class Route(ResourceType):
+    """A route to a gateway, a peering connection, or the like."""
+
+    type_name = "AWS::EC2::Route"
+    replaces = frozenset(
+        {
+            "DestinationCidrBlock",
+            "DestinationIpv6CidrBlock",
+            "DestinationPrefixListId",
+            "RouteTableId",
+        }
+    )
+    properties = replaces | {
+        "EgressOnlyInternetGatewayId",
+        "GatewayId",
+        "NatGatewayId",
+        "NetworkInterfaceId",
+        "TransitGatewayId",
+        "VpcPeeringConnectionId",
+    }
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        call(at.client("ec2"), "create_route", properties)
+        destination = next(iter(self._destination(properties).values()))
+        identity = f"{properties['RouteTableId']}|{destination}"
+        return Created(identity, {"CidrBlock": destination})
+
+    @staticmethod
+    def _destination(properties: Properties) -> dict[str, str]:
+        names = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
+        return only(properties, *names)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        call(at.client("ec2"), "replace_route", properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        old = existing.properties
+        at.client("ec2").delete_route(
+            RouteTableId=old["RouteTableId"], **self._destination(old)
+        )

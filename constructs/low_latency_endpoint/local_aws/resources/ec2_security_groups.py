@@ -1,1 +1,135 @@
-"""To come."""
+"""AWS::EC2::SecurityGroup and its rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .ec2_tags import set_tags, update_tags
+from .properties import PropertyNotEmulated, only
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+_PEERS = (
+    ("SourceSecurityGroupId", "UserIdGroupPairs", "GroupId"),
+    ("DestinationSecurityGroupId", "UserIdGroupPairs", "GroupId"),
+    ("CidrIp", "IpRanges", "CidrIp"),
+    ("CidrIpv6", "Ipv6Ranges", "CidrIpv6"),
+    ("SourcePrefixListId", "PrefixListIds", "PrefixListId"),
+    ("DestinationPrefixListId", "PrefixListIds", "PrefixListId"),
+)
+_RULE = {"IpProtocol", "FromPort", "ToPort", "Description", *(peer[0] for peer in _PEERS)}
+
+
+def _permission(rule: Properties) -> dict[str, Any]:
+    """Translate a template's rule into the API's."""
+    unknown = set(rule) - _RULE - {"GroupId"}
+    if unknown:
+        raise PropertyNotEmulated(f"rule.{', '.join(sorted(unknown))}")
+    permission: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
+    for port in ("FromPort", "ToPort"):
+        if rule.get(port) is not None:
+            permission[port] = int(rule[port])
+    for name, member, key in _PEERS:
+        if rule.get(name):
+            permission[member] = [{key: rule[name], **only(rule, "Description")}]
+    return permission
+
+
+def _authorize(at: Place, direction: str, group: str, rules: list[Properties]) -> Any:
+    method = getattr(at.client("ec2"), f"authorize_security_group_{direction.lower()}")
+    return method(GroupId=group, IpPermissions=[_permission(rule) for rule in rules])
+
+
+def _revoke(at: Place, direction: str, group: str, rules: list[Properties]) -> None:
+    method = getattr(at.client("ec2"), f"revoke_security_group_{direction.lower()}")
+    method(GroupId=group, IpPermissions=[_permission(rule) for rule in rules])
+
+
+_ALL_TRAFFIC = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+
+
+@emulated
+class SecurityGroup(ResourceType):
+    """A security group with its inline rules."""
+
+    type_name = "AWS::EC2::SecurityGroup"
+    replaces = frozenset({"GroupDescription", "GroupName", "VpcId"})
+    properties = replaces | {"SecurityGroupEgress", "SecurityGroupIngress", "Tags"}
+    name_property = "GroupName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        group = at.client("ec2").create_security_group(
+            GroupName=self.name(at, properties),
+            Description=properties["GroupDescription"],
+            **only(properties, "VpcId"),
+        )["GroupId"]
+        if properties.get("SecurityGroupEgress"):
+            # A template that states its egress does not get AWS's allow-all rule.
+            _revoke(at, "egress", group, [_ALL_TRAFFIC])
+            _authorize(at, "egress", group, properties["SecurityGroupEgress"])
+        if properties.get("SecurityGroupIngress"):
+            _authorize(at, "ingress", group, properties["SecurityGroupIngress"])
+        set_tags(at, group, properties)
+        vpc = properties.get("VpcId", "")
+        return Created(group, {"GroupId": group, "Id": group, "VpcId": vpc})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        group, old = existing.physical_id, existing.properties
+        for direction, default in (("Ingress", []), ("Egress", [_ALL_TRAFFIC])):
+            name = f"SecurityGroup{direction}"
+            before = old.get(name) or default
+            after = properties.get(name) or default
+            gone = [rule for rule in before if rule not in after]
+            new = [rule for rule in after if rule not in before]
+            if gone:
+                _revoke(at, direction, group, gone)
+            if new:
+                _authorize(at, direction, group, new)
+        update_tags(at, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ec2").delete_security_group(GroupId=existing.physical_id)
+
+
+class _Rule(ResourceType):
+    """One rule of a group; only its description can change in place."""
+
+    direction = ""
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        answer = _authorize(at, self.direction, properties["GroupId"], [properties])
+        identity = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+        return Created(identity, {"Id": identity})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        method = f"update_security_group_rule_descriptions_{self.direction}"
+        getattr(at.client("ec2"), method)(
+            GroupId=properties["GroupId"], IpPermissions=[_permission(properties)]
+        )
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        old = existing.properties
+        _revoke(at, self.direction, old["GroupId"], [old])
+
+
+_COMMON = frozenset({"CidrIp", "CidrIpv6", "FromPort", "GroupId", "IpProtocol", "ToPort"})
+
+
+@emulated
+class SecurityGroupIngress(_Rule):
+    """An inbound rule."""
+
+    type_name = "AWS::EC2::SecurityGroupIngress"
+    direction = "ingress"
+    replaces = _COMMON | {"SourceSecurityGroupId", "SourcePrefixListId"}
+    properties = replaces | {"Description"}
+
+
+@emulated
+class SecurityGroupEgress(_Rule):
+    """An outbound rule."""
+
+    type_name = "AWS::EC2::SecurityGroupEgress"
+    direction = "egress"
+    replaces = _COMMON | {"DestinationSecurityGroupId", "DestinationPrefixListId"}
+    properties = replaces | {"Description"}

@@ -1,1 +1,178 @@
-"""To come."""
+"""AWS::ECS::*."""
+
+from __future__ import annotations
+
+from .properties import call, only, tag_changes, tag_list, without
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+def _lower(tags: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Give tags as ECS spells them."""
+    return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags]
+
+
+def _update_tags(at: Place, arn: str, existing: Existing, properties: Properties) -> None:
+    changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
+    if changed:
+        at.client("ecs").tag_resource(resourceArn=arn, tags=_lower(changed))
+    if removed:
+        at.client("ecs").untag_resource(resourceArn=arn, tagKeys=removed)
+
+
+@emulated
+class Cluster(ResourceType):
+    """A cluster."""
+
+    type_name = "AWS::ECS::Cluster"
+    replaces = frozenset({"ClusterName"})
+    properties = replaces | {
+        "CapacityProviders",
+        "ClusterSettings",
+        "Configuration",
+        "DefaultCapacityProviderStrategy",
+        "Tags",
+    }
+    name_property = "ClusterName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties)
+        arguments = without(properties, "ClusterSettings", "Tags")
+        arguments |= {
+            "clusterName": name,
+            "settings": properties.get("ClusterSettings") or [],
+            "tags": _lower(tag_list(properties.get("Tags"))),
+        }
+        arguments.pop("ClusterName", None)
+        cluster = call(at.client("ecs"), "create_cluster", arguments)["cluster"]
+        return Created(name, {"Arn": cluster["clusterArn"]})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        ecs, name = at.client("ecs"), existing.physical_id
+        settings = properties.get("ClusterSettings") or []
+        arguments = {"cluster": name, "settings": settings, **only(properties, "Configuration")}
+        call(ecs, "update_cluster", arguments)
+        providers = ("CapacityProviders", "DefaultCapacityProviderStrategy")
+        if any(properties.get(key) != existing.properties.get(key) for key in providers):
+            wanted = {key: properties.get(key) or [] for key in providers}
+            call(ecs, "put_cluster_capacity_providers", {"cluster": name, **wanted})
+        _update_tags(at, existing.attributes["Arn"], existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ecs").delete_cluster(cluster=existing.physical_id)
+
+
+@emulated
+class ClusterCapacityProviders(ResourceType):
+    """A cluster's capacity providers, as CDK declares them apart from the cluster."""
+
+    type_name = "AWS::ECS::ClusterCapacityProviderAssociations"
+    replaces = frozenset({"Cluster"})
+    properties = replaces | {"CapacityProviders", "DefaultCapacityProviderStrategy"}
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        call(at.client("ecs"), "put_cluster_capacity_providers", properties)
+        return Created(properties["Cluster"], {})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self.create(at, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ecs").put_cluster_capacity_providers(
+            cluster=existing.physical_id,
+            capacityProviders=[],
+            defaultCapacityProviderStrategy=[],
+        )
+
+
+@emulated
+class TaskDefinition(ResourceType):
+    """A task definition: a change makes a new revision."""
+
+    type_name = "AWS::ECS::TaskDefinition"
+    replaces = frozenset(
+        {
+            "ContainerDefinitions",
+            "Cpu",
+            "EphemeralStorage",
+            "ExecutionRoleArn",
+            "Family",
+            "Memory",
+            "NetworkMode",
+            "PlacementConstraints",
+            "RequiresCompatibilities",
+            "RuntimePlatform",
+            "TaskRoleArn",
+            "Volumes",
+        }
+    )
+    properties = replaces | {"Tags"}
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        arguments = without(properties, "Tags", "Family")
+        arguments["family"] = properties.get("Family") or at.generated_name()
+        if properties.get("Tags"):
+            arguments["tags"] = _lower(tag_list(properties["Tags"]))
+        answer = call(at.client("ecs"), "register_task_definition", arguments)
+        arn = answer["taskDefinition"]["taskDefinitionArn"]
+        return Created(arn, {"TaskDefinitionArn": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        _update_tags(at, existing.physical_id, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ecs").deregister_task_definition(taskDefinition=existing.physical_id)
+
+
+@emulated
+class Service(ResourceType):
+    """A service. No task is ever started here."""
+
+    type_name = "AWS::ECS::Service"
+    replaces = frozenset(
+        {"Cluster", "DeploymentController", "LaunchType", "Role", "SchedulingStrategy", "ServiceName"}
+    )
+    in_place = frozenset(
+        {
+            "CapacityProviderStrategy",
+            "DeploymentConfiguration",
+            "DesiredCount",
+            "EnableExecuteCommand",
+            "HealthCheckGracePeriodSeconds",
+            "LoadBalancers",
+            "NetworkConfiguration",
+            "PlatformVersion",
+            "PropagateTags",
+            "TaskDefinition",
+        }
+    )
+    properties = replaces | in_place | {"EnableECSManagedTags", "Tags"}
+    name_property = "ServiceName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties)
+        arguments = {"DesiredCount": 1, **without(properties, "Tags", "ServiceName")}
+        arguments["serviceName"] = name
+        if properties.get("Tags"):
+            arguments["tags"] = _lower(tag_list(properties["Tags"]))
+        service = call(at.client("ecs"), "create_service", arguments)["service"]
+        arn = service["serviceArn"]
+        return Created(arn, {"Name": name, "ServiceArn": arn})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        arguments = only(properties, *self.in_place, "EnableECSManagedTags", "Cluster")
+        call(
+            at.client("ecs"),
+            "update_service",
+            {**arguments, "service": existing.attributes["Name"]},
+        )
+        _update_tags(at, existing.physical_id, existing, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("ecs").delete_service(
+            cluster=existing.properties.get("Cluster", "default"),
+            service=existing.attributes["Name"],
+            force=True,
+        )

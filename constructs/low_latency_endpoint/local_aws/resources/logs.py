@@ -1,1 +1,95 @@
-"""To come."""
+"""AWS::Logs::*."""
+
+from __future__ import annotations
+
+from .properties import call, tag_changes, tag_list
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+@emulated
+class LogGroup(ResourceType):
+    """A log group."""
+
+    type_name = "AWS::Logs::LogGroup"
+    properties = frozenset({"KmsKeyId", "LogGroupClass", "LogGroupName", "RetentionInDays", "Tags"})
+    replaces = frozenset({"LogGroupClass", "LogGroupName"})
+    name_property = "LogGroupName"
+    tagged = "list"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        logs, name = at.client("logs"), self.name(at, properties, longest=512)
+        arguments = {
+            "logGroupName": name,
+            "tags": {tag["Key"]: tag["Value"] for tag in tag_list(properties.get("Tags"))},
+            "kmsKeyId": properties.get("KmsKeyId"),
+            "logGroupClass": properties.get("LogGroupClass"),
+        }
+        call(logs, "create_log_group", arguments)
+        self._retain(at, name, {}, properties)
+        return Created(name, {"Arn": at.arn("logs", f"log-group:{name}:*")})
+
+    @staticmethod
+    def _retain(at: Place, name: str, old: Properties, new: Properties) -> None:
+        logs = at.client("logs")
+        if new.get("RetentionInDays"):
+            days = int(new["RetentionInDays"])
+            logs.put_retention_policy(logGroupName=name, retentionInDays=days)
+        elif old.get("RetentionInDays"):
+            logs.delete_retention_policy(logGroupName=name)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        logs, name, old = at.client("logs"), existing.physical_id, existing.properties
+        self._retain(at, name, old, properties)
+        if properties.get("KmsKeyId") != old.get("KmsKeyId"):
+            if properties.get("KmsKeyId"):
+                logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
+            else:
+                logs.disassociate_kms_key(logGroupName=name)
+        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
+        if changed:
+            tags = {tag["Key"]: tag["Value"] for tag in changed}
+            logs.tag_log_group(logGroupName=name, tags=tags)
+        if removed:
+            logs.untag_log_group(logGroupName=name, tags=removed)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("logs").delete_log_group(logGroupName=existing.physical_id)
+
+
+@emulated
+class MetricFilter(ResourceType):
+    """A metric filter of a log group."""
+
+    type_name = "AWS::Logs::MetricFilter"
+    properties = frozenset(
+        {"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"}
+    )
+    replaces = frozenset({"FilterName", "LogGroupName"})
+    name_property = "FilterName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=512)
+        self._put(at, name, properties)
+        return Created(name, {})
+
+    @staticmethod
+    def _put(at: Place, name: str, properties: Properties) -> None:
+        transformations = []
+        for transformation in properties["MetricTransformations"]:
+            translated = dict(transformation)
+            # CloudFormation has a list of Key and Value, the API a map.
+            dimensions = translated.pop("Dimensions", None)
+            if dimensions:
+                translated["dimensions"] = {d["Key"]: d["Value"] for d in dimensions}
+            transformations.append(translated)
+        arguments = {"FilterPattern": "", **properties, "FilterName": name}
+        arguments["MetricTransformations"] = transformations
+        call(at.client("logs"), "put_metric_filter", arguments)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._put(at, existing.physical_id, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("logs").delete_metric_filter(
+            logGroupName=existing.properties["LogGroupName"], filterName=existing.physical_id
+        )

@@ -1,0 +1,162 @@
+"""Asks a custom resource's function to create, update or delete.
+
+A plain function PUTs its answer to a URL; here that is a one-shot listener on loopback. CDK's
+Provider framework is a Node.js function that calls the user's handlers and answers for them; it is
+not run, its documented behaviour is followed instead, with the user's handlers called directly.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from moto.awslambda.exceptions import UnknownFunctionException
+from moto.awslambda.utils import get_backend
+
+from . import lambda_runner
+from .corrections.lambda_invocations import as_function
+from .protocols import ServiceError
+
+if TYPE_CHECKING:
+    from .resources.resource_type import Place
+
+_ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
+_IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
+_COMPLETION_TIMEOUT = 120.0
+_COMPLETION_PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the function answered."""
+
+    physical_id: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def send(at: Place, kind: str, details: dict[str, Any]) -> Answer:
+    """Send a request to the resource's function and wait for the answer.
+
+    Parameters
+    ----------
+    kind
+        Create, Update or Delete.
+    details
+        Properties and, unless it is created, the physical id.
+
+    Raises
+    ------
+    ServiceError
+        When the function fails or does not answer; with the reason it gave.
+    """
+    token = details["ResourceProperties"]["ServiceToken"]
+    event = {
+        "RequestType": kind,
+        "ServiceToken": token,
+        "ResponseURL": "",
+        "StackId": at.stack_id,
+        "RequestId": str(uuid.uuid4()),
+        "LogicalResourceId": at.logical_id,
+        "ResourceType": at.type_name,
+        **details,
+    }
+    found = _find(at, token)
+    if _ON_EVENT in (found.environment_vars or {}):
+        return _provider(at, found, event)
+    return _plain(at, found, event)
+
+
+def _find(at: Place, arn: str) -> Any:
+    if not arn.startswith("arn:aws:lambda:"):
+        raise ServiceError(f"A ServiceToken other than a function's is not emulated: {arn}")
+    try:
+        return get_backend(at.account, at.region).get_function(arn)
+    except UnknownFunctionException as error:
+        raise ServiceError(f"Function not found: {arn}") from error
+
+
+def _run(at: Place, found: Any, event: dict[str, Any]) -> lambda_runner.Outcome:
+    outcome = lambda_runner.run(as_function(found, at.url), event)
+    found.logs_backend.ensure_log_group(found.logs_group_name)
+    found.save_logs(outcome.log or " ")
+    return outcome
+
+
+def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
+    received: dict[str, Any] = {}
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            length = int(self.headers.get("content-length", 0))
+            received.update(json.loads(self.rfile.read(length)))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments: Any) -> None:
+            return
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener) as listener:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.server_port}/response"
+        try:
+            outcome = _run(at, found, {**event, "ResponseURL": url})
+        finally:
+            listener.shutdown()
+    if not received:
+        raise ServiceError(
+            "CloudFormation did not receive a response from your Custom Resource: "
+            f"{outcome.error or outcome.log[-500:] or 'the function ended without one'}"
+        )
+    if received.get("Status") != "SUCCESS":
+        raise ServiceError(
+            f"Received response status [FAILED] from custom resource. Message returned: "
+            f"{received.get('Reason', '')}"
+        )
+    if not received.get("PhysicalResourceId"):
+        raise ServiceError("Invalid PhysicalResourceId in the custom resource's response")
+    return Answer(str(received["PhysicalResourceId"]), received.get("Data") or {})
+
+
+def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
+    """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
+    environment = framework.environment_vars
+    outcome = _run(at, _find(at, environment[_ON_EVENT]), event)
+    if outcome.failed:
+        raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
+    answer = json.loads(outcome.payload) or {}
+    if not isinstance(answer, dict):
+        raise ServiceError("onEvent must return an object or nothing")
+    physical_id = (
+        answer.get("PhysicalResourceId") or event.get("PhysicalResourceId") or event["RequestId"]
+    )
+    if event["RequestType"] == "Delete" and physical_id != event["PhysicalResourceId"]:
+        raise ServiceError(
+            "DELETE: cannot change the physical resource ID from "
+            f"\"{event['PhysicalResourceId']}\" to \"{physical_id}\" during deletion"
+        )
+    data = dict(answer.get("Data") or {})
+    if environment.get(_IS_COMPLETE):
+        waiting = {**event, **answer, "PhysicalResourceId": physical_id, "Data": data}
+        data |= _wait_until_complete(at, environment[_IS_COMPLETE], waiting)
+    return Answer(str(physical_id), data)
+
+
+def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:
+    deadline = time.monotonic() + _COMPLETION_TIMEOUT
+    while time.monotonic() < deadline:
+        outcome = _run(at, _find(at, arn), event)
+        if outcome.failed:
+            raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
+        answer = json.loads(outcome.payload) or {}
+        if answer.get("IsComplete"):
+            return dict(answer.get("Data") or {})
+        if answer.get("Data"):
+            raise ServiceError('"Data" is not allowed if "IsComplete" is "False"')
+        time.sleep(_COMPLETION_PAUSE)
+    raise ServiceError(f"Operation timed out after {_COMPLETION_TIMEOUT:.0f} s")
