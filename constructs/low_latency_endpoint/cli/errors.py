@@ -14,11 +14,13 @@ def register(app: typer.Typer) -> None:
 
 def errors(
     code: Annotated[str | None, typer.Argument(
-        metavar="[CODE]", help="Code such as LLE604; all codes without it.")] = None,
+        metavar="CODE", help="Code such as LLE604; all codes without it.")] = None,
     markdown: Annotated[bool, typer.Option(
         "--markdown", help="All codes as a Markdown page, as docs/errors.md holds them.")] = False,
 ) -> None:
-    """Explain an error code: what must hold, how to mend it, where AWS says so.
+    """Explain an error code, or list them all.
+
+    Says what must hold, how to mend it, and where AWS states it.
 
     \b
     Examples:

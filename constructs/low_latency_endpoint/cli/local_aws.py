@@ -32,6 +32,7 @@ def local_aws(
         raise typer.Exit(2) from None
     import signal
     import threading
+    from contextlib import suppress
 
     with LocalAws.in_process(region=region, port=port) as aws:
         for name, value in aws.exports().items():
@@ -39,7 +40,5 @@ def local_aws(
         typer.echo(f"# Serving at {aws.url}; Ctrl-C stops it and forgets everything.", err=True)
         stopped = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-        try:
+        with suppress(KeyboardInterrupt):
             stopped.wait()
-        except KeyboardInterrupt:
-            pass

@@ -36,6 +36,7 @@ from .endpoint import (
 )
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
+from .plans import plan_endpoint
 from .schema import settings_json_schema
 from .stack import Settings
 
@@ -67,5 +68,6 @@ __all__ = [
     "ThroughputSettings",
     "load_settings",
     "parse_settings",
+    "plan_endpoint",
     "settings_json_schema",
 ]

@@ -92,9 +92,10 @@ class DeploymentSettings(SettingsModel):
         timedelta, Limited(limits.MAXIMUM_EXECUTION_SECONDS)] | None = Field(
         default=None, examples=["1h"],
         description="Longest time of a deployment, 10m to 8h; longer than all waits together.")
-    rollback_on_alarms: bool = Field(
-        default=True, description="Go back to the old version when one of the endpoint's alarms "
-                                  "goes off. Default: true.")
+    rollback_on_alarms: bool | None = Field(
+        default=None, description="Go back to the old version when the new fleet misses the "
+                                  "latency target or fails. Default: true, except on Inf1, which "
+                                  "SageMaker excludes.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -133,17 +134,16 @@ class AlarmSettings(SettingsModel):
                                           "p99", "p99.9", percentiles=True)] | None = Field(
         default=None, examples=[{"p99": "200ms"}],
         description="Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
-                    "p99 or p99.9. Default: the latency target.")
+                    "p99 or p99.9. Default: the latency target less the share kept for overhead.")
     overhead_latency: Annotated[
         dict[str, Threshold],
         _thresholds("Average", "Maximum", "Minimum", percentiles=False)] | None = Field(
         default=None, examples=[{"Average": "20ms"}],
         description="Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
-                    "percentiles for it. Default: no alarm.")
+                    "percentiles for it. Default: the share of the target kept for overhead.")
     error_rate: Annotated[float, Limited(limits.ERROR_RATE)] | None = Field(
         default=None, examples=[0.01],
-        description="Largest share of requests that fail with a server error. Default: no "
-                    "alarm.")
+        description="Largest share of requests that fail with a server error. Default: 0.01.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from ..planning.rules import (
     HOSTNAMES_ALL_OR_NONE,
     INF1_HAS_NO_GUARDRAILS,
     INITIAL_OUTSIDE_RANGE,
+    KMS_WITH_LOCAL_STORAGE,
     MIN_ABOVE_MAX,
     MODE_NEEDS_CONTAINERS,
 )
@@ -45,7 +46,7 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 
 
 class LatencySettings(SettingsModel):
-    """The time in which the model must answer, as SageMaker's ModelLatency measures it."""
+    """How long callers may wait; a statistic that is left out gets no alarm."""
 
     p50: Latency | None = Field(default=None, examples=["40ms"], description="Median.")
     p90: Latency | None = Field(default=None, examples=["100ms"], description="90th percentile.")
@@ -169,7 +170,7 @@ class ScalingSettings(SettingsModel):
         default=None, examples=["5m"], description="Rest after removing instances. Default: 5m."
                                                    )
     scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["60s"], description="Rest after adding instances. Default: 5m."
+        default=None, examples=["60s"], description="Rest after adding instances. Default: 60s."
                                                     )
 
     @classmethod
@@ -249,9 +250,10 @@ class EndpointSettings(SettingsModel):
         description="Name of the production variant. Default: primary.")
     latency: LatencySettings = Field(
         examples=[{"p99": "200ms"}], description="The latency target.")
-    throughput: ThroughputSettings = Field(
-        examples=[{"peak_tps": 1000, "tps_per_instance": 200}],
-        description="Load to hold and measured throughput.")
+    throughput: ThroughputSettings | None = Field(
+        default=None, examples=[{"peak_tps": 1000, "tps_per_instance": 200}],
+        description="Load to hold and measured throughput. Default: not measured yet; one "
+                    "instance per client zone and no scaling.")
     routing: Routing | None = Field(
         default=None, examples=["least_outstanding_requests"],
         description="How requests find their instance. Default: derived from the latency target.")
@@ -268,7 +270,7 @@ class EndpointSettings(SettingsModel):
                     "once on Inf1, which SageMaker excludes from canaries.")
     alarms: AlarmSettings | None = Field(
         default=None, examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
-        description="Thresholds of the alarms. Default: derived from the latency target.")
+        description="Thresholds of the alarms. Default: the plan's, from the latency target.")
     metrics: MetricSettings | None = Field(
         default=None, examples=[{"enhanced": True, "publish_frequency": "10s"}],
         description="What SageMaker publishes to CloudWatch. Default: AWS's defaults.")
@@ -307,6 +309,9 @@ class EndpointSettings(SettingsModel):
     kms_key_arn: KmsKeyArn | None = Field(
         default=None, examples=[KMS_KEY_EXAMPLE],
         description="KMS key for the instances' EBS volumes. Default: a key of AWS's.")
+    kms_key_with_local_storage: bool = Field(
+        default=False, description="Give the key to a type with local storage too, on whose effect "
+                                   "AWS's pages disagree. Default: false, which refuses it.")
     data_capture: DataCaptureSettings | None = Field(
         default=None, examples=[{"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}],
         description="Record requests and responses. Default: off.")
@@ -328,10 +333,19 @@ class EndpointSettings(SettingsModel):
             yield finding(MODE_NEEDS_CONTAINERS, "inference_mode", got=mode,
                           allowed="no mode with one container")
         facts = instance_facts(str(given.get("instance_type")))
-        if facts and facts.burstable and mapping_of(given, "scaling").get("enabled") is not False:
+        scaling = mapping_of(given, "scaling")
+        scales = "throughput" in given or "concurrency_target" in scaling
+        if facts and facts.burstable and scales and scaling.get("enabled") is not False:
             yield finding(BURSTABLE, "instance_type", got=facts.name,
                           allowed="a type outside ml.t2, or scaling: {enabled: false}",
                           mend="Choose a type outside ml.t2, or set scaling: {enabled: false}.")
+        if (facts and facts.local_storage_gb and "kms_key_arn" in given
+                and given.get("kms_key_with_local_storage") is not True):
+            yield finding(KMS_WITH_LOCAL_STORAGE, "kms_key_arn",
+                          got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
+                          allowed="no key, or a type without local storage",
+                          mend="Remove kms_key_arn, choose another type, or set "
+                               "kms_key_with_local_storage: true if your account accepts it.")
         if facts and facts.family == "inf1" and "deployment" in given:
             yield from _inf1(mapping_of(given, "deployment"))
         yield from _hostnames(containers, mode)
@@ -341,12 +355,11 @@ class EndpointSettings(SettingsModel):
 def _inf1(deployment: Mapping[str, Any]) -> Iterator[Finding]:
     """SageMaker ignores deployment guardrails on Inf1, in silence."""
     guarded = [kind for kind in ("canary", "linear", "rolling") if kind in deployment]
-    if guarded or deployment.get("rollback_on_alarms") is not False:
+    if guarded or deployment.get("rollback_on_alarms") is True:
         yield finding(INF1_HAS_NO_GUARDRAILS, "deployment",
                       got=guarded[0] if guarded else "rollback on alarms",
-                      allowed="{all_at_once: {}, rollback_on_alarms: false}",
-                      mend="Write deployment: {all_at_once: {}, rollback_on_alarms: false}, or "
-                           "choose an Inf2 type.")
+                      allowed="all_at_once without rollback on alarms",
+                      mend="Leave deployment out, or choose an Inf2 type.")
 
 
 def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:

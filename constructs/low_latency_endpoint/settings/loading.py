@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigurationError, SettingsError
-from .breach import BreachError, path_of
+from .breach import BreachError, breaches, path_of
+from .endpoint import EndpointSettings
+from .plans import plan_endpoint
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
@@ -69,9 +71,22 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
             settings = Settings.model_validate(values, context={"folder": folder})
         except ValidationError as error:
             problems += _problems(error, source)
+    if settings is not None:
+        problems += _plan_problems(settings, source)
     if problems or settings is None:
         raise SettingsError(path, problems)
     return settings
+
+
+def _plan_problems(settings: Settings, source: YamlSource) -> list[tuple[int, ConfigurationError]]:
+    """What the planning rules refuse in settings that are sound otherwise."""
+    problems = []
+    for key in settings.endpoints:
+        for place, error in breaches(("endpoints", key), plan_endpoint, settings, key):
+            if error.where in EndpointSettings.model_fields:
+                place = (*place, error.where)
+            problems.append((source.line(place), _located(error, path_of(place))))
+    return problems
 
 
 def _problems(error: ValidationError, source: YamlSource) -> list[tuple[int, ConfigurationError]]:

@@ -1,0 +1,168 @@
+"""``low-latency plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..planning.latency_plan import LatencyPlan
+
+_PIPED_WIDTH = 120  # where no terminal sets a width
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan)
+
+
+def plan(
+    settings: Annotated[Path, typer.Argument(
+        show_default=False, help="The settings file, such as endpoint.yaml.")],
+    endpoint: Annotated[str | None, typer.Option(
+        metavar="NAME", help="Only this endpoint of the file; all of them without it.")] = None,
+    against: Annotated[Path | None, typer.Option(
+        metavar="OTHER", help="Show only what differs from this settings file's plan.")] = None,
+    verbose: Annotated[bool, typer.Option(
+        "--verbose", "-v", help="Add notes and sources to the table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[bool, typer.Option(
+        "--markdown", help="Print Markdown, for a pull request.")] = False,
+) -> None:
+    """Show every number of the stack with its reason. Needs neither Node.js nor AWS.
+
+    --json and --markdown hold everything, --verbose shows it in the table.
+
+    \b
+    Examples:
+      low-latency plan endpoint.yaml
+      low-latency plan endpoint.yaml --endpoint sentiment --json
+      low-latency plan endpoint.yaml --against production.yaml
+    """
+    if json and markdown:
+        raise typer.BadParameter("give --json or --markdown, not both")
+    plans = _plans(settings, endpoint)
+    if against is not None:
+        changes = _changes(_plans(against, endpoint), plans)
+        if json:
+            _print_json({"settings": str(settings), "against": str(against), "changes": changes})
+        elif markdown:
+            typer.echo(_changes_markdown(changes, str(against), str(settings)))
+        else:
+            _print_changes(changes, str(against), str(settings))
+    elif json:
+        _print_json({"settings": str(settings),
+                     "endpoints": {name: each.to_dict() for name, each in plans.items()}})
+    elif markdown:
+        typer.echo("\n".join(f"## {name}\n\n{each.to_markdown()}"
+                             for name, each in plans.items()), nl=False)
+    else:
+        for name, each in plans.items():
+            _print(*_plan_table(name, each, verbose))
+
+
+def _plans(path: Path, only: str | None) -> dict[str, LatencyPlan]:
+    from ..settings import load_settings, plan_endpoint
+
+    settings = load_settings(path)
+    names = list(settings.endpoints) if only is None else [only]
+    return {name: plan_endpoint(settings, name) for name in names}
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    typer.echo(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _print(*parts: RenderableType) -> None:
+    """Print for people: in the terminal's width; elsewhere without colours and padding."""
+    import os
+
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(*parts, sep="\n")
+        return
+    if "COLUMNS" not in os.environ:
+        console.width = _PIPED_WIDTH
+    with console.capture() as captured:
+        console.print(*parts, sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableType]:
+    from rich import box
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=name, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+                  pad_edge=False, leading=1)
+    # Two columns, not three: at 80 characters the reasons would be columns of single words.
+    table.add_column("Decision", ratio=4, overflow="fold")
+    table.add_column("Why", ratio=7, overflow="fold")
+    for decision in plan:
+        what = Text(decision.title + "\n")
+        what.append(decision.value_text, style="bold cyan")
+        if decision.overridden:
+            what.append(" (your choice)", style="dim")
+        why = [Text(decision.rule)]
+        if decision.inputs:
+            why.append(Text(decision.inputs_text, style="dim"))
+        if verbose:
+            why += [Text(text, style="italic")
+                    for text in (decision.note, decision.source) if text]
+        table.add_row(what, Text("\n").join(why))
+    warnings = [Padding(Text.assemble(("Warning: ", "yellow"), warning), (0, 0, 1, 0))
+                for warning in plan.warnings]
+    return [table, *warnings]
+
+
+def _changes(before: dict[str, LatencyPlan], after: dict[str, LatencyPlan]) -> list[dict[str, Any]]:
+    """What differs, by endpoint and decision; values as text, none where it is not decided."""
+    changes = []
+    for name in [*before, *(name for name in after if name not in before)]:
+        old = {each.name: each for each in before.get(name, ())}
+        new = {each.name: each for each in after.get(name, ())}
+        for decision in [*old, *(each for each in new if each not in old)]:
+            was, now = old.get(decision), new.get(decision)
+            if was is None or now is None or was.value != now.value:
+                changes.append({
+                    "endpoint": name, "decision": decision,
+                    "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
+                    "before": was.value_text if was else None,
+                    "after": now.value_text if now else None,
+                })
+    return changes
+
+
+def _changes_markdown(changes: list[dict[str, Any]], before: str, after: str) -> str:
+    if not changes:
+        return f"{after} and {before} have the same plan."
+    rows = [f"| Endpoint | Decision | {before} | {after} |", "|---|---|---|---|"]
+    rows += [f"| {each['endpoint']} | {each['title']} | {each['before'] or '-'} | "
+             f"**{each['after'] or '-'}** |" for each in changes]
+    return "\n".join(rows)
+
+
+def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not changes:
+        typer.echo(f"{after} and {before} have the same plan.")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("Endpoint", "Decision", before, after):
+        table.add_column(Text(title))
+    for each in changes:
+        table.add_row(each["endpoint"], each["title"], Text(each["before"] or "-"),
+                      Text(each["after"] or "-", style="bold"))
+    _print(table)

@@ -1,0 +1,62 @@
+"""From settings to the plan of an endpoint."""
+
+from __future__ import annotations
+
+from ..planning.latency_plan import LatencyPlan, make_plan
+from .containers import ContainerSettings
+from .endpoint import PrefixAwareRouting
+from .rules import NO_SUCH_ENDPOINT
+from .stack import Settings
+
+__all__ = ["plan_endpoint"]
+
+
+def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
+    """The plan of one endpoint of a settings file.
+
+    Parameters
+    ----------
+    settings : Settings
+        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
+    key : str
+        The endpoint's key under ``endpoints``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE936 when there is no such endpoint; the codes of
+        :func:`~low_latency_endpoint.planning.latency_plan.make_plan`, which cannot occur for
+        settings loaded from a file: loading makes the plan too.
+    """
+    endpoint = settings.endpoints.get(key)
+    if endpoint is None:
+        raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(settings.endpoints))
+    routing = endpoint.routing
+    prefix = routing.prefix_aware if isinstance(routing, PrefixAwareRouting) else None
+    strategy = "PREFIX_AWARE" if prefix else str(routing).upper() if routing else None
+    return make_plan(
+        client_zones=settings.client_zones.zones,
+        instance_type=endpoint.instance_type,
+        latency=endpoint.latency.target,
+        throughput=endpoint.throughput.measured if endpoint.throughput else None,
+        images=[image for container in endpoint.containers if (image := _image(container))],
+        inference_ami=endpoint.inference_ami,
+        routing=strategy,
+        prefix_length=prefix.prefix_length if prefix else None,
+        concurrency_threshold=prefix.concurrency_threshold if prefix else None,
+        min_instances=endpoint.instances.min,
+        initial_instances=endpoint.instances.initial,
+        max_instances=endpoint.instances.max,
+        scale_out_cooldown=endpoint.scaling.scale_out_cooldown,
+        scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
+    )
+
+
+def _image(container: ContainerSettings) -> str:
+    """The image as ``repository:tag`` or URI; empty for one that is yet to be built."""
+    image = container.image
+    if image.dlc:
+        return f"{image.dlc.repository}:{image.dlc.tag}"
+    if image.ecr:
+        return f"{image.ecr.repository}:{image.ecr.tag}"
+    return image.uri or ""
