@@ -93,6 +93,7 @@ class LatencyAlarms(Construct):
         self._dimensions = (
             {_NEW_FLEET: endpoint.configuration.endpoint_config_name} if new_fleet_only else {}
         )
+        self._fleet = "the new fleet of " if new_fleet_only else ""
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         for variant in endpoint.configuration.variants:
             for name, thresholds in (
@@ -123,8 +124,8 @@ class LatencyAlarms(Construct):
             metric=self._metric(variant, name, statistic),
             threshold=microseconds_from_milliseconds(milliseconds),
             description=(
-                f"{name} {statistic} of {self._endpoint.name_at_synth}/{variant} is above "
-                f"{milliseconds:g} ms ({_MEANING[name]})"
+                f"{name} {statistic} of {self._fleet}{self._endpoint.name_at_synth}/{variant} is "
+                f"above {milliseconds:g} ms ({_MEANING[name]})"
             ),
         )
 
@@ -145,7 +146,7 @@ class LatencyAlarms(Construct):
             metric=rate,
             threshold=error_rate,
             description=(
-                f"More than {error_rate:.2%} of the invocations of "
+                f"More than {error_rate:.2%} of the invocations of {self._fleet}"
                 f"{self._endpoint.name_at_synth}/{variant} fail with 5xx"
             ),
         )

@@ -92,6 +92,7 @@ class ClosedDefaultSecurityGroup(Construct):
             runtime=LAMBDA_RUNTIME,
             architectures=["arm64"],
             role=role.attr_arn,
+            memory_size=256,
             timeout=60,
             logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
         )

@@ -10,7 +10,7 @@ from .client_zones import ClientZones
 from .planning.rules import SUBNETS_OF_OTHER_ZONES, ZONE_WITHOUT_SUBNET, ZONES_UNKNOWN_AT_SYNTH
 from .validation import is_token
 
-__all__ = ["choose_subnets"]
+__all__ = ["choose_subnets", "zone_name_of"]
 
 
 def choose_subnets(
@@ -81,8 +81,10 @@ def _given(
         )
     if client_zones.kind == "name":
         for zone in client_zones.zones:
-            actual = _known_zone(subnets[zone])
-            if actual is not None and actual != zone:
+            actual = zone_name_of(subnets[zone])
+            if actual is None or is_token(actual) or actual.startswith("dummy"):
+                continue
+            if actual != zone:
                 raise SUBNETS_OF_OTHER_ZONES.error(
                     got=f"for {zone} a subnet in {actual}",
                     allowed=f"a subnet in {zone}",
@@ -91,10 +93,9 @@ def _given(
     return [subnets[zone] for zone in client_zones.zones]
 
 
-def _known_zone(subnet: ec2.ISubnet) -> str | None:
-    """The subnet's zone name, where an imported subnet has one."""
+def zone_name_of(subnet: ec2.ISubnet) -> str | None:
+    """The name of a subnet's zone, maybe a token; None where CDK does not know it."""
     try:
-        zone = subnet.availability_zone
+        return subnet.availability_zone
     except RuntimeError:  # Subnet.from_subnet_id knows no zone, and CDK throws when asked
         return None
-    return None if is_token(zone) or zone.startswith("dummy") else zone

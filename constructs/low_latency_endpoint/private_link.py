@@ -12,6 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_route53 as route53
 from constructs import Construct
 
+from .existing_subnets import zone_name_of
 from .iam_documents import allow, arn, document
 from .network import ZoneAlignedNetwork
 from .planning.rules import (
@@ -162,7 +163,8 @@ class RuntimePrivateLink(Construct):
         # DnsEntries is a list of "<hosted zone ID>:<DNS name>", the regional name first.
         entry = Fn.select(0, endpoint.vpc_endpoint_dns_entries)
         self.regional_dns_name = Fn.select(1, Fn.split(":", entry))
-        self.zonal_dns_names = _zonal_names(self.regional_dns_name, network)
+        label = "runtime-fips" if fips else "runtime"
+        self.zonal_dns_names = _zonal_names(self.regional_dns_name, network, label)
         self._served = []
         self._policed = None
         if endpoint_policy or (endpoint_policy is None and not fips):
@@ -174,7 +176,7 @@ class RuntimePrivateLink(Construct):
                 hosted_zone_vpcs,
                 self.regional_dns_name,
                 Fn.select(0, Fn.split(":", entry)),
-                "runtime-fips" if fips else "runtime",
+                label,
             )
 
     @classmethod
@@ -315,18 +317,20 @@ def _claim_private_dns(link: RuntimePrivateLink, vpc: ec2.IVpc, service: str) ->
     owners[key] = link.node.path
 
 
-def _zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork) -> dict[str, str]:
+def _zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork,
+                 service: str = "runtime") -> dict[str, str]:
     """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name.
 
     CloudFormation lists the zonal names too, but in no order that says which zone is which; the
     form is AWS's ("Access an AWS service using an interface VPC endpoint").
     """
-    label = Fn.select(0, Fn.split(".", regional_dns_name))
-    rest = Fn.select(1, Fn.split(".sagemaker.", regional_dns_name, 2))
-    service = Fn.select(1, Fn.split(".", regional_dns_name))
+    service = ".runtime-fips." if ".runtime-fips." in regional_dns_name else f".{service}."
+    parts = Fn.split(service, regional_dns_name)
+    label, rest = Fn.select(0, parts), Fn.select(1, parts)
     return {
-        zone: f"{label}-{subnet.availability_zone}.{service}.sagemaker.{rest}"
+        zone: f"{label}-{name}{service}{rest}"
         for zone, subnet in zip(network.client_zones.zones, network.subnets, strict=True)
+        if (name := zone_name_of(subnet)) is not None
     }
 
 

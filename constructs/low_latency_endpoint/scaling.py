@@ -289,7 +289,7 @@ class InvocationScaling(Construct):
                 ),
             )
         )
-        self.cfn_scalable_target.scheduled_actions = self._actions
+        self.cfn_scalable_target.scheduled_actions = [*self._actions]
         return self
 
     def _track(self, policy_name: str, metric: str, target: float,

@@ -29,6 +29,20 @@ SUBNETS_OF_OTHER_ZONES = rule(
     "LLE153", "the subnets given are not those of the client zones",
     mend="Give exactly one subnet for each client zone, in that zone.",
 )
+ZONES_OR_NETWORK = rule(
+    "LLE154", "the client zones come from a network, or are stated",
+    mend="Pass client_zones= (with vpc= for a VPC that exists), or network=, not both.",
+)
+LOOKUP_NEEDS_ENVIRONMENT = rule(
+    "LLE155", "a VPC is looked up in a known account and region",
+    mend="State account and region in the settings, or run the CLI with credentials.",
+    source="/cdk/v2/guide/context.html",
+)
+SUBNET_NOT_IN_VPC = rule(
+    "LLE156", "a subnet is not in the VPC", mend="Name a subnet of the VPC in vpc_id. If it is "
+    "new, run cdk context --clear: the lookup is kept in cdk.context.json.",
+    source="/cdk/v2/guide/context.html",
+)
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
 SECOND_PRIVATE_DNS = rule(

@@ -1,0 +1,378 @@
+"""The pattern: a low-latency endpoint from its callers' zones, its target and its throughput."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from .alarms import LatencyAlarms
+from .client_zones import ClientZones
+from .deployment import DeploymentPolicy
+from .endpoint import Endpoint
+from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
+from .findings import warn
+from .model import Container, Model
+from .network import ZoneAlignedNetwork
+from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
+from .planning.rules import ZONES_OR_NETWORK
+from .private_link import RuntimePrivateLink
+from .scaling import InvocationScaling
+from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, RoutingStrategy
+
+__all__ = ["LowLatencyEndpoint"]
+
+DEFAULT_ERROR_RATE = 0.01
+PLAN_METADATA = "LowLatencyEndpoint::Plan"
+
+
+class LowLatencyEndpoint(Construct):
+    """A low-latency endpoint: state callers, target and throughput; the rest is planned.
+
+    Composes :class:`ZoneAlignedNetwork`, :class:`RuntimePrivateLink`, :class:`Model`,
+    :class:`EndpointConfiguration`, :class:`Endpoint`, scaling and :class:`LatencyAlarms`. Every
+    number that is not given follows from the plan, which explains it: see ``.plan``, the
+    endpoint's metadata in the template, and ``low-latency plan``. Whatever is given wins.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    client_zones : ClientZones, optional
+        Where the callers run; needed unless ``network`` is given.
+    vpc : aws_ec2.IVpc, optional
+        The VPC the callers run in; by default a new one is made.
+    subnets : mapping of str to aws_ec2.ISubnet, optional
+        With ``vpc``: the subnet of each client zone; by default chosen by zone name.
+    network : ZoneAlignedNetwork, optional
+        A network made before; share it between endpoints.
+    private_link : RuntimePrivateLink, optional
+        An interface endpoint made before; a VPC takes one. By default a new one.
+    callers : sequence of aws_ec2.IConnectable
+        Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
+        ``.private_link.allow_from(...)`` adds more.
+    containers : sequence of Container
+    instance_type : InstanceType
+    latency : LatencyTarget
+        What callers must see.
+    throughput : MeasuredThroughput, optional
+        Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
+        instance per zone, no scaling, and a warning.
+    endpoint_name : str, optional
+        By default derived from the construct's path.
+    variant_name : str
+        By default ``primary``.
+    routing : RoutingStrategy, optional
+        By default from the latency target.
+    min_instances, initial_instances, max_instances : int, optional
+        By default from the throughput.
+    scaling : bool
+        Let the number of instances follow the load; by default yes, once throughput is measured.
+    max_concurrency_per_instance : float, optional
+        Scale on requests in flight at this target instead of on invocations.
+    scale_in_cooldown, scale_out_cooldown : Duration, optional
+        By default 300 and 60 seconds.
+    deployment : DeploymentPolicy, optional
+        By default a canary of 10 percent for 5 minutes.
+    roll_back_on_alarms : bool
+        Roll a deployment back when its new fleet misses the target or fails; by default yes,
+        except on Inf1, which AWS excludes.
+    model_latency_alarms, overhead_latency_alarms : mapping of str to Duration, optional
+        Thresholds by statistic; by default the plan's.
+    error_rate_alarm : float
+        Share of invocations that fail with 5xx; by default 0.01.
+    alarm_actions : sequence of aws_cloudwatch.IAlarmAction
+        By default alarms notify nobody.
+    role, inference_mode, network_isolation
+        As for :class:`Model`.
+    startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
+    enable_ssm_access, capacity_reservation_arn, core_dump
+        As for :class:`ProductionVariant`.
+    encryption_key, kms_key_with_local_storage, data_capture, metrics
+        As for :class:`EndpointConfiguration`.
+    tags : mapping of str to str, optional
+        Tags of the endpoint.
+
+    Attributes
+    ----------
+    network, private_link, model, configuration, endpoint, scaling, alarms, plan
+        The parts; ``scaling`` is None when the fleet has a fixed size.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE154, what the plan refuses (LLE8xx), and what the parts refuse.
+
+    Examples
+    --------
+    In the VPC of your callers:
+
+    >>> from aws_cdk import App, Duration, Environment, Stack, aws_ec2 as ec2
+    >>> from low_latency_endpoint import *
+    >>> stack = Stack(App(), "Sentiment",
+    ...               env=Environment(account="123456789012", region="us-east-1"))
+    >>> vpc = ec2.Vpc.from_vpc_attributes(
+    ...     stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+    ...     availability_zones=["us-east-1a", "us-east-1b"],
+    ...     private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"])
+    >>> sentiment = LowLatencyEndpoint(
+    ...     stack, "Sentiment", vpc=vpc,
+    ...     client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+    ...     containers=[Container(
+    ...         image=ContainerImage.from_dlc(
+    ...             "huggingface-pytorch-inference",
+    ...             "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"),
+    ...         data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"),
+    ...         environment={"HF_TASK": "text-classification"})],
+    ...     instance_type=InstanceType("ml.m5.12xlarge"),
+    ...     latency=LatencyTarget(p99=Duration.millis(200)),
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
+    >>> sentiment.plan["instances_at_peak"].value, sentiment.plan["scaling_target"].value
+    (8, 7800.0)
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        containers: Sequence[Container],
+        instance_type: InstanceType,
+        latency: LatencyTarget,
+        throughput: MeasuredThroughput | None = None,
+        client_zones: ClientZones | None = None,
+        vpc: ec2.IVpc | None = None,
+        subnets: Mapping[str, ec2.ISubnet] | None = None,
+        network: ZoneAlignedNetwork | None = None,
+        private_link: RuntimePrivateLink | None = None,
+        callers: Sequence[ec2.IConnectable] = (),
+        endpoint_name: str | None = None,
+        variant_name: str = "primary",
+        routing: RoutingStrategy | None = None,
+        min_instances: int | None = None,
+        initial_instances: int | None = None,
+        max_instances: int | None = None,
+        scaling: bool = True,
+        max_concurrency_per_instance: float | None = None,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+        deployment: DeploymentPolicy | None = None,
+        roll_back_on_alarms: bool | None = None,
+        model_latency_alarms: Mapping[str, Duration] | None = None,
+        overhead_latency_alarms: Mapping[str, Duration] | None = None,
+        error_rate_alarm: float = DEFAULT_ERROR_RATE,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        role: iam.IRole | None = None,
+        inference_mode: Literal["Serial", "Direct"] | None = None,
+        network_isolation: bool = False,
+        startup_health_check_timeout: Duration | None = None,
+        model_data_download_timeout: Duration | None = None,
+        volume_size_gib: int | None = None,
+        inference_ami: InferenceAmi | None = None,
+        enable_ssm_access: bool = False,
+        capacity_reservation_arn: str | None = None,
+        core_dump: CoreDump | None = None,
+        encryption_key: kms.IKey | None = None,
+        kms_key_with_local_storage: bool = False,
+        data_capture: DataCapture | None = None,
+        metrics: MetricsPublishing | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        zones = _zones(client_zones, network, self.node.path)
+        self.plan = make_plan(
+            client_zones=zones.zones,
+            instance_type=instance_type.name,
+            latency=latency,
+            throughput=throughput,
+            images=[
+                container.image.reference for container in containers if container.image.reference
+            ],
+            inference_ami=inference_ami.version if inference_ami else None,
+            routing=routing.name if routing else None,
+            prefix_length=routing.prefix_length if routing else None,
+            concurrency_threshold=routing.concurrency_threshold if routing else None,
+            min_instances=min_instances,
+            initial_instances=initial_instances,
+            max_instances=max_instances,
+            scale_in_cooldown=scale_in_cooldown,
+            scale_out_cooldown=scale_out_cooldown,
+        )
+        self.network = network or self._network(zones, vpc, subnets)
+        self.private_link = private_link or RuntimePrivateLink(
+            self, "PrivateLink", network=self.network
+        )
+        for caller in callers:
+            self.private_link.allow_from(caller)
+        self.model = Model(
+            self,
+            "Model",
+            network=self.network,
+            containers=containers,
+            role=role,
+            inference_mode=inference_mode,
+            network_isolation=network_isolation,
+        )
+        self.configuration = EndpointConfiguration(
+            self,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    name=variant_name,
+                    model=self.model,
+                    instance_type=instance_type,
+                    initial_instance_count=self.plan["initial_instances"].value,
+                    routing=routing or RoutingStrategy(self.plan["routing_strategy"].value),
+                    startup_health_check_timeout=startup_health_check_timeout,
+                    model_data_download_timeout=model_data_download_timeout,
+                    volume_size_gib=volume_size_gib,
+                    inference_ami=inference_ami,
+                    enable_ssm_access=enable_ssm_access,
+                    capacity_reservation_arn=capacity_reservation_arn,
+                    core_dump=core_dump,
+                )
+            ],
+            encryption_key=encryption_key,
+            kms_key_with_local_storage=kms_key_with_local_storage,
+            data_capture=data_capture,
+            metrics=metrics,
+        )
+        self.endpoint = Endpoint(
+            self,
+            "Endpoint",
+            configuration=self.configuration,
+            endpoint_name=endpoint_name,
+            deployment=deployment,
+            tags=tags,
+        )
+        self.private_link.serve(self.endpoint.name_at_synth)
+        self.scaling = (
+            self._scale(variant_name, throughput, max_concurrency_per_instance)
+            if scaling
+            else None
+        )
+        model_latency, overhead_latency = self._thresholds(
+            model_latency_alarms, overhead_latency_alarms
+        )
+        self.alarms = LatencyAlarms(
+            self,
+            "Alarms",
+            endpoint=self.endpoint,
+            model_latency=model_latency,
+            overhead_latency=overhead_latency,
+            error_rate=error_rate_alarm,
+            actions=alarm_actions,
+        )
+        if roll_back_on_alarms is None:
+            roll_back_on_alarms = not instance_type.name.startswith("ml.inf1.")
+        if roll_back_on_alarms:
+            rollback = LatencyAlarms(
+                self,
+                "RollbackAlarms",
+                endpoint=self.endpoint,
+                model_latency=model_latency,
+                error_rate=error_rate_alarm,
+                new_fleet_only=True,
+            )
+            self.endpoint.roll_back_on(*rollback.alarms.values())
+        self._explain()
+
+    def output_settings_for_callers(self) -> None:
+        """Add stack outputs with what callers need: names, URLs, client settings."""
+        stack = Stack.of(self)
+        url = f"https://runtime.sagemaker.{stack.region}.{stack.url_suffix}"
+        CfnOutput(self, "EndpointName", value=self.endpoint.endpoint_name,
+                  description="EndpointName of InvokeEndpoint")
+        CfnOutput(self, "RegionalUrl", value=url,
+                  description="With private DNS, answered inside the VPC by the interface endpoint")
+        for zone, name in self.private_link.zonal_dns_names.items():
+            CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",
+                      description=f"For callers in {zone}: stays in the zone")
+        client = {
+            "max_pool_connections": self.plan["caller_connections"].value
+            if "caller_connections" in self.plan else None,
+            "tcp_keepalive": True,
+            "keepalive_seconds": self.plan["caller_keepalive"].value,
+        }
+        CfnOutput(
+            self, "ClientSettings",
+            value=json.dumps({key: value for key, value in client.items() if value is not None}),
+            description="For botocore's Config, so that no call waits for a connection",
+        )
+
+    def _network(self, zones: ClientZones, vpc: ec2.IVpc | None,
+                 subnets: Mapping[str, ec2.ISubnet] | None) -> ZoneAlignedNetwork:
+        if vpc is not None:
+            return ZoneAlignedNetwork.in_vpc(
+                self, "Network", vpc=vpc, client_zones=zones, subnets=subnets
+            )
+        return ZoneAlignedNetwork(
+            self, "Network", client_zones=zones, max_instances=self.plan["max_instances"].value
+        )
+
+    def _scale(self, variant_name: str, throughput: MeasuredThroughput | None,
+               max_concurrency: float | None) -> InvocationScaling | None:
+        minimum = self.plan["min_instances"].value
+        maximum = self.plan["max_instances"].value
+        if minimum == maximum or (throughput is None and max_concurrency is None):
+            return None
+        scaling = self.endpoint.scale(variant_name, min_instances=minimum, max_instances=maximum)
+        scale_in = _seconds(self.plan, "scale_in_cooldown")
+        scale_out = _seconds(self.plan, "scale_out_cooldown")
+        if max_concurrency is not None:
+            return scaling.track_concurrency(
+                max_concurrency_per_instance=max_concurrency,
+                scale_in_cooldown=scale_in,
+                scale_out_cooldown=scale_out,
+            )
+        assert throughput is not None
+        return scaling.track_invocations(
+            max_tps_per_instance=throughput.tps_per_instance,
+            safety_factor=throughput.safety_factor,
+            scale_in_cooldown=scale_in,
+            scale_out_cooldown=scale_out,
+        )
+
+    def _thresholds(
+        self,
+        model_latency: Mapping[str, Duration] | None,
+        overhead_latency: Mapping[str, Duration] | None,
+    ) -> tuple[Mapping[str, Duration], Mapping[str, Duration]]:
+        planned = {
+            metric: {
+                statistic: Duration.millis(milliseconds)
+                for statistic, milliseconds in thresholds.items()
+            }
+            for metric, thresholds in self.plan.alarm_thresholds.items()
+        }
+        return (
+            planned.get("ModelLatency", {}) if model_latency is None else model_latency,
+            planned.get("OverheadLatency", {}) if overhead_latency is None else overhead_latency,
+        )
+
+    def _explain(self) -> None:
+        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())
+        for index, message in enumerate(self.plan.warnings):
+            warn(self, f"plan:{index}", message)
+
+
+def _zones(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,
+           where: str) -> ClientZones:
+    if (client_zones is None) == (network is None):
+        raise ZONES_OR_NETWORK.error(
+            got="neither" if network is None else "both",
+            allowed="client_zones or network",
+            where=where,
+        )
+    return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
+
+
+def _seconds(plan: LatencyPlan, name: str) -> Duration | None:
+    return Duration.seconds(plan[name].value) if name in plan else None

@@ -1,0 +1,176 @@
+"""One endpoint's settings as the arguments of ``LowLatencyEndpoint``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aws_cdk import Duration
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from low_latency_endpoint import (
+    Container,
+    ContainerImage,
+    DataCapture,
+    DeploymentPolicy,
+    InferenceAmi,
+    InstanceType,
+    MetricsPublishing,
+    ModelData,
+    RoutingStrategy,
+)
+from low_latency_endpoint.settings import (
+    ContainerSettings,
+    DeploymentSettings,
+    EndpointSettings,
+    PrefixAwareRouting,
+)
+from low_latency_endpoint.variant import CoreDump
+
+
+def endpoint_arguments(scope: Construct, key: str, settings: EndpointSettings) -> dict[str, Any]:
+    """Only what the settings state; what they leave out, the pattern decides."""
+    alarms = settings.alarms
+    given: dict[str, Any] = {
+        "containers": [
+            _container(scope, f"{key}-{index}", container)
+            for index, container in enumerate(settings.containers)
+        ],
+        "instance_type": InstanceType(settings.instance_type),
+        "latency": settings.latency.target,
+        "throughput": settings.throughput.measured,
+        "endpoint_name": settings.endpoint_name,
+        "variant_name": settings.variant_name,
+        "routing": _routing(settings),
+        "min_instances": settings.instances.min,
+        "initial_instances": settings.instances.initial,
+        "max_instances": settings.instances.max,
+        "scaling": settings.scaling.enabled,
+        "max_concurrency_per_instance": settings.scaling.concurrency_target,
+        "scale_in_cooldown": _duration(settings.scaling.scale_in_cooldown),
+        "scale_out_cooldown": _duration(settings.scaling.scale_out_cooldown),
+        "inference_mode": settings.inference_mode,
+        "network_isolation": settings.network_isolation,
+        "startup_health_check_timeout": _duration(settings.startup_health_check_timeout),
+        "model_data_download_timeout": _duration(settings.model_data_download_timeout),
+        "volume_size_gib": settings.volume_size_gib,
+        "inference_ami": InferenceAmi(settings.inference_ami) if settings.inference_ami else None,
+        "enable_ssm_access": settings.ssm_access,
+        "capacity_reservation_arn": settings.capacity_reservation_arn,
+    }
+    if settings.deployment:
+        given["deployment"] = _deployment(settings.deployment)
+        given["roll_back_on_alarms"] = settings.deployment.rollback_on_alarms
+    if alarms:
+        given["model_latency_alarms"] = _thresholds(alarms.model_latency)
+        given["overhead_latency_alarms"] = _thresholds(alarms.overhead_latency)
+        given["error_rate_alarm"] = alarms.error_rate
+    if settings.role_arn:
+        given["role"] = iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
+    if settings.kms_key_arn:
+        given["encryption_key"] = _key(scope, f"{key}-Key", settings.kms_key_arn)
+    if settings.core_dump:
+        given["core_dump"] = CoreDump(
+            settings.core_dump.s3,
+            _key(scope, f"{key}-CoreDumpKey", settings.core_dump.kms_key_arn),
+        )
+    if settings.data_capture:
+        given["data_capture"] = DataCapture(
+            destination=settings.data_capture.s3,
+            sampling_percentage=settings.data_capture.sampling_percentage,
+        )
+    if settings.metrics:
+        given["metrics"] = MetricsPublishing(
+            enhanced=settings.metrics.enhanced,
+            detailed_observability=settings.metrics.detailed_observability,
+            frequency=_duration(settings.metrics.publish_frequency),
+        )
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _container(scope: Construct, id: str, settings: ContainerSettings) -> Container:
+    return Container(
+        image=_image(scope, id, settings),
+        data=_data(settings),
+        environment=settings.environment,
+        hostname=settings.hostname,
+        multi_model=settings.multi_model,
+    )
+
+
+def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerImage:
+    image = settings.image
+    if image.dlc:
+        return ContainerImage.from_dlc(
+            image.dlc.repository, image.dlc.tag, account=image.dlc.account
+        )
+    if image.ecr:
+        repository = ecr.Repository.from_repository_name(
+            scope, f"{id}-Repository", image.ecr.repository
+        )
+        return ContainerImage.from_ecr_repository(repository, image.ecr.tag)
+    if image.asset:
+        return ContainerImage.from_asset(str(image.asset))
+    return ContainerImage.from_uri(str(image.uri))
+
+
+def _data(settings: ContainerSettings) -> ModelData | None:
+    data = settings.data
+    if data is None:
+        return None
+    if data.asset:
+        return ModelData.from_asset(str(data.asset))
+    return ModelData.from_uri(str(data.s3 or data.s3_prefix))
+
+
+def _routing(settings: EndpointSettings) -> RoutingStrategy | None:
+    routing = settings.routing
+    if isinstance(routing, PrefixAwareRouting):
+        return RoutingStrategy.prefix_aware(
+            prefix_length=routing.prefix_aware.prefix_length,
+            concurrency_threshold=routing.prefix_aware.concurrency_threshold,
+        )
+    return RoutingStrategy(routing.upper()) if routing else None
+
+
+def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
+    waits = {
+        "termination_wait": _duration(settings.termination_wait),
+        "maximum_execution": _duration(settings.maximum_execution),
+    }
+    if settings.canary:
+        return DeploymentPolicy.canary(
+            size_percent=settings.canary.size_percent, wait=_duration(settings.canary.wait), **waits
+        )
+    if settings.linear:
+        return DeploymentPolicy.linear(
+            step_percent=settings.linear.step_percent, wait=_duration(settings.linear.wait), **waits
+        )
+    if settings.rolling:
+        return DeploymentPolicy.rolling(
+            batch_percent=settings.rolling.batch_percent,
+            wait=_duration(settings.rolling.wait),
+            maximum_execution=waits["maximum_execution"],
+        )
+    return DeploymentPolicy.all_at_once(**waits)
+
+
+def _thresholds(stated: dict[str, timedelta] | None) -> dict[str, Duration] | None:
+    if stated is None:
+        return None
+    return {statistic: _milliseconds(threshold) for statistic, threshold in stated.items()}
+
+
+def _milliseconds(value: timedelta) -> Duration:
+    return Duration.millis(value / timedelta(milliseconds=1))
+
+
+def _duration(value: timedelta | None) -> Duration | None:
+    return None if value is None else _milliseconds(value)
+
+
+def _key(scope: Construct, id: str, arn: str | None) -> kms.IKey | None:
+    return kms.Key.from_key_arn(scope, id, arn) if arn else None

@@ -1,0 +1,124 @@
+"""The deployable stack: what a settings file says, as constructs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Stack, Tags
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from low_latency_endpoint import (
+    ClientZones,
+    LowLatencyEndpoint,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.settings import Settings, plan_endpoint
+
+from .endpoint_arguments import endpoint_arguments
+from .existing_vpc import looked_up_vpc, subnets_by_zone
+
+
+class LowLatencyEndpointStack(Stack):
+    """One network, one PrivateLink, and the endpoints of a settings file that share them.
+
+    All of them stand in one stack, so that a second endpoint moves nothing of the first one's.
+
+    Parameters
+    ----------
+    scope, id
+        As for every stack.
+    settings : Settings
+        As ``load_settings`` returns them.
+    **kwargs
+        As for every stack, ``env`` among them.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(
+            scope, id, description="Low-latency SageMaker endpoints in their callers' zones",
+            **kwargs,
+        )
+        self.network = self._network(settings)
+        self.private_link = self._private_link(settings)
+        self.endpoints: dict[str, LowLatencyEndpoint] = {}
+        actions = (
+            [cloudwatch_actions.SnsAction(
+                sns.Topic.from_topic_arn(self, "AlarmTopic", settings.alarm_topic_arn))]
+            if settings.alarm_topic_arn
+            else []
+        )
+        for key, endpoint in settings.endpoints.items():
+            made = LowLatencyEndpoint(
+                self,
+                key,
+                network=self.network,
+                private_link=self.private_link,
+                alarm_actions=actions,
+                **endpoint_arguments(self, key, endpoint),
+            )
+            made.output_settings_for_callers()
+            self.endpoints[key] = made
+        for name, value in settings.tags.items():
+            Tags.of(self).add(name, value)
+
+    def _network(self, settings: Settings) -> ZoneAlignedNetwork:
+        zones = (
+            ClientZones.of_ids(*settings.client_zones.ids)
+            if settings.client_zones.ids
+            else ClientZones.of_names(*settings.client_zones.names or ())
+        )
+        network = settings.network
+        if network.vpc_id:
+            vpc = looked_up_vpc(self, network.vpc_id)
+            return ZoneAlignedNetwork.in_vpc(
+                self, "Network", vpc=vpc, client_zones=zones,
+                subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
+            )
+        largest_fleet = sum(
+            plan_endpoint(settings, key)["max_instances"].value for key in settings.endpoints
+        )
+        options: dict[str, Any] = {"cidr": network.cidr} if network.cidr else {}
+        if network.flow_logs is False:
+            options["flow_logs"] = None
+        return ZoneAlignedNetwork(
+            self, "Network", client_zones=zones, max_instances=largest_fleet,
+            subnet_prefix_length=network.subnet_prefix_length, **options,
+        )
+
+    def _private_link(self, settings: Settings) -> RuntimePrivateLink:
+        stated = settings.private_link
+        if stated.interface_endpoint_id and stated.security_group_id:
+            group = ec2.SecurityGroup.from_security_group_id(
+                self, "EndpointSecurityGroup", stated.security_group_id
+            )
+            link = RuntimePrivateLink.from_interface_endpoint(
+                self,
+                "PrivateLink",
+                network=self.network,
+                interface_endpoint=(
+                    ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+                        self, "InterfaceEndpoint", port=443, security_groups=[group],
+                        vpc_endpoint_id=stated.interface_endpoint_id,
+                    )
+                ),
+                bidirectional_streaming=stated.bidirectional_streaming,
+            )
+        else:
+            link = RuntimePrivateLink(
+                self,
+                "PrivateLink",
+                network=self.network,
+                fips=stated.fips,
+                bidirectional_streaming=stated.bidirectional_streaming,
+                sagemaker_api=stated.sagemaker_api,
+                hosted_zone_vpcs=[
+                    looked_up_vpc(self, vpc_id) for vpc_id in stated.hosted_zone_vpc_ids
+                ],
+            )
+        for cidr in stated.allow_cidrs or (self.network.vpc.vpc_cidr_block,):
+            link.allow_from(ec2.Peer.ipv4(str(cidr)))
+        return link
