@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -34,10 +35,8 @@ def main() -> int:
     sys.stdout.flush()
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         stopped.wait()
-    except KeyboardInterrupt:
-        pass
     aws.stop()
     return 0
 

@@ -138,7 +138,7 @@ def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
     if event["RequestType"] == "Delete" and physical_id != event["PhysicalResourceId"]:
         raise ServiceError(
             "DELETE: cannot change the physical resource ID from "
-            f"\"{event['PhysicalResourceId']}\" to \"{physical_id}\" during deletion"
+            f'"{event["PhysicalResourceId"]}" to "{physical_id}" during deletion'
         )
     data = dict(answer.get("Data") or {})
     if environment.get(_IS_COMPLETE):

@@ -9,7 +9,7 @@ import functools
 import json
 import urllib.parse
 import uuid
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -64,20 +64,20 @@ def _from_flat(shape: Shape, flat: dict[str, str], prefix: str) -> Any:
     kind = shape.type_name
     if kind == "structure":
         result = {}
-        for member, member_shape in shape.members.items():  # type: ignore[attr-defined]
+        for member, member_shape in shape.members.items():
             key = f"{prefix}.{member}" if prefix else member
             if any(k == key or k.startswith(key + ".") for k in flat):
                 result[member] = _from_flat(member_shape, flat, key)
         return result
     if kind == "list":
-        values = []
+        values: list[Any] = []
         while any(
             k == f"{prefix}.member.{len(values) + 1}"
             or k.startswith(f"{prefix}.member.{len(values) + 1}.")
             for k in flat
         ):
             member = f"{prefix}.member.{len(values) + 1}"
-            values.append(_from_flat(shape.member, flat, member))  # type: ignore[attr-defined]
+            values.append(_from_flat(shape.member, flat, member))
         return values
     text = flat.get(prefix, "")
     if kind == "boolean":
@@ -95,7 +95,9 @@ def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
     inner = ""
     if shape is not None:
         inner = f"<{operation}Result>{_to_xml(shape, result)}</{operation}Result>"
-    namespace = model.metadata.get("xmlNamespace", "http://cloudformation.amazonaws.com/doc/2010-05-15/")
+    namespace = model.metadata.get(
+        "xmlNamespace", "http://cloudformation.amazonaws.com/doc/2010-05-15/"
+    )
     return (
         f'<{operation}Response xmlns="{namespace}">{inner}'
         f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
@@ -107,15 +109,15 @@ def _to_xml(shape: Shape, value: Any) -> str:
     kind = shape.type_name
     if kind == "structure":
         parts = []
-        for member, member_shape in shape.members.items():  # type: ignore[attr-defined]
+        for member, member_shape in shape.members.items():
             if value.get(member) is not None:
                 parts.append(f"<{member}>{_to_xml(member_shape, value[member])}</{member}>")
         return "".join(parts)
     if kind == "list":
-        member_shape = shape.member  # type: ignore[attr-defined]
+        member_shape = shape.member
         return "".join(f"<member>{_to_xml(member_shape, item)}</member>" for item in value)
     if kind == "timestamp":
-        return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     if kind == "boolean":
         return "true" if value else "false"
     return escape(str(value))
@@ -155,7 +157,7 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
     kind = shape.type_name
     where = path or "request"
     if kind == "structure":
-        members = shape.members  # type: ignore[attr-defined]
+        members = shape.members
         for name in getattr(shape, "required_members", []):
             if value.get(name) is None:
                 problems.append(
@@ -170,15 +172,15 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
     elif kind == "list":
         _check_size(len(value), shape, where, value, problems)
         for position, item in enumerate(value, start=1):
-            _check(shape.member, item, f"{path}.{position}.member", problems)  # type: ignore[attr-defined]
+            _check(shape.member, item, f"{path}.{position}.member", problems)
     elif kind == "map":
         for key, item in value.items():
-            _check(shape.value, item, f"{path}.{key}", problems)  # type: ignore[attr-defined]
+            _check(shape.value, item, f"{path}.{key}", problems)
     elif kind == "string":
-        if getattr(shape, "enum", None) and value not in shape.enum:  # type: ignore[attr-defined]
+        if getattr(shape, "enum", None) and value not in shape.enum:
             problems.append(
                 f"Value '{value}' at '{where}' failed to satisfy constraint: "
-                f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"  # type: ignore[attr-defined]
+                f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
             )
         _check_size(len(value), shape, where, value, problems, "have length")
     elif kind in ("integer", "long", "float", "double"):
@@ -186,14 +188,21 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
 
 
 def _check_size(
-    size: float, shape: Shape, where: str, value: Any, problems: list[str], verb: str = "have length"
+    size: float,
+    shape: Shape,
+    where: str,
+    value: Any,
+    problems: list[str],
+    verb: str = "have length",
 ) -> None:
     limits = shape.metadata
-    for key, bad, words in (
-        ("min", lambda limit: size < limit, "greater than or equal to"),
-        ("max", lambda limit: size > limit, "less than or equal to"),
+    too_small = "min" in limits and size < limits["min"]
+    too_large = "max" in limits and size > limits["max"]
+    for bad, key, words in (
+        (too_small, "min", "greater than or equal to"),
+        (too_large, "max", "less than or equal to"),
     ):
-        if key in limits and bad(limits[key]):
+        if bad:
             problems.append(
                 f"Value '{value}' at '{where}' failed to satisfy constraint: "
                 f"Member must {verb} {words} {limits[key]}"
@@ -216,11 +225,11 @@ def _to_json(shape: Shape, value: Any) -> Any:
     if kind == "structure":
         return {
             name: _to_json(member_shape, value[name])
-            for name, member_shape in shape.members.items()  # type: ignore[attr-defined]
+            for name, member_shape in shape.members.items()
             if value.get(name) is not None
         }
     if kind == "list":
-        return [_to_json(shape.member, item) for item in value]  # type: ignore[attr-defined]
+        return [_to_json(shape.member, item) for item in value]
     if kind == "timestamp":
         return value.timestamp() if isinstance(value, datetime) else value
     return value

@@ -256,8 +256,8 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
     for wanted in request["DesiredWeightsAndCapacities"]:
         if wanted["VariantName"] not in variants:
             raise ServiceError(
-                f"The variant name(s) \"{wanted['VariantName']}\" is/are not present within "
-                f"endpoint configuration \"{endpoint['EndpointConfigName']}\".",
+                f'The variant name(s) "{wanted["VariantName"]}" is/are not present within '
+                f'endpoint configuration "{endpoint["EndpointConfigName"]}".',
                 "ValidationException",
             )
     for wanted in request["DesiredWeightsAndCapacities"]:

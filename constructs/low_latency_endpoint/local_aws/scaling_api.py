@@ -119,7 +119,9 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
     state, key = _state(caller), _target(caller, request)
     entry = (key, request["PolicyName"])
     before = state.policies.get(entry, {})
-    arn = before.get("PolicyARN") or _policy_arn(caller, key, "scalingPolicy", request["PolicyName"])
+    arn = before.get("PolicyARN") or _policy_arn(
+        caller, key, "scalingPolicy", request["PolicyName"]
+    )
     kind = request.get("PolicyType") or before.get("PolicyType") or "StepScaling"
     wanted = {
         "StepScaling": "StepScalingPolicyConfiguration",
@@ -207,15 +209,9 @@ def list_tags(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     return {"Tags": _state(caller).tags.get(request["ResourceARN"], {})}
 
 
-def _filtered(
-    records: list[dict[str, Any]], request: dict[str, Any]
-) -> list[dict[str, Any]]:
+def _filtered(records: list[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
     names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-    return [
-        record
-        for record in records
-        if all(request.get(n) in (None, record[n]) for n in names)
-    ]
+    return [record for record in records if all(request.get(n) in (None, record[n]) for n in names)]
 
 
 APPLICATION_AUTO_SCALING = OwnService(

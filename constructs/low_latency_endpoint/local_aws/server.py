@@ -88,7 +88,8 @@ class LocalAws:
             raise LocalAwsError(f"the local AWS did not start:\n{log_path.read_text()[-3000:]}")
 
         def stop() -> None:
-            assert process.stdin is not None and process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             try:

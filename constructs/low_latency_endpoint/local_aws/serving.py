@@ -10,13 +10,16 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from . import corrections, hosting, resources
-from .application import Application
+from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
 
 LOOPBACK = "127.0.0.1"
+
+CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {"Events": []}})
+"""The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""
 
 
 class _QuietHandler(MotoRequestHandler):
@@ -39,12 +42,10 @@ def make_loopback_server(port: int = 0) -> tuple[BaseWSGIServer, str]:
     resources.load()
     corrections.apply()
     application = Application(
-        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING],
+        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
         on_reset=[stacks.reset, hosting.reset],
     )
-    server = make_server(
-        LOOPBACK, port, application, threaded=True, request_handler=_QuietHandler
-    )
+    server = make_server(LOOPBACK, port, application, threaded=True, request_handler=_QuietHandler)
     # A request under way must not keep the process alive.
     server.daemon_threads = True  # type: ignore[attr-defined]
     application.url = f"http://localhost:{server.server_port}"

@@ -172,11 +172,13 @@ class StackOperation:
             if owner is not None and owner[0] is not stack:
                 raise ServiceError(
                     f"Export with name {output.export} is already exported by stack "
-                    f"{owner[0].name}. Rolled back by user request."
+                    f"{owner[0].name}."
                 )
         new = {output.export: output.value for output in outputs if output.export}
         for output in stack.outputs:
-            users = self._stacks.importers(output.export) if output.export else []
+            if output.export is None:
+                continue
+            users = self._stacks.importers(output.export)
             if users and new.get(output.export) != output.value:
                 verb = "deleted" if output.export not in new else "updated"
                 raise ServiceError(
@@ -233,8 +235,10 @@ class StackOperation:
     def _refuse_same_name(
         self, kind: ResourceType, old: DeployedResource, properties: Mapping[str, Any]
     ) -> None:
-        name = properties.get(kind.name_property) if kind.name_property else None
-        if name and name == old.properties.get(kind.name_property or ""):
+        if kind.name_property is None:
+            return
+        name = properties.get(kind.name_property)
+        if name and name == old.properties.get(kind.name_property):
             reason = _CUSTOM_NAMED.format(name=name)
             self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
             raise ResourceFailed(f"{old.logical_id}: {reason}")
@@ -257,9 +261,7 @@ class StackOperation:
 
     def _attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
         """Do the work; turn any failure into the resource's event and `ResourceFailed`."""
-        at = copy_with(
-            self._place, logical_id=resource.logical_id, type_name=resource.type
-        )
+        at = copy_with(self._place, logical_id=resource.logical_id, type_name=resource.type)
         try:
             answer: Created | None = work(at)
             return answer
@@ -317,7 +319,7 @@ class StackOperation:
                     self._attempt(
                         old,
                         "UPDATE",
-                        lambda at, k=kind, c=current, o=old: k.update(  # type: ignore[misc]
+                        lambda at, k=kind, c=current, o=old: k.update(
                             at, _existing(c), o.properties
                         ),
                     )

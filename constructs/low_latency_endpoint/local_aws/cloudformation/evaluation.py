@@ -60,7 +60,7 @@ class StackResources:
             )
         raise ServiceError(
             f"Template error: resource {logical_id} does not support attribute type {name} in "
-            f"Fn::GetAtt: {resource.type} has {', '.join(sorted(resource.attributes)) or 'none'} here"
+            f"Fn::GetAtt. {resource.type} has: {', '.join(sorted(resource.attributes)) or 'none'}"
         )
 
 
@@ -117,7 +117,7 @@ class Evaluation:
         self.order = creation_order(self.resources)
 
     def properties(self, logical_id: str) -> dict[str, Any]:
-        """Resolve a resource's properties, with the stack's tags added where the type takes them."""
+        """Resolve a resource's properties, and add the stack's tags where the type takes them."""
         declared = self.resources[logical_id].get("Properties") or {}
         resolved = self._resolver.resolve(copy.deepcopy(declared))
         return self._with_stack_tags(self.resources[logical_id]["Type"], resolved)

@@ -138,7 +138,9 @@ class Resolver:
     def _select(self, argument: Any) -> Any:
         index, items = int(self.resolve(argument[0])), self.resolve(argument[1])
         if not isinstance(items, list) or not 0 <= index < len(items):
-            raise ServiceError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
+            raise ServiceError(
+                f"Template error: Fn::Select cannot select nonexistent value at index {index}"
+            )
         return items[index]
 
     def _split(self, argument: Any) -> list[str]:

@@ -45,7 +45,7 @@ def parse_template(body: str) -> dict[str, Any]:
         template = json.loads(body)
     except ValueError:
         try:
-            template = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader with more tags
+            template = yaml.load(body, Loader=_Loader)
         except yaml.YAMLError as error:
             raise ServiceError(f"Template format error: {error}") from error
     if not isinstance(template, dict) or not template.get("Resources"):

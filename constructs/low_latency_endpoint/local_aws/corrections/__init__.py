@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import composite_alarms, ecs_services, iam_policies, lambda_invocations, s3_policies, vpc_endpoints
+from . import (
+    composite_alarms,
+    ecs_services,
+    iam_policies,
+    lambda_invocations,
+    s3_policies,
+    vpc_endpoints,
+)
 
 _ALL: tuple[Callable[[], None], ...] = (
     composite_alarms.apply,

@@ -29,11 +29,7 @@ def apply() -> None:
     @functools.wraps(attach)
     def attach_role_policy(self: Any, policy_arn: str, role_name: str) -> None:
         name = policy_arn.rpartition("/")[2]
-        if (
-            _PREFIX in policy_arn
-            and policy_arn not in self.managed_policies
-            and name in _known()
-        ):
+        if _PREFIX in policy_arn and policy_arn not in self.managed_policies and name in _known():
             policy = models.AWSManagedPolicy.from_data(
                 name, self.account_id, self.region_name, _known()[name]
             )

@@ -17,10 +17,10 @@ FAILED = "FAILED"
 def send(
     event: dict[str, Any],
     context: Any,
-    responseStatus: str,
-    responseData: dict[str, Any] | None,
-    physicalResourceId: str | None = None,
-    noEcho: bool = False,
+    responseStatus: str,  # noqa: N803 - AWS's names
+    responseData: dict[str, Any] | None,  # noqa: N803
+    physicalResourceId: str | None = None,  # noqa: N803
+    noEcho: bool = False,  # noqa: N803
     reason: str | None = None,
 ) -> None:
     """Send a custom resource's answer to CloudFormation."""

@@ -27,7 +27,9 @@ class ScalableTarget(ResourceType):
         call(scaling, "register_scalable_target", without(properties, "ScheduledActions"))
         for action in properties.get("ScheduledActions") or []:
             call(scaling, "put_scheduled_action", {**action, **key})
-        identity = "|".join(properties[name] for name in ("ResourceId", "ScalableDimension", "ServiceNamespace"))
+        identity = "|".join(
+            properties[name] for name in ("ResourceId", "ScalableDimension", "ServiceNamespace")
+        )
         return Created(identity, {"Id": identity})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:

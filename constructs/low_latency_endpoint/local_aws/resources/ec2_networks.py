@@ -28,9 +28,9 @@ class Vpc(ResourceType):
         groups = ec2.describe_security_groups(
             Filters=[of_vpc, {"Name": "group-name", "Values": ["default"]}]
         )["SecurityGroups"]
-        acls = ec2.describe_network_acls(
-            Filters=[of_vpc, {"Name": "default", "Values": ["true"]}]
-        )["NetworkAcls"]
+        acls = ec2.describe_network_acls(Filters=[of_vpc, {"Name": "default", "Values": ["true"]}])[
+            "NetworkAcls"
+        ]
         return Created(
             vpc_id,
             {
@@ -192,6 +192,4 @@ class Route(ResourceType):
 
     def delete(self, at: Place, existing: Existing) -> None:
         old = existing.properties
-        at.client("ec2").delete_route(
-            RouteTableId=old["RouteTableId"], **self._destination(old)
-        )
+        at.client("ec2").delete_route(RouteTableId=old["RouteTableId"], **self._destination(old))

@@ -131,7 +131,14 @@ class Service(ResourceType):
 
     type_name = "AWS::ECS::Service"
     replaces = frozenset(
-        {"Cluster", "DeploymentController", "LaunchType", "Role", "SchedulingStrategy", "ServiceName"}
+        {
+            "Cluster",
+            "DeploymentController",
+            "LaunchType",
+            "Role",
+            "SchedulingStrategy",
+            "ServiceName",
+        }
     )
     in_place = frozenset(
         {

@@ -12,7 +12,6 @@ from .resource_type import Created, Existing, Place, Properties, ResourceType, e
 _SETTINGS = ("Description", "MaxSessionDuration")
 
 
-
 @emulated
 class Role(ResourceType):
     """A role with its inline and attached policies."""
@@ -132,9 +131,7 @@ class ManagedPolicy(ResourceType):
     """A customer-managed policy, attached to roles."""
 
     type_name = "AWS::IAM::ManagedPolicy"
-    properties = frozenset(
-        {"ManagedPolicyName", "PolicyDocument", "Description", "Path", "Roles"}
-    )
+    properties = frozenset({"ManagedPolicyName", "PolicyDocument", "Description", "Path", "Roles"})
     replaces = frozenset({"ManagedPolicyName", "Description", "Path"})
     name_property = "ManagedPolicyName"
 
@@ -183,9 +180,9 @@ class InstanceProfile(ResourceType):
 
     def create(self, at: Place, properties: Properties) -> Created:
         iam, name = at.client("iam"), self.name(at, properties, longest=128)
-        profile = iam.create_instance_profile(
-            InstanceProfileName=name, **only(properties, "Path")
-        )["InstanceProfile"]
+        profile = iam.create_instance_profile(InstanceProfileName=name, **only(properties, "Path"))[
+            "InstanceProfile"
+        ]
         for role in properties.get("Roles") or []:
             iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
         return Created(name, {"Arn": profile["Arn"]})
@@ -221,5 +218,3 @@ class ServiceLinkedRole(ResourceType):
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("iam").delete_service_linked_role(RoleName=existing.physical_id)
-
-

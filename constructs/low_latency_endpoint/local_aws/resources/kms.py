@@ -41,16 +41,12 @@ class Key(ResourceType):
             ]
         metadata = call(kms, "create_key", arguments)["KeyMetadata"]
         self._switches(kms, metadata["KeyId"], {}, properties)
-        return Created(
-            metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]}
-        )
+        return Created(metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]})
 
     @staticmethod
     def _switches(kms: Any, key: str, old: Properties, new: Properties) -> None:
         if as_bool(new.get("EnableKeyRotation", False)):
-            call(
-                kms, "enable_key_rotation", {"KeyId": key, **only(new, "RotationPeriodInDays")}
-            )
+            call(kms, "enable_key_rotation", {"KeyId": key, **only(new, "RotationPeriodInDays")})
         elif as_bool(old.get("EnableKeyRotation", False)):
             kms.disable_key_rotation(KeyId=key)
         if not as_bool(new.get("Enabled", True)):
@@ -76,9 +72,7 @@ class Key(ResourceType):
 
     def delete(self, at: Place, existing: Existing) -> None:
         days = int(existing.properties.get("PendingWindowInDays", 30))
-        at.client("kms").schedule_key_deletion(
-            KeyId=existing.physical_id, PendingWindowInDays=days
-        )
+        at.client("kms").schedule_key_deletion(KeyId=existing.physical_id, PendingWindowInDays=days)
 
 
 @emulated

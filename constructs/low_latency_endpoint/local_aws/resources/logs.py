@@ -61,9 +61,7 @@ class MetricFilter(ResourceType):
     """A metric filter of a log group."""
 
     type_name = "AWS::Logs::MetricFilter"
-    properties = frozenset(
-        {"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"}
-    )
+    properties = frozenset({"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"})
     replaces = frozenset({"FilterName", "LogGroupName"})
     name_property = "FilterName"
 

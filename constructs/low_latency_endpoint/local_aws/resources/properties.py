@@ -51,11 +51,11 @@ def coerce(shape: Shape, value: Any, path: str) -> Any:
         return _structure(shape, value, path)
     if kind == "list":
         items = value if isinstance(value, list) else [value]
-        return [coerce(shape.member, item, path) for item in items]  # type: ignore[attr-defined]
+        return [coerce(shape.member, item, path) for item in items]
     if kind == "map":
         if isinstance(value, list):
             value = {item["Key"]: item["Value"] for item in value}
-        return {key: coerce(shape.value, item, f"{path}.{key}") for key, item in value.items()}  # type: ignore[attr-defined]
+        return {key: coerce(shape.value, item, f"{path}.{key}") for key, item in value.items()}
     if kind in ("integer", "long"):
         return int(float(value))
     if kind in ("float", "double"):
@@ -68,7 +68,7 @@ def coerce(shape: Shape, value: Any, path: str) -> Any:
 
 
 def _structure(shape: Shape, value: Any, path: str) -> dict[str, Any]:
-    members = {name.lower(): name for name in shape.members}  # type: ignore[attr-defined]
+    members = {name.lower(): name for name in shape.members}
     result = {}
     for key, item in value.items():
         where = f"{path}.{key}" if path else key
@@ -76,7 +76,7 @@ def _structure(shape: Shape, value: Any, path: str) -> dict[str, Any]:
         if member is None:
             raise PropertyNotEmulated(where)
         if item is not None:
-            result[member] = coerce(shape.members[member], item, where)  # type: ignore[attr-defined]
+            result[member] = coerce(shape.members[member], item, where)
     return result
 
 

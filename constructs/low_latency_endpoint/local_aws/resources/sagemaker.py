@@ -132,9 +132,7 @@ class Endpoint(ResourceType):
         watched = ("EndpointConfigName", "DeploymentConfig")
         if any(properties.get(key) != old.get(key) for key in watched):
             arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
-            call(
-                at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name}
-            )
+            call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
             self._wait(at, name)
         _update_tags(at, existing, properties)
 

@@ -46,9 +46,7 @@ class Queue(ResourceType):
             Attributes={n: as_text(properties[n]) for n in _ATTRIBUTES if n in properties},
             tags={tag["Key"]: tag["Value"] for tag in tag_list(properties.get("Tags"))},
         )["QueueUrl"]
-        return Created(
-            url, {"Arn": at.arn("sqs", name), "QueueName": name, "QueueUrl": url}
-        )
+        return Created(url, {"Arn": at.arn("sqs", name), "QueueName": name, "QueueUrl": url})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         sqs, url, old = at.client("sqs"), existing.physical_id, existing.properties
