@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+# This environment's Node.js, under `make bench` or not.
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 class BenchmarkFailed(Exception):
@@ -38,7 +40,12 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, "JSII_RUNTIME_PACKAGE_CACHE": "enabled", **(environment or {})},
+        env={
+            **os.environ,
+            "PATH": PATH,
+            "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
+            **(environment or {}),
+        },
         capture_output=True,
         text=True,
     )

@@ -37,7 +37,7 @@ def main(count: int) -> None:
         endpoint = LowLatencyEndpoint(
             stack,
             f"Sentiment{number}",
-            client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+            client_zones=None if first else ClientZones.of_ids("use1-az1", "use1-az2"),
             containers=[
                 Container(
                     image=ContainerImage.from_uri(

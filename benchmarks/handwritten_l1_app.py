@@ -1,0 +1,508 @@
+"""What ``pattern_app.py`` creates, written by hand with CloudFormation's own (L1) constructs.
+
+The yardstick of ``make bench``: same resource types, same counts, same properties as far as they
+matter for the work. It keeps to what a careful engineer would write, with no trick for speed.
+
+Prints the seconds that building and synthesising took, without the start of Python and Node.js.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from aws_cdk import App, Aws, CfnResource, CfnTag, Environment, Fn, Stack
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sagemaker as sagemaker
+
+NAME = "benchmark-sentiment"
+VARIANT = "primary"
+ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
+
+CLOSE_DEFAULT_SECURITY_GROUP = """
+import boto3
+import cfnresponse
+
+
+def handler(event, context):
+    group_id = event["ResourceProperties"]["SecurityGroupId"]
+    try:
+        if event["RequestType"] != "Delete":
+            ec2 = boto3.client("ec2")
+            group = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
+            if group["IpPermissions"]:
+                ec2.revoke_security_group_ingress(
+                    GroupId=group_id, IpPermissions=group["IpPermissions"])
+            if group["IpPermissionsEgress"]:
+                ec2.revoke_security_group_egress(
+                    GroupId=group_id, IpPermissions=group["IpPermissionsEgress"])
+        cfnresponse.send(event, context, cfnresponse.SUCCESS, {}, group_id)
+    except Exception as error:
+        cfnresponse.send(event, context, cfnresponse.FAILED, {}, group_id, reason=str(error))
+"""
+
+
+def arn(service: str, resource: str) -> str:
+    """An ARN in the stack's account and region."""
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"
+
+
+def allow(actions: list[str], resource: Any, **more: Any) -> dict[str, Any]:
+    """A policy statement."""
+    return {"Effect": "Allow", "Action": actions, "Resource": resource, **more}
+
+
+def document(*statements: dict[str, Any]) -> dict[str, Any]:
+    """A policy document."""
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def assumed_by(service: str) -> dict[str, Any]:
+    """A trust policy."""
+    return document(
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    )
+
+
+def network(stack: Stack) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnResource]]:
+    """VPC, one isolated subnet per zone, S3 gateway endpoint."""
+    vpc = ec2.CfnVPC(
+        stack,
+        "Vpc",
+        cidr_block="10.0.0.0/16",
+        enable_dns_hostnames=True,
+        enable_dns_support=True,
+        tags=[CfnTag(key="Name", value=NAME)],
+    )
+    routes = ec2.CfnRouteTable(
+        stack, "Routes", vpc_id=vpc.ref, tags=[CfnTag(key="Name", value=NAME)]
+    )
+    subnets: list[ec2.CfnSubnet] = []
+    reachable: list[CfnResource] = []
+    for zone, cidr in ZONES.items():
+        subnet = ec2.CfnSubnet(
+            stack,
+            f"Subnet-{zone}",
+            vpc_id=vpc.ref,
+            availability_zone_id=zone,
+            cidr_block=cidr,
+            map_public_ip_on_launch=False,
+            tags=[CfnTag(key="Name", value=f"{NAME}/{zone}")],
+        )
+        subnets.append(subnet)
+        reachable.append(
+            ec2.CfnSubnetRouteTableAssociation(
+                stack, f"Route-{zone}", route_table_id=routes.ref, subnet_id=subnet.ref
+            )
+        )
+    reachable.append(
+        ec2.CfnVPCEndpoint(
+            stack,
+            "S3",
+            vpc_id=vpc.ref,
+            vpc_endpoint_type="Gateway",
+            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            route_table_ids=[routes.ref],
+        )
+    )
+    return vpc, subnets, reachable
+
+
+def closed_default_security_group(stack: Stack, vpc: ec2.CfnVPC) -> None:
+    """A custom resource that empties the VPC's default security group."""
+    log_group = logs.CfnLogGroup(stack, "CloseLogs", retention_in_days=7)
+    role = iam.CfnRole(
+        stack,
+        "CloseRole",
+        assume_role_policy_document=assumed_by("lambda.amazonaws.com"),
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="close",
+                policy_document=document(
+                    allow(["ec2:DescribeSecurityGroups"], "*"),
+                    allow(
+                        ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+                        arn("ec2", f"security-group/{vpc.attr_default_security_group}"),
+                    ),
+                    allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+                ),
+            )
+        ],
+    )
+    function = lambda_.CfnFunction(
+        stack,
+        "CloseFunction",
+        architectures=["arm64"],
+        code=lambda_.CfnFunction.CodeProperty(zip_file=CLOSE_DEFAULT_SECURITY_GROUP),
+        description="Removes the rules of a VPC's default security group",
+        handler="index.handler",
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+        memory_size=256,
+        role=role.attr_arn,
+        runtime="python3.14",
+        timeout=60,
+    )
+    CfnResource(
+        stack,
+        "CloseRules",
+        type="Custom::ClosedDefaultSecurityGroup",
+        properties={
+            "ServiceToken": function.attr_arn,
+            "SecurityGroupId": vpc.attr_default_security_group,
+        },
+    )
+
+
+def flow_log(stack: Stack, vpc: ec2.CfnVPC) -> None:
+    """Rejected traffic into a log group."""
+    log_group = logs.CfnLogGroup(stack, "FlowLogs", retention_in_days=30)
+    role = iam.CfnRole(
+        stack,
+        "FlowRole",
+        assume_role_policy_document=assumed_by("vpc-flow-logs.amazonaws.com"),
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="deliver",
+                policy_document=document(
+                    allow(
+                        ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"],
+                        log_group.attr_arn,
+                    ),
+                    allow(["logs:DescribeLogGroups"], "*"),
+                ),
+            )
+        ],
+    )
+    ec2.CfnFlowLog(
+        stack,
+        "FlowLog",
+        deliver_logs_permission_arn=role.attr_arn,
+        log_destination_type="cloud-watch-logs",
+        log_group_name=log_group.ref,
+        resource_id=vpc.ref,
+        resource_type="VPC",
+        traffic_type="REJECT",
+    )
+
+
+def private_link(stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet]) -> None:
+    """The interface endpoint with private DNS, closed until somebody is let in."""
+    group = ec2.CfnSecurityGroup(
+        stack,
+        "LinkSecurityGroup",
+        vpc_id=vpc.ref,
+        group_description="SageMaker Runtime interface endpoint",
+        security_group_egress=[
+            ec2.CfnSecurityGroup.EgressProperty(
+                cidr_ip="255.255.255.255/32",
+                description="Disallow all traffic",
+                from_port=252,
+                ip_protocol="icmp",
+                to_port=86,
+            )
+        ],
+    )
+    ec2.CfnVPCEndpoint(
+        stack,
+        "Link",
+        vpc_id=vpc.ref,
+        vpc_endpoint_type="Interface",
+        service_name="com.amazonaws.us-east-1.sagemaker.runtime",
+        subnet_ids=[subnet.ref for subnet in subnets],
+        security_group_ids=[group.attr_group_id],
+        private_dns_enabled=True,
+        policy_document=document(
+            allow(
+                ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
+                [arn("sagemaker", f"endpoint/{NAME}")],
+                Principal={"AWS": "*"},
+                Condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+            )
+        ),
+    )
+
+
+def model_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
+    """What the model's role may do."""
+    interfaces = arn("ec2", "network-interface/*")
+    return document(
+        allow(
+            [
+                "logs:CreateLogGroup",
+                "logs:CreateLogStream",
+                "logs:DescribeLogStreams",
+                "logs:PutLogEvents",
+            ],
+            arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
+        ),
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [
+                interfaces,
+                arn("ec2", f"security-group/{group.attr_group_id}"),
+                *(arn("ec2", f"subnet/{subnet.ref}") for subnet in subnets),
+            ],
+        ),
+        allow(
+            [
+                "ec2:CreateNetworkInterfacePermission",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DeleteNetworkInterfacePermission",
+            ],
+            interfaces,
+        ),
+        allow(
+            [
+                "cloudwatch:DescribeAlarms",
+                "ec2:DescribeDhcpOptions",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSecurityGroups",
+                "ec2:DescribeSubnets",
+                "ec2:DescribeVpcEndpoints",
+                "ec2:DescribeVpcs",
+                "ecr:GetAuthorizationToken",
+            ],
+            "*",
+        ),
+        allow(
+            ["cloudwatch:PutMetricData"],
+            "*",
+            Condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
+        ),
+        allow(
+            [
+                "ecr:BatchCheckLayerAvailability",
+                "ecr:BatchGetImage",
+                "ecr:GetDownloadUrlForLayer",
+            ],
+            arn("ecr", "repository/sentiment"),
+        ),
+        allow(["s3:GetObject"], f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz"),
+    )
+
+
+def model(
+    stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet], reachable: list[CfnResource]
+) -> sagemaker.CfnModel:
+    """The model in the network's subnets, with a role whose policy exists first."""
+    group = ec2.CfnSecurityGroup(
+        stack,
+        "ModelSecurityGroup",
+        vpc_id=vpc.ref,
+        group_description="SageMaker model containers: nothing in, HTTPS out",
+        security_group_egress=[
+            ec2.CfnSecurityGroup.EgressProperty(
+                cidr_ip="0.0.0.0/0",
+                description="HTTPS, to S3",
+                from_port=443,
+                ip_protocol="tcp",
+                to_port=443,
+            )
+        ],
+    )
+    role = iam.CfnRole(
+        stack, "ModelRole", assume_role_policy_document=assumed_by("sagemaker.amazonaws.com")
+    )
+    policy = iam.CfnPolicy(
+        stack,
+        "ModelPolicy",
+        policy_name="model",
+        policy_document=model_policy(group, subnets),
+        roles=[role.ref],
+    )
+    hosted = sagemaker.CfnModel(
+        stack,
+        "Model",
+        enable_network_isolation=False,
+        execution_role_arn=role.attr_arn,
+        primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+            environment={"HF_TASK": "text-classification"},
+            image="123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1",
+            model_data_url="s3://models/sentiment/model.tar.gz",
+        ),
+        vpc_config=sagemaker.CfnModel.VpcConfigProperty(
+            security_group_ids=[group.attr_group_id], subnets=[subnet.ref for subnet in subnets]
+        ),
+    )
+    for needed in [policy, *reachable]:
+        hosted.add_dependency(needed)
+    return hosted
+
+
+def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
+    """Configuration, endpoint with canary updates, rollback alarms and scaling."""
+    configuration = sagemaker.CfnEndpointConfig(
+        stack,
+        "Configuration",
+        production_variants=[
+            sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+                variant_name=VARIANT,
+                model_name=hosted.attr_model_name,
+                instance_type="ml.g5.xlarge",
+                initial_instance_count=8,
+                initial_variant_weight=1,
+                routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(
+                    routing_strategy="LEAST_OUTSTANDING_REQUESTS"
+                ),
+            )
+        ],
+    )
+    new_fleet = {"EndpointConfigName": configuration.attr_endpoint_config_name}
+    rollback_alarms = [
+        latency_alarm(stack, "RollbackLatency", "ModelLatency", "p99", 160_000, new_fleet),
+        error_alarm(stack, "RollbackErrors", new_fleet),
+    ]
+    hosting = sagemaker.CfnEndpoint(
+        stack,
+        "Endpoint",
+        endpoint_name=NAME,
+        endpoint_config_name=configuration.attr_endpoint_config_name,
+        retain_all_variant_properties=True,
+        exclude_retained_variant_properties=[
+            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
+        ],
+        deployment_config=sagemaker.CfnEndpoint.DeploymentConfigProperty(
+            auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
+                alarms=[
+                    sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.ref)
+                    for alarm in rollback_alarms
+                ]
+            ),
+            blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
+                traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+                    type="CANARY",
+                    canary_size=sagemaker.CfnEndpoint.CapacitySizeProperty(
+                        type="CAPACITY_PERCENT", value=10
+                    ),
+                    wait_interval_in_seconds=300,
+                )
+            ),
+        ),
+    )
+    target = autoscaling.CfnScalableTarget(
+        stack,
+        "ScalableTarget",
+        min_capacity=2,
+        max_capacity=16,
+        resource_id=Fn.join("", ["endpoint/", hosting.attr_endpoint_name, f"/variant/{VARIANT}"]),
+        scalable_dimension="sagemaker:variant:DesiredInstanceCount",
+        service_namespace="sagemaker",
+    )
+    policy = autoscaling.CfnScalingPolicy
+    policy(
+        stack,
+        "ScalingPolicy",
+        policy_name="Invocations",
+        policy_type="TargetTrackingScaling",
+        scaling_target_id=target.ref,
+        target_tracking_scaling_policy_configuration=(
+            policy.TargetTrackingScalingPolicyConfigurationProperty(
+                target_value=7800,
+                scale_in_cooldown=300,
+                scale_out_cooldown=60,
+                predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
+                    predefined_metric_type="SageMakerVariantInvocationsPerInstance"
+                ),
+            )
+        ),
+    )
+    latency_alarm(stack, "ModelLatency", "ModelLatency", "p99", 160_000, {})
+    latency_alarm(stack, "OverheadLatency", "OverheadLatency", "Average", 40_000, {})
+    error_alarm(stack, "Errors", {})
+
+
+def dimensions(more: dict[str, str]) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
+    """The variant's dimensions, and more for one configuration."""
+    named = {**more, "EndpointName": NAME, "VariantName": VARIANT}
+    return [
+        cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value)
+        for name, value in named.items()
+    ]
+
+
+def latency_alarm(
+    stack: Stack, name: str, metric: str, statistic: str, microseconds: int, more: dict[str, str]
+) -> cloudwatch.CfnAlarm:
+    """An alarm on one latency metric."""
+    percentile = statistic.startswith("p")
+    return cloudwatch.CfnAlarm(
+        stack,
+        name,
+        alarm_description=f"{metric} {statistic} of {NAME} is above {microseconds / 1000:g} ms",
+        namespace="AWS/SageMaker",
+        metric_name=metric,
+        extended_statistic=statistic if percentile else None,
+        statistic=None if percentile else statistic,
+        dimensions=dimensions(more),
+        period=60,
+        evaluation_periods=3,
+        datapoints_to_alarm=2,
+        threshold=microseconds,
+        comparison_operator="GreaterThanThreshold",
+        treat_missing_data="notBreaching",
+    )
+
+
+def error_alarm(stack: Stack, name: str, more: dict[str, str]) -> cloudwatch.CfnAlarm:
+    """An alarm on the share of invocations that fail."""
+    queries = [
+        cloudwatch.CfnAlarm.MetricDataQueryProperty(
+            id="share",
+            expression="IF(invocations >= 20, errors / invocations, 0)",
+            label="share of invocations that fail with 5xx",
+            return_data=True,
+        )
+    ]
+    for query, metric in {"errors": "Invocation5XXErrors", "invocations": "Invocations"}.items():
+        queries.append(
+            cloudwatch.CfnAlarm.MetricDataQueryProperty(
+                id=query,
+                metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(
+                    metric=cloudwatch.CfnAlarm.MetricProperty(
+                        namespace="AWS/SageMaker",
+                        metric_name=metric,
+                        dimensions=dimensions(more),
+                    ),
+                    period=60,
+                    stat="Sum",
+                ),
+                return_data=False,
+            )
+        )
+    return cloudwatch.CfnAlarm(
+        stack,
+        name,
+        alarm_description=f"More than 1 % of the invocations of {NAME} fail with 5xx",
+        metrics=queries,
+        evaluation_periods=3,
+        datapoints_to_alarm=2,
+        threshold=0.01,
+        comparison_operator="GreaterThanThreshold",
+        treat_missing_data="notBreaching",
+    )
+
+
+def main() -> None:
+    """Build the app and synthesise it."""
+    started = time.perf_counter()
+    app = App()
+    stack = Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1"))
+    vpc, subnets, reachable = network(stack)
+    closed_default_security_group(stack, vpc)
+    flow_log(stack, vpc)
+    private_link(stack, vpc, subnets)
+    endpoint(stack, model(stack, vpc, subnets, reachable))
+    built = time.perf_counter()
+    app.synth()
+    ended = time.perf_counter()
+    print(json.dumps({"build": built - started, "synth": ended - built}))
+
+
+if __name__ == "__main__":
+    main()
