@@ -1,0 +1,55 @@
+"""Most teams start here: callers run in a VPC already, and the endpoint comes to them.
+
+Run it with ``cdk synth --app "python examples/existing_vpc.py"``.
+"""
+
+from aws_cdk import App, Duration, Environment, Stack
+from aws_cdk import aws_ec2 as ec2
+
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+    ModelData,
+)
+
+app = App()
+stack = Stack(app, "Sentiment", env=Environment(account="123456789012", region="us-east-1"))
+
+# In your app: ec2.Vpc.from_lookup(stack, "Vpc", vpc_id="vpc-...")
+vpc = ec2.Vpc.from_vpc_attributes(
+    stack,
+    "Vpc",
+    vpc_id="vpc-0123456789abcdef0",
+    availability_zones=["us-east-1a", "us-east-1b"],
+    private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+)
+service = ec2.SecurityGroup.from_security_group_id(
+    stack, "CallersSecurityGroup", "sg-0123456789abcdef0"
+)
+
+LowLatencyEndpoint(
+    stack,
+    "Sentiment",
+    vpc=vpc,
+    client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+    callers=[service],
+    containers=[
+        Container(
+            image=ContainerImage.from_dlc(
+                "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"
+            ),
+            data=ModelData.from_uri("s3://my-bucket/distilbert-base-uncased/model.tar.gz"),
+            environment={"HF_TASK": "text-classification"},
+        )
+    ],
+    instance_type=InstanceType("ml.m5.12xlarge"),
+    latency=LatencyTarget(p99=Duration.millis(200)),
+    throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+)
+
+app.synth()

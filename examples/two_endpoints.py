@@ -1,0 +1,52 @@
+"""Two endpoints share one network and one interface endpoint: a VPC takes one with private DNS."""
+
+from aws_cdk import App, Duration, Environment, Stack
+
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+    ModelData,
+)
+
+app = App()
+stack = Stack(app, "Search", env=Environment(account="123456789012", region="eu-west-1"))
+
+embeddings = LowLatencyEndpoint(
+    stack,
+    "Embeddings",
+    client_zones=ClientZones.of_ids("euw1-az1", "euw1-az2"),
+    containers=[
+        Container(
+            image=ContainerImage.from_dlc(
+                "huggingface-pytorch-inference-neuronx",
+                "2.1.2-transformers4.43.2-neuronx-py310-sdk2.20.0-ubuntu20.04",
+            ),
+            data=ModelData.from_uri("s3://my-bucket/embeddings-inf2/model.tar.gz"),
+        )
+    ],
+    instance_type=InstanceType("ml.inf2.xlarge"),
+    latency=LatencyTarget(p99=Duration.millis(30)),
+    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=220),
+)
+LowLatencyEndpoint(
+    stack,
+    "Ranking",
+    network=embeddings.network,
+    private_link=embeddings.private_link,
+    containers=[
+        Container(
+            image=ContainerImage.from_dlc("pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker"),
+            data=ModelData.from_uri("s3://my-bucket/ranking/model.tar.gz"),
+        )
+    ],
+    instance_type=InstanceType("ml.c7i.4xlarge"),
+    latency=LatencyTarget(p99=Duration.millis(15)),
+    throughput=MeasuredThroughput(peak_tps=2000, tps_per_instance=700),
+)
+
+app.synth()
