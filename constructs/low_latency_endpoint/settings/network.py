@@ -11,7 +11,6 @@ from pydantic import Field
 from ..planning import limits
 from ..planning.rules import ZONE_NAMED_TWICE
 from ..planning.subnets import VPC_BLOCK
-from ..planning.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding, shown
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs
@@ -46,19 +45,15 @@ class ClientZoneSettings(SettingsModel):
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """At least two zones, each once, all of one region."""
+        """At least two zones, each once."""
         for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
             zones = items_of(given, kind)
             if kind in given and isinstance(given[kind], (list, tuple)):
                 yield from breaches((kind,), limits.CLIENT_ZONE_COUNT.check, len(zones))
-            known = [(index, zone) for index, zone in enumerate(zones) if form.holds(zone)]
-            region = region_of_zone(known[0][1]) if known else None
-            for index, zone in known:
-                if zone in zones[:index]:
+            for index, zone in enumerate(zones):
+                if form.holds(zone) and zone in zones[:index]:
                     yield finding(ZONE_NAMED_TWICE, kind, index, got=zone,
                                   allowed="each zone once")
-                if region:
-                    yield from breaches((kind, index), check_zones_in_region, [zone], region)
 
 
 def check_vpc_cidr(cidr: Any) -> None:

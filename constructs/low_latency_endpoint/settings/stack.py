@@ -10,7 +10,7 @@ from pydantic import Field
 from ..planning import limits
 from ..planning.rules import SUBNETS_OF_OTHER_ZONES
 from ..planning.subnets import plan_subnets
-from ..planning.zones import check_zones_in_region
+from ..planning.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings
 from .fields import Limited
@@ -95,8 +95,9 @@ def _zones(given: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterator[Finding]:
-    region = given.get("region")
+    """All client zones lie in the stack's region; without one, in that of the first zone."""
     kind, zones = _zones(client_zones)
+    region = given.get("region") or (region_of_zone(zones[0]) if zones else None)
     if REGION.holds(region):
         for index, zone in enumerate(items_of(client_zones, kind)):
             if zone in zones:
