@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,9 +25,14 @@ class BenchmarkFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a program: seconds from start to end, and what it printed."""
+    """One run of a program: seconds from start to end, of processors, and what it printed.
+
+    ``cpu_seconds`` counts the program's own processes too (Node.js), and hardly depends on what
+    else the machine does.
+    """
 
     seconds: float
+    cpu_seconds: float
     output: str
 
     def answer(self) -> Any:
@@ -36,6 +42,7 @@ class Run:
 
 def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
     """Run this Python with the arguments, from the top of the checkout."""
+    used = _cpu_seconds_of_children()
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -52,7 +59,12 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
     seconds = time.perf_counter() - started
     if done.returncode:
         raise BenchmarkFailed(f"python {' '.join(arguments)}\n{done.stdout}{done.stderr}")
-    return Run(seconds, done.stdout)
+    return Run(seconds, _cpu_seconds_of_children() - used, done.stdout)
+
+
+def _cpu_seconds_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def alternate(

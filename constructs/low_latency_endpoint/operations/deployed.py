@@ -6,7 +6,8 @@
 Needs the ``operations`` extra (boto3) and these permissions, all read-only:
 ``cloudformation:DescribeStacks``, ``cloudformation:ListStackResources``, ``ec2:DescribeSubnets``,
 ``ec2:DescribeVpcEndpoints``, ``sagemaker:DescribeEndpoint``, ``sagemaker:DescribeEndpointConfig``,
-``sagemaker:DescribeModel``, ``application-autoscaling:DescribeScalableTargets``,
+``sagemaker:DescribeModel``, ``sagemaker:ListEndpoints``,
+``application-autoscaling:DescribeScalableTargets``,
 ``application-autoscaling:DescribeScalingPolicies`` and ``cloudwatch:DescribeAlarms``.
 """
 
@@ -166,8 +167,8 @@ def _read(client: ClientFactory, stack: dict[str, Any]) -> DeployedStack:
         ids.setdefault(kind, []).append(physical_id)
     alarms = read_alarms(client, ids.get("AWS::CloudWatch::Alarm", []))
     endpoints = tuple(
-        _read_endpoint(client, physical_id.rpartition("/")[2], alarms)
-        for physical_id in ids.get("AWS::SageMaker::Endpoint", [])
+        _read_endpoint(client, name, alarms)
+        for name in _endpoint_names(client, ids.get("AWS::SageMaker::Endpoint", []))
     )
     used = {s for e in endpoints for v in e.variants for s in v.subnet_ids}
     own_interface_endpoints = ids.get("AWS::EC2::VPCEndpoint", [])
@@ -251,6 +252,19 @@ def _zonal_dns_names(endpoint: dict[str, Any]) -> dict[str, str]:
             if zone:
                 names[zone[0]] = entry["DnsName"]
     return dict(sorted(names.items()))
+
+
+def _endpoint_names(client: ClientFactory, arns: list[str]) -> list[str]:
+    """Names of the endpoints, in the case they were created with.
+
+    The ARN has the name in small letters, but invocations, metrics and scaling want its own case:
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateEndpoint.html
+    """
+    if not arns:
+        return []
+    pages = client("sagemaker").get_paginator("list_endpoints").paginate()
+    listed = (endpoint for page in pages for endpoint in page["Endpoints"])
+    return sorted(e["EndpointName"] for e in listed if e["EndpointArn"] in arns)
 
 
 def _read_endpoint(
