@@ -107,6 +107,10 @@ class Decision:
         }
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text and not text.startswith("ml.") else f"{text}."
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "none"
@@ -178,20 +182,28 @@ class LatencyPlan:
         """The plan as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
-    def to_markdown(self) -> str:
-        """The plan as a Markdown table, for a pull request or a page."""
-        lines = ["| Decision | Value | Why | From |", "|---|---|---|---|"]
+    def to_markdown(self, *, rules: bool = True) -> str:
+        """The plan in Markdown, for a pull request or a page: warnings, then the decisions.
+
+        Parameters
+        ----------
+        rules : bool
+            Whether each decision repeats its rule and its source. By default it does.
+        """
+        lines = []
+        if self.warnings:
+            lines += ["Warnings:", "", *(f"- {_sentence(text)}" for text in self.warnings), ""]
+        lines += ["| Decision | Value | From | Why |", "|---|---|---|---|"]
         for decision in self.decisions:
             chosen = " (your choice)" if decision.overridden else ""
-            note = f"<br>{decision.note}" if decision.note else ""
             source = f" ([source]({decision.source}))" if decision.source else ""
+            reasons = [f"{_sentence(decision.rule)}{source}"] if rules else []
+            reasons += [_sentence(decision.note)] if decision.note else []
             cells = (
                 decision.title,
                 f"**{decision.value_text}**{chosen}",
-                f"{decision.rule}{source}{note}",
                 decision.inputs_text,
+                "<br>".join(reasons),
             )
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        if self.warnings:
-            lines += ["", "Warnings:", "", *(f"- {warning}" for warning in self.warnings)]
         return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 from .decisions import Decision, LatencyPlan
 from .deployments import guardrail_exclusions
+from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_target import LatencyTarget
 from .plan_alarms import alarm_decisions, latency_warnings
 from .plan_fleet import decide_fleet, outage_decision, scaling_decisions
@@ -141,7 +142,7 @@ def _instance_decision(inputs: PlanInputs) -> Decision:
         rule="checked against the images' names" if inputs.images else
              "no image is named, so none is checked",
         inputs={name: value for name, value in known.items() if value is not None},
-        source="https://aws.amazon.com/sagemaker/ai/pricing/", overridden=True,
+        source=INSTANCE_TYPE_SOURCE, overridden=True,
         note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
              "each vCPU" if facts and facts.vcpus else "",
     )

@@ -74,7 +74,8 @@ def latency_warnings(inputs: PlanInputs) -> Iterator[str]:
         yield (
             f"the target {statistic} {tightest:g} ms leaves little beside the model: a change of "
             "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
-            "either. Measure OverheadLatency and the callers' network before you promise it"
+            "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
+            "set the overhead share to what you find, and only then page somebody with it"
         )
     slowest, longest = inputs.latency.slowest
     if longest > inputs.response_limit_seconds * 1000:

@@ -40,6 +40,10 @@ THROUGHPUT_KIND = rule(
     "LLE805", "the measured throughput is of another kind",
     mend="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
 )
+LIST_KIND = rule(
+    "LLE806", "a list of texts is expected",
+    mend="Pass a list, even for one item: [\"use1-az1\", \"use1-az2\"].",
+)
 PAYLOAD = Range(
     rule("LLE820", "the payload is larger than SageMaker takes",
          mend="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
@@ -153,8 +157,15 @@ def checked_inputs(
     return inputs, warnings
 
 
+def _listed(value: Any, where: str) -> tuple[Any, ...]:
+    """The items; a lone text would otherwise pass as a list of letters."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise LIST_KIND.error(got=repr(value), allowed="a list or tuple", where=where)
+    return tuple(value)
+
+
 def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
-    zones = tuple(client_zones)
+    zones = _listed(client_zones, "client_zones")
     CLIENT_ZONE_COUNT.check(len(zones), "client_zones")
     for index, zone in enumerate(zones):
         where = f"client_zones[{index}]"
@@ -174,6 +185,7 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
 
 
 def _image_warnings(images: Sequence[str], instance_type: str, ami: str | None) -> list[str]:
+    _listed(images, "images")
     found = []
     if ami is not None and not INFERENCE_AMI.holds(ami):
         found.append(f"the inference AMI {ami!r} is not in this version's list")

@@ -139,7 +139,7 @@ def caller_decisions(inputs: PlanInputs) -> tuple[list[Decision], list[str]]:
         rule=f"TCP keep-alive well before PrivateLink drops an idle connection at "
              f"{IDLE_TIMEOUT_SECONDS} s; a few probes may be lost",
         inputs={"idle timeout in seconds": IDLE_TIMEOUT_SECONDS}, source=_IDLE,
-        note="boto3: Config(tcp_keepalive=True), and TCP_KEEPIDLE (or "
+        note="with boto3: Config(tcp_keepalive=True), and TCP_KEEPIDLE (or "
              "net.ipv4.tcp_keepalive_time) on the socket: Linux waits 7,200 s by default",
     ))
     if inputs.throughput and inputs.latency:

@@ -29,7 +29,9 @@ def highest_utilization(metric: str, instance_type: str) -> float | None:
     if not (metric_known.per_vcpu or metric_known.per_gpu):
         return 100.0
     facts = instance_facts(instance_type)
-    units = facts and (facts.vcpus if metric_known.per_vcpu else facts.accelerator_count)
+    if facts is None:
+        return None
+    units = facts.vcpus if metric_known.per_vcpu else facts.accelerator_count
     return None if units is None else units * 100.0
 
 

@@ -1,0 +1,259 @@
+"""Worked plans, overrides, and mistakes caught before the deploy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.planning.latency_plan import (
+    LatencyPlan,
+    LatencyTarget,
+    MeasuredThroughput,
+    make_plan,
+)
+
+from .conftest import Refused
+
+ZONES = ("use1-az1", "use1-az2")
+CPU_IMAGE = "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
+LLM_IMAGE = "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
+
+
+def ms(value: float) -> timedelta:
+    return timedelta(milliseconds=value)
+
+
+def distilbert(**changes: Any) -> LatencyPlan:
+    settings: dict[str, Any] = {
+        "client_zones": ZONES,
+        "instance_type": "ml.m5.12xlarge",
+        "images": [CPU_IMAGE],
+        "latency": LatencyTarget(p99=ms(200)),
+        "throughput": MeasuredThroughput(1000, 200, 0.65),
+    }
+    return make_plan(**(settings | changes))
+
+
+def test_the_article_with_reserve() -> None:
+    plan = distilbert()
+    values = {decision.name: decision.value for decision in plan}
+    assert values == {
+        "subnets": ["use1-az1", "use1-az2"],
+        "addresses_per_subnet": 2 * 16 * 2 + 5 + 1 + 16,
+        "subnet_size": "/24",
+        "zone_hops_caller_to_interface_endpoint": 0,
+        "zone_hops_interface_endpoint_to_instance": "0 to 1",
+        "instance_type": "ml.m5.12xlarge",
+        "routing_strategy": "LEAST_OUTSTANDING_REQUESTS",
+        "instances_at_peak": 8,
+        "min_instances": 2,
+        "initial_instances": 8,
+        "max_instances": 16,     # a lost zone is half of the fleet: twice 8
+        "instances_left_by_zone_outage": 4,
+        "scaling_metric": "SageMakerVariantInvocationsPerInstance",
+        "scaling_target": 7800,
+        "scale_out_cooldown": 60,
+        "scale_in_cooldown": 300,
+        "alarm_model_latency_p99": 160,
+        "alarm_overhead_latency_average": 40,
+        "warm_up_requests": 4938,  # 384 workers: 384 x ln(384,000)
+        "caller_keepalive": 60,
+        "caller_connections": 200,  # 1000 TPS x 0.2 s
+        "payload_limit": 6_291_456,
+        "response_time_limit": 60,
+    }
+
+
+def test_the_article_at_saturation() -> None:
+    plan = distilbert(throughput=MeasuredThroughput(1000, 200, 1.0))
+    assert plan["instances_at_peak"].value == 5
+    assert plan["scaling_target"].value == 12000
+
+
+def test_alarm_thresholds_are_in_both_units_and_part_the_target() -> None:
+    plan = distilbert(latency=LatencyTarget(p50=ms(33.3), p99=ms(200)), overhead_share=0.1)
+    assert plan.alarm_thresholds == {
+        "ModelLatency": {"p50": 29.97, "p99": 180.0},
+        "OverheadLatency": {"Average": 3.33},
+    }
+    assert plan["alarm_model_latency_p50"].inputs["threshold in microseconds"] == 29_970
+    assert plan["alarm_model_latency_p50"].overridden
+
+
+def test_a_lost_zone_of_three_needs_half_as_many_again() -> None:
+    plan = distilbert(client_zones=[*ZONES, "use1-az4"])
+    assert plan["instances_at_peak"].value == 8
+    assert plan["max_instances"].value == 12
+    assert plan["instances_left_by_zone_outage"].value == 5  # 3 + 3 + 2, less 3
+
+
+def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
+    assert any("zone outage" in warning for warning in distilbert().warnings)
+    half = distilbert(throughput=MeasuredThroughput(1000, 200, 0.5))
+    assert half["instances_left_by_zone_outage"].value == 5
+    assert not any("zone outage" in warning for warning in half.warnings)
+
+
+def test_without_throughput_the_fleet_is_assumed_and_does_not_scale() -> None:
+    plan = distilbert(throughput=None)
+    assert plan["instances_at_peak"].value == plan["min_instances"].value == 2
+    assert plan["scaling_metric"].value is None
+    assert "scaling_target" not in plan
+    assert any("no measured throughput" in warning for warning in plan.warnings)
+
+
+def test_without_target_there_are_no_alarms() -> None:
+    plan = distilbert(latency=None)
+    assert plan.alarm_thresholds == {}
+    assert any("no latency target" in warning for warning in plan.warnings)
+
+
+def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
+    plan = distilbert(min_instances=4, initial_instances=6, max_instances=20, routing="RANDOM",
+                      scale_out_cooldown=timedelta(seconds=30), warm_up_requests=0)
+    assert {decision.name for decision in plan if decision.overridden} == {
+        "instance_type", "min_instances", "initial_instances", "max_instances",
+        "routing_strategy", "scale_out_cooldown", "warm_up_requests"}
+    assert [plan[name].value for name in ("min_instances", "initial_instances", "max_instances",
+                                          "scale_out_cooldown", "warm_up_requests")] == [
+        4, 6, 20, 30, 0]
+    assert "the rule would give LEAST_OUTSTANDING_REQUESTS" in plan["routing_strategy"].note
+    assert not any(decision.overridden for decision in distilbert()
+                   if decision.name != "instance_type")
+
+
+def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
+    plan = distilbert()
+    for decision in plan:
+        assert decision.rule, decision.name
+        assert decision.source == "" or decision.source.startswith("https://"), decision.name
+    assert json.loads(plan.to_json()) == plan.to_dict()
+    assert distilbert().to_json() == plan.to_json()
+
+
+def test_markdown_is_one_table_and_the_warnings() -> None:
+    plan = distilbert()
+    lines = plan.to_markdown().splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == len(plan) + 1
+    assert all(line.count(" | ") == 3 for line in rows)
+    assert len([line for line in lines if line.startswith("- ")]) == len(plan.warnings) == 1
+    assert "TPS per instance x safety factor x 60" in plan.to_markdown()
+    assert "TPS per instance x safety factor x 60" not in plan.to_markdown(rules=False)
+
+
+def test_plan_by_name() -> None:
+    plan = distilbert()
+    assert "subnets" in plan
+    assert "colour" not in plan
+    with pytest.raises(KeyError):
+        plan["colour"]
+
+
+@pytest.mark.parametrize(("changes", "code"), [
+    ({"client_zones": ["use1-az1"]}, "LLE103"),
+    ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
+    ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
+    ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
+    ({"client_zones": ["use1-az1", 2]}, "LLE101"),
+    ({"client_zones": "use1-az1"}, "LLE806"),
+    ({"images": CPU_IMAGE}, "LLE806"),
+    ({"instance_type": "m5.large"}, "LLE405"),
+    ({"instance_type": None}, "LLE405"),
+    ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
+    ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
+    ({"images": ["has space"]}, "LLE302"),
+    ({"min_instances": 20, "max_instances": 10}, "LLE621"),
+    ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
+    ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
+    ({"min_instances": 1}, "LLE810"),
+    ({"max_instances": 1}, "LLE810"),
+    ({"initial_instances": 1}, "LLE810"),
+    ({"min_instances": 0}, "LLE601"),
+    ({"min_instances": "4"}, "LLE601"),
+    ({"initial_instances": 2.5}, "LLE403"),
+    ({"max_instances": float("inf")}, "LLE106"),
+    ({"max_instances": 20_000}, "LLE113"),
+    ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
+    ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
+    ({"routing": "KV_AWARE"}, "LLE410"),
+    ({"routing": "PREFIX_AWARE"}, "LLE423"),
+    ({"prefix_length": 4096}, "LLE423"),
+    ({"latency": 200}, "LLE804"),
+    ({"throughput": 200}, "LLE805"),
+    ({"scale_in_cooldown": 300}, "LLE801"),
+    ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
+    ({"payload_bytes": 30_000_000}, "LLE820"),
+    ({"overhead_share": 0}, "LLE821"),
+    ({"overhead_share": 1}, "LLE821"),
+    ({"warm_up_requests": -1}, "LLE822"),
+])
+def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
+    with refused(code):
+        distilbert(**changes)
+
+
+@pytest.mark.parametrize(("changes", "says"), [
+    ({"latency": LatencyTarget(p99=ms(8))}, "leaves little beside the model"),
+    ({"latency": LatencyTarget(p99=timedelta(seconds=90))}, "after which SageMaker ends"),
+    ({"max_instances": 4}, "below the 8 that the peak needs"),
+    ({"min_instances": 8, "max_instances": 8}, "never scales"),
+    ({"instance_type": "ml.m99.large"}, "not in this version's table"),
+    ({"instance_type": "ml.p6e-gb200.36xlarge", "images": []}, "less certain"),
+    ({"instance_type": "ml.g5.xlarge"}, "stand idle"),
+    ({"instance_type": "ml.t2.large"}, "burstable"),
+    ({"instance_type": "ml.inf1.xlarge", "images": []}, "deployment guardrails"),
+    ({"payload_bytes": 7_000_000}, "developer guide"),
+    ({"streaming": True}, "first token"),
+    ({"inference_ami": "ami-of-2031"}, "not in this version's list"),
+    ({"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
+     "requests a minute lie beyond p99.9"),
+    ({"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
+     "do not say that they are such"),
+])
+def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:
+    before = distilbert().warnings
+    new = [warning for warning in distilbert(**changes).warnings if warning not in before]
+    assert any(says in warning for warning in new), new
+
+
+def test_a_burstable_type_gets_a_fixed_fleet() -> None:
+    plan = distilbert(instance_type="ml.t2.large", min_instances=4)
+    assert [plan[name].value for name in ("min_instances", "initial_instances", "max_instances",
+                                          "scaling_metric")] == [4, 4, 4, None]
+
+
+def test_a_language_model_is_known_by_its_image() -> None:
+    plan = distilbert(instance_type="ml.g6.xlarge", images=[LLM_IMAGE],
+                      latency=LatencyTarget(p50=timedelta(seconds=3)),
+                      throughput=MeasuredThroughput(24, 3, 0.7))
+    assert plan["routing_strategy"].value == "LEAST_OUTSTANDING_REQUESTS"
+    assert "PREFIX_AWARE" in plan["routing_strategy"].note
+    assert "target of about 6" in plan["scaling_metric"].note  # 3 x 0.7 x 3 s = 6.3
+
+
+def test_the_longest_response_with_and_without_streaming() -> None:
+    assert distilbert(streaming=True)["response_time_limit"].value == 480
+    slow = LatencyTarget(p99=timedelta(seconds=90))
+    assert distilbert(latency=slow)["caller_connections"].value == 1000 * 60
+
+
+def test_planning_starts_without_aws_libraries_and_fast() -> None:
+    script = (
+        "import sys, time; started = time.perf_counter();"
+        "from low_latency_endpoint.planning.latency_plan import make_plan;"
+        "make_plan(client_zones=['use1-az1', 'use1-az2'], instance_type='ml.g5.xlarge');"
+        "print(time.perf_counter() - started);"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          check=True)
+    seconds, modules = done.stdout.splitlines()
+    assert not {"aws_cdk", "boto3", "botocore", "constructs", "jsii", "moto", "pydantic",
+                "yaml"} & set(modules.split())
+    assert float(seconds) < 0.5
