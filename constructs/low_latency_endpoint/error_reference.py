@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pkgutil
+from contextlib import suppress
 from importlib import import_module
 
 from . import planning
 from .errors import Rule, rules
 
 __all__ = ["all_rules", "errors_markdown", "explained"]
+
+#: Modules outside planning that register rules; none of them may need the CDK.
+_RULE_MODULES = ("settings.rules", "operations.deployed")
 
 _AREAS = {
     "1": "Network", "2": "PrivateLink", "3": "Model", "4": "Variants and endpoint configuration",
@@ -29,10 +33,13 @@ silence; what is only suspicious is a warning of the CDK and no error.
 
 
 def all_rules() -> list[Rule]:
-    """Every rule of the library by code; loads neither the CDK nor boto3."""
+    """Every rule of the library by code; never loads the CDK."""
     for module in pkgutil.iter_modules(planning.__path__):
         import_module(f"{planning.__name__}.{module.name}")
-    import_module(".settings.rules", __package__)
+    for name in _RULE_MODULES:
+        # Without the extra that a module needs, its errors cannot occur either.
+        with suppress(ModuleNotFoundError):
+            import_module(f".{name}", __package__)
     return list(rules())
 
 
@@ -65,4 +72,4 @@ def errors_markdown() -> str:
 
 
 def _sentence(title: str) -> str:
-    return f"**{title[0].upper()}{title[1:]}.**"
+    return f"**{title[0].upper()}{title[1:].rstrip('.')}.**"

@@ -26,15 +26,18 @@ def local_aws(
     """
     try:
         from ..local_aws import LocalAws
+
+        aws = LocalAws.in_process(region=region, port=port)
     except ModuleNotFoundError as error:
-        typer.echo(f"The local AWS needs {error.name}, which is not installed: "
+        package = (error.name or "moto").partition(".")[0]
+        typer.echo(f"The local AWS needs {package}, which is not installed: "
                    "pip install 'cdk-low-latency-endpoint[local]'", err=True)
         raise typer.Exit(2) from None
     import signal
     import threading
     from contextlib import suppress
 
-    with LocalAws.in_process(region=region, port=port) as aws:
+    with aws:
         for name, value in aws.exports().items():
             typer.echo(f"export {name}={value}")
         typer.echo(f"# Serving at {aws.url}; Ctrl-C stops it and forgets everything.", err=True)

@@ -105,7 +105,9 @@ def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableT
     table = Table(title=name, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
                   pad_edge=False, leading=1)
     # Two columns, not three: at 80 characters the reasons would be columns of single words.
-    table.add_column("Decision", ratio=4, overflow="fold")
+    # Names such as the scaling metric's stay whole, to be copied.
+    longest = max((len(word) for each in plan for word in each.value_text.split()), default=0)
+    table.add_column("Decision", ratio=4, min_width=min(longest, 42), overflow="fold")
     table.add_column("Why", ratio=7, overflow="fold")
     for decision in plan:
         what = Text(decision.title + "\n")

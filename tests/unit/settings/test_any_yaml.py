@@ -55,13 +55,16 @@ def settings_or_error(text: str) -> None:
     try:
         assert isinstance(parse_settings(text), Settings)
     except SettingsError as error:
-        lines = text.count("\n") + 1
-        assert error.problems
-        for line, problem in error.problems:
-            assert 1 <= line <= lines
-            assert problem.code.startswith("LLE")
-            assert problem.what
-            assert problem.allowed
+        found = error.problems
+    else:
+        return
+    lines = text.count("\n") + 1
+    assert found
+    for line, problem in found:
+        assert 1 <= line <= lines
+        assert problem.code.startswith("LLE")
+        assert problem.what
+        assert problem.allowed
 
 
 @settings(max_examples=250, deadline=timedelta(seconds=2),

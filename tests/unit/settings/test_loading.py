@@ -240,7 +240,7 @@ def test_durations(text: str, duration: timedelta) -> None:
 def test_settings_are_frozen() -> None:
     settings = parse_settings(SHORT)
     with pytest.raises(ValueError, match="frozen"):
-        settings.stack_name = "Other"  # type: ignore[misc]
+        settings.stack_name = "Other"
 
 
 def test_settings_built_in_python_obey_the_same_rules() -> None:

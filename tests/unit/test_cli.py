@@ -1,0 +1,207 @@
+"""``low-latency``: what it prints, where, with which exit code, and how soon."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from low_latency_endpoint import __version__
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.errors import ConfigurationError
+
+REPOSITORY = Path(__file__).parents[2]
+SHIPPED = str(REPOSITORY / "endpoint.yaml")
+COMMANDS = ("plan", "schema", "errors", "local-aws")
+
+
+def low_latency(*arguments: str, columns: int | None = None,
+                code: str = "from low_latency_endpoint.cli import main; main()",
+                ) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, its output piped."""
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    if columns:
+        environment["COLUMNS"] = str(columns)
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv[0] = 'low-latency'; {code}", *arguments],
+        capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> str:
+    """The shipped settings for twice the load."""
+    path = tmp_path / "twice.yaml"
+    text = Path(SHIPPED).read_text(encoding="utf-8")
+    assert "peak_tps: 1000" in text
+    path.write_text(text.replace("peak_tps: 1000", "peak_tps: 2000"), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples(command: str, flag: str) -> None:
+    done = CliRunner().invoke(app, [command, flag] if command else [flag])
+    assert done.exit_code == 0
+    assert re.search(r"Examples?:\n +low-latency ", done.output)
+
+
+def test_version() -> None:
+    assert low_latency("--version").stdout == f"low-latency {__version__}\n"
+
+
+def test_plan_as_a_table() -> None:
+    done = low_latency("plan", SHIPPED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "8 instances" in done.stdout  # ceil(1000 / (200 * 0.65))
+    assert "7,800 invocations per instance per minute" in done.stdout
+    assert "https://" not in done.stdout
+    assert "https://docs.aws.amazon.com" in low_latency("plan", SHIPPED, "--verbose").stdout
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_keeps_to_the_width_and_cuts_no_value(columns: int) -> None:
+    done = low_latency("plan", SHIPPED, columns=columns)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert max(map(len, lines)) > columns * 0.8
+    assert not any(line.endswith(" ") for line in lines)
+    assert "…" not in done.stdout
+    for word in ("SageMakerVariantInvocationsPerInstance", "LEAST_OUTSTANDING_REQUESTS"):
+        assert word in done.stdout, "names stay whole, to be copied"
+
+
+def test_plan_as_json() -> None:
+    done = low_latency("plan", SHIPPED, "--json", columns=80)
+    plan = json.loads(done.stdout)["endpoints"]["sentiment"]
+    decisions = {each["name"]: each for each in plan["decisions"]}
+    assert decisions["instances_at_peak"]["value"] == 8
+    assert decisions["scaling_target"]["value"] == 7800
+    assert all(each["rule"] for each in decisions.values())
+
+
+def test_plan_as_markdown() -> None:
+    lines = low_latency("plan", SHIPPED, "--markdown", columns=80).stdout.splitlines()
+    assert lines[0] == "## sentiment"
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 15
+    assert all(line.endswith("|") for line in rows)
+
+
+def test_plan_of_one_endpoint_among_several(tmp_path: Path) -> None:
+    text = Path(SHIPPED).read_text(encoding="utf-8").replace("sentiment:", "sentiment: &first")
+    path = tmp_path / "two.yaml"
+    path.write_text(text + "  topics: {<<: *first, instance_type: ml.c5.4xlarge}\n", "utf-8")
+    assert list(json.loads(low_latency("plan", str(path), "--json").stdout)["endpoints"]) == [
+        "sentiment", "topics"]
+    only = low_latency("plan", str(path), "--endpoint", "topics", "--json")
+    assert list(json.loads(only.stdout)["endpoints"]) == ["topics"]
+    none = low_latency("plan", str(path), "--endpoint", "other")
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "LLE933" in none.stderr
+    assert "sentiment, topics" in none.stderr
+
+
+def test_plan_against_another(other: str) -> None:
+    done = low_latency("plan", other, "--against", SHIPPED, "--json")
+    changes = {each["decision"]: (each["before"], each["after"])
+               for each in json.loads(done.stdout)["changes"]}
+    assert changes["instances_at_peak"] == ("8 instances", "16 instances")
+    assert "scaling_target" not in changes
+    table = low_latency("plan", other, "--against", SHIPPED).stdout
+    assert "16 instances" in table
+    assert "7,800" not in table
+    markdown = low_latency("plan", other, "--against", SHIPPED, "--markdown").stdout
+    assert "| sentiment | Instances at peak | 8 instances | **16 instances** |" in markdown
+    same = low_latency("plan", SHIPPED, "--against", SHIPPED).stdout
+    assert "the same plan" in same
+
+
+def test_bad_settings_are_explained_without_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("client_zones: {ids: [use1-az1]}\nendpoint: {}\n", encoding="utf-8")
+    done = low_latency("plan", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{path}: 3 problems\n")
+    assert f"{path}:1: LLE103" in done.stderr
+    assert "Did you mean endpoints?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ["plan"], ["plan", SHIPPED, "--json", "--markdown"], ["plan", SHIPPED, "--unknown"],
+    ["plan", "/nowhere/endpoint.yaml"], ["errors", "LLE000"], ["unknown"],
+])
+def test_usage_errors(arguments: list[str]) -> None:
+    done = low_latency(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_schema_prints_the_committed_schema() -> None:
+    committed = (REPOSITORY / "endpoint.schema.json").read_text(encoding="utf-8")
+    assert low_latency("schema").stdout == committed
+
+
+def test_errors() -> None:
+    one = low_latency("errors", "lle604").stdout
+    assert one.startswith("LLE604: the safety factor is out of range\n")
+    assert "https://docs.aws.amazon.com/" in one
+    every = low_latency("errors").stdout.splitlines()
+    assert len(every) > 100
+    assert every == sorted(every)
+    assert low_latency("errors", "--markdown").stdout == (
+        REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert "Did you mean" in low_latency("errors", "LLE60").stderr
+
+
+def test_local_aws_says_what_to_install_when_moto_is_missing() -> None:
+    done = low_latency("local-aws", code="sys.modules['moto'] = None; "
+                                         "from low_latency_endpoint.cli import main; main()")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'cdk-low-latency-endpoint[local]'" in done.stderr
+
+
+def test_any_error_of_the_library_is_printed_kindly(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from low_latency_endpoint import cli
+
+    def fail() -> None:
+        raise ConfigurationError(code="LLE000", what="nothing", got="a", allowed="b", mend="c")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("LLE000: nothing\n")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("plan", SHIPPED)])
+def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
+    """No command loads the CDK (which starts Node.js), boto3 or moto; help not even pydantic."""
+    heavy = ["aws_cdk", "jsii", "boto3", "botocore", "moto"]
+    heavy += ["pydantic", "yaml", "rich"] if arguments == ("--help",) else []
+    code = ("import atexit; atexit.register(lambda: print([name for name in "
+            f"{heavy} if name in sys.modules], file=sys.stderr)); "
+            "from low_latency_endpoint.cli import main; main()")
+    assert low_latency(*arguments, code=code).stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(("arguments", "budget"), [(("--help",), 0.3), (("plan", SHIPPED), 0.5)])
+def test_it_is_quick(arguments: tuple[str, ...], budget: float) -> None:
+    """Whole processes; the fastest of several, since other work on the machine only slows them."""
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert low_latency(*arguments).returncode == 0
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < budget, f"median {statistics.median(seconds):.2f} s"
