@@ -67,7 +67,7 @@ def settings_or_error(text: str) -> None:
         assert problem.allowed
 
 
-@settings(max_examples=250, deadline=timedelta(seconds=2),
+@settings(max_examples=150, deadline=timedelta(seconds=2),
           suppress_health_check=[HealthCheck.too_slow])
 @given(values_of(SCHEMA))
 def test_mappings_that_resemble_settings(values: Any) -> None:
