@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import cast
 
 from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -30,11 +29,14 @@ INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithRespo
 """What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
 ``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
 
+_LOOKUP_PENDING = "vpc-12345"
+"""CDK's stand-in for every VPC whose lookup is pending."""
+
 _HTTPS = 443
 _BIDIRECTIONAL = 8443
 
-# App -> VPC and service -> path of the construct that made the private-DNS endpoint there.
-_private_dns_owners: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# On the app's root: which construct made the private-DNS endpoint of a VPC and service.
+_PRIVATE_DNS_OWNER = "low-latency-endpoint:privateDns"
 
 
 class RuntimePrivateLink(Construct):
@@ -301,20 +303,23 @@ def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
 
 def _claim_private_dns(link: RuntimePrivateLink, vpc: ec2.IVpc, service: str) -> None:
     """Refuse a second private-DNS endpoint for the service in the same VPC, as AWS does."""
-    stack = Stack.of(link)
-    owners = _private_dns_owners.setdefault(link.node.root, {})
+    if vpc.vpc_id == _LOOKUP_PENDING:
+        return
+    # A VPC of this app is the same one in whichever stack it is used; an ID is unique anyway.
+    home = Stack.of(vpc)
     key = json.dumps(
-        [stack.account, stack.region, stack.stack_name if is_token(vpc.vpc_id) else "",
-         stack.resolve(vpc.vpc_id), service],
+        [home.node.path if is_token(vpc.vpc_id) else "", home.resolve(vpc.vpc_id), service],
         sort_keys=True,
     )
-    if key in owners:
-        raise SECOND_PRIVATE_DNS.error(
-            got=f"a second one; the first is {owners[key]}",
-            allowed="one per VPC and service",
-            where=link.node.path,
-        )
-    owners[key] = link.node.path
+    root = link.node.root
+    for entry in root.node.metadata:
+        if entry.type == _PRIVATE_DNS_OWNER and entry.data["key"] == key:
+            raise SECOND_PRIVATE_DNS.error(
+                got=f"a second one; the first is {entry.data['path']}",
+                allowed="one per VPC and service",
+                where=link.node.path,
+            )
+    root.node.add_metadata(_PRIVATE_DNS_OWNER, {"key": key, "path": link.node.path})
 
 
 def _zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork,
@@ -341,8 +346,9 @@ def _private_hosted_zone(
     hosted_zone_id: str,
     label: str,
 ) -> None:
+    own = link.network.vpc.vpc_id
     for vpc in vpcs:
-        if vpc.vpc_id == link.network.vpc.vpc_id:
+        if vpc.vpc_id == own != _LOOKUP_PENDING:
             raise HOSTED_ZONE_IN_OWN_VPC.error(
                 got="the endpoint's own VPC", allowed="other VPCs", where=link.node.path
             )
