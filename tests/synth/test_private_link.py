@@ -1,0 +1,289 @@
+"""The interface endpoint: in which subnets, who gets in, what may be done through it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+
+from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint.errors import ConfigurationError
+
+INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
+
+
+def runtime(template, service="sagemaker.runtime"):
+    """Logical ID and properties of the interface endpoint of a service."""
+    (found,) = [
+        (logical_id, endpoint)
+        for logical_id, endpoint in template.of_type("AWS::EC2::VPCEndpoint").items()
+        if endpoint["VpcEndpointType"] == "Interface"
+        and endpoint["ServiceName"] == f"com.amazonaws.us-east-1.{service}"
+    ]
+    return found
+
+
+def link_group(template):
+    """Properties of the security group on the interface endpoint."""
+    (group,) = runtime(template)[1]["SecurityGroupIds"]
+    return template["Resources"][group["Fn::GetAtt"][0]]["Properties"]
+
+
+def imported_vpc(stack, id="Imported", vpc_id="vpc-0123456789abcdef0"):
+    return ec2.Vpc.from_vpc_attributes(
+        stack, id, vpc_id=vpc_id, availability_zones=["us-east-1a", "us-east-1b"],
+        private_subnet_ids=["subnet-a", "subnet-b"],
+    )
+
+
+def in_vpc(stack, vpc, id="Network"):
+    return ZoneAlignedNetwork.in_vpc(
+        stack, id, vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+    )
+
+
+def test_stands_in_every_client_zones_subnet_with_private_dns(stack, parts, template_of):
+    RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    template = template_of(stack)
+    _, endpoint = runtime(template)
+    assert endpoint["PrivateDnsEnabled"] is True
+    assert {subnet["Ref"] for subnet in endpoint["SubnetIds"]} == set(
+        template.of_type("AWS::EC2::Subnet")
+    )
+    assert endpoint["VpcId"] == {"Ref": template.only_id("AWS::EC2::VPC")}
+
+
+def test_nobody_gets_in_until_allowed(stack, parts, template_of):
+    network = parts.network(stack)
+    RuntimePrivateLink(stack, "Link", network=network)
+    template = template_of(stack)
+    assert "SecurityGroupIngress" not in link_group(template)
+    assert not template.of_type("AWS::EC2::SecurityGroupIngress")
+    model_group = stack.resolve(network.model_security_group.security_group_id)
+    assert runtime(template)[1]["SecurityGroupIds"] != [model_group]
+
+
+@pytest.mark.parametrize(("given", "ports"), [
+    ({}, [443]), ({"bidirectional_streaming": True}, [443, 8443]),
+])
+def test_a_range_is_let_in(stack, parts, template_of, given, ports):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), **given)
+    link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
+    rules = link_group(template_of(stack))["SecurityGroupIngress"]
+    assert [
+        (rule["CidrIp"], rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules
+    ] == [("10.1.0.0/16", "tcp", port, port) for port in ports]
+
+
+@pytest.mark.parametrize(("given", "ports"), [
+    ({}, [443]), ({"bidirectional_streaming": True}, [443, 8443]),
+])
+def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, given, ports):
+    network = parts.network(stack)
+    link = RuntimePrivateLink(stack, "Link", network=network, **given)
+    caller = ec2.SecurityGroup(stack, "Caller", vpc=network.vpc, allow_all_outbound=False)
+    link.allow_from(caller, "the shop")
+    template = template_of(stack)
+    group = runtime(template)[1]["SecurityGroupIds"][0]
+    ingress = template.of_type("AWS::EC2::SecurityGroupIngress").values()
+    caller_id = stack.resolve(caller.security_group_id)
+    assert sorted((rule["FromPort"], rule["ToPort"]) for rule in ingress) == [
+        (port, port) for port in ports
+    ]
+    for rule in ingress:
+        assert rule["GroupId"] == group
+        assert rule["SourceSecurityGroupId"] == caller_id
+        assert rule["Description"] == "the shop"
+    egress = template.of_type("AWS::EC2::SecurityGroupEgress").values()
+    assert sorted(rule["FromPort"] for rule in egress) == ports
+    assert all(
+        rule["GroupId"] == caller_id and rule["DestinationSecurityGroupId"] == group
+        for rule in egress
+    )
+
+
+def statements(template, service="sagemaker.runtime"):
+    return runtime(template, service)[1]["PolicyDocument"]["Statement"]
+
+
+def arn(stack, name):
+    return stack.resolve(
+        f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:endpoint/{name}"
+    )
+
+
+def test_only_invoking_and_only_by_this_account(stack, parts, template_of):
+    RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    (statement,) = statements(template_of(stack))
+    assert statement == {
+        "Effect": "Allow", "Principal": {"AWS": "*"}, "Action": INVOKE,
+        "Resource": [arn(stack, "*")],
+        "Condition": {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}},
+    }
+
+
+def test_the_policy_narrows_to_the_endpoints_served(stack, parts, template_of):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    for name in ("sentiment", "Ranking", "sentiment"):
+        link.serve(name)
+    (statement,) = statements(template_of(stack))
+    # SageMaker's ARNs of endpoints are in lower case, and each endpoint stands there once.
+    assert statement["Resource"] == [arn(stack, "sentiment"), arn(stack, "ranking")]
+    assert statement["Action"] == INVOKE
+
+
+def test_the_policy_can_be_left_to_others(stack, parts, template_of):
+    link = RuntimePrivateLink(
+        stack, "Link", network=parts.network(stack), endpoint_policy=False
+    )
+    link.serve("sentiment")
+    assert "PolicyDocument" not in runtime(template_of(stack))[1]
+
+
+def test_fips_has_its_own_service_and_no_policy(stack, parts, template_of):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), fips=True)
+    link.serve("sentiment")
+    _, endpoint = runtime(template_of(stack), "sagemaker.runtime-fips")
+    assert endpoint["PrivateDnsEnabled"] is True
+    assert "PolicyDocument" not in endpoint
+
+
+def test_fips_and_a_policy_exclude_each_other(stack, parts):
+    with pytest.raises(ConfigurationError) as raised:
+        RuntimePrivateLink(
+            stack, "Link", network=parts.network(stack), fips=True, endpoint_policy=True
+        )
+    assert raised.value.code == "LLE213"
+
+
+def test_the_sagemaker_api_beside_it(stack, parts, template_of):
+    RuntimePrivateLink(stack, "Link", network=parts.network(stack), sagemaker_api=True)
+    template = template_of(stack)
+    _, api = runtime(template, "sagemaker.api")
+    _, invoke = runtime(template)
+    assert api["PrivateDnsEnabled"] is True
+    assert api["SubnetIds"] == invoke["SubnetIds"]
+    assert api["SecurityGroupIds"] == invoke["SecurityGroupIds"]
+
+
+def test_the_sagemaker_api_only_on_demand(stack, parts, template_of):
+    RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    names = [
+        endpoint["ServiceName"]
+        for endpoint in template_of(stack).of_type("AWS::EC2::VPCEndpoint").values()
+    ]
+    assert "com.amazonaws.us-east-1.sagemaker.api" not in names
+
+
+def refused(scope, id, network, **given):
+    with pytest.raises(ConfigurationError) as raised:
+        RuntimePrivateLink(scope, id, network=network, **given)
+    assert raised.value.code == "LLE211"
+    assert "conflicting DNS domain" in raised.value.mend
+    return raised.value
+
+
+def test_a_second_one_in_the_vpc_is_refused(stack, parts):
+    network = parts.network(stack)
+    RuntimePrivateLink(stack, "Link", network=network)
+    error = refused(stack, "Second", network)
+    assert "Serving/Link" in error.got
+    assert error.where == "Serving/Second"
+
+
+def test_also_when_nothing_else_holds_the_app():
+    stack = cdk.Stack(cdk.App(), "Serving")
+    network = ZoneAlignedNetwork(
+        stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+    )
+    RuntimePrivateLink(stack, "Link", network=network)
+    refused(stack, "Second", network)
+
+
+def test_also_when_the_vpc_is_imported_twice(stack):
+    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, imported_vpc(stack)))
+    refused(stack, "Second", in_vpc(stack, imported_vpc(stack, "Again"), "AgainNetwork"))
+
+
+def test_also_in_another_stack_of_the_app(stack, new_stack, parts):
+    network = parts.network(stack)
+    RuntimePrivateLink(stack, "Link", network=network)
+    refused(new_stack(app=cdk.App.of(stack), name="Other"), "Second", network)
+
+
+def test_also_when_another_stack_has_no_environment(stack, new_stack):
+    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, imported_vpc(stack)))
+    other = new_stack(app=cdk.App.of(stack), name="Other", region=None)
+    refused(other, "Second", in_vpc(other, imported_vpc(other)))
+
+
+def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, parts):
+    network = parts.network(stack)
+    RuntimePrivateLink(stack, "Link", network=network)
+    RuntimePrivateLink(stack, "Fips", network=network, fips=True)
+    for place, vpc_id in enumerate(("vpc-0123456789abcdef0", "vpc-0123456789abcdef1")):
+        vpc = imported_vpc(stack, f"Vpc{place}", vpc_id)
+        RuntimePrivateLink(stack, f"Link{place}", network=in_vpc(stack, vpc, f"Network{place}"))
+    # The same logical ID in another stack is another VPC.
+    other = new_stack(app=cdk.App.of(stack), name="Other")
+    RuntimePrivateLink(other, "Link", network=parts.network(other))
+    # And another app knows nothing of this one.
+    fresh = new_stack()
+    RuntimePrivateLink(fresh, "Link", network=parts.network(fresh))
+
+
+def test_lookups_that_are_pending_are_no_second_one(stack):
+    # CDK stands in the same ID for every VPC on the first run; the second run tells them apart.
+    for place in (1, 2):
+        vpc = ec2.Vpc.from_lookup(stack, f"Vpc{place}", vpc_name=f"vpc-{place}")
+        RuntimePrivateLink(stack, f"Link{place}", network=in_vpc(stack, vpc, f"Network{place}"))
+
+
+@pytest.mark.parametrize("off", ["enable_dns_support", "enable_dns_hostnames"])
+def test_private_dns_needs_the_vpcs_dns(stack, off):
+    vpc = ec2.Vpc(
+        stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"],
+        **({"enable_dns_hostnames": False} | {off: False}),
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
+    assert raised.value.code == "LLE212"
+
+
+def adopted(stack, network, **given):
+    group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
+    endpoint = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+        stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443,
+        security_groups=[group],
+    )
+    return RuntimePrivateLink.from_interface_endpoint(
+        stack, "Link", network=network, interface_endpoint=endpoint, **given
+    )
+
+
+def test_an_existing_one_is_adopted_and_left_as_it_is(stack, template_of):
+    link = adopted(stack, in_vpc(stack, imported_vpc(stack)), bidirectional_streaming=True)
+    link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
+    link.serve("sentiment")
+    template = template_of(stack)
+    assert not template.of_type("AWS::EC2::VPCEndpoint")
+    rules = template.of_type("AWS::EC2::SecurityGroupIngress").values()
+    assert sorted((rule["GroupId"], rule["CidrIp"], rule["FromPort"]) for rule in rules) == [
+        ("sg-0123456789abcdef0", "10.1.0.0/16", port) for port in (443, 8443)
+    ]
+    assert link.zonal_dns_names == {}
+    assert link.interface_endpoint.vpc_endpoint_id == "vpce-0123456789abcdef0"
+
+
+def test_one_made_elsewhere_in_the_app_is_adopted(stack, parts, template_of):
+    network = parts.network(stack)
+    made = ec2.InterfaceVpcEndpoint(
+        stack, "Made", vpc=network.vpc, open=False, subnets=network.subnet_selection,
+        service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
+    )
+    link = RuntimePrivateLink.from_interface_endpoint(
+        stack, "Link", network=network, interface_endpoint=made
+    )
+    link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
+    (rule,) = link_group(template_of(stack))["SecurityGroupIngress"]
+    assert (rule["CidrIp"], rule["FromPort"]) == ("10.1.0.0/16", 443)
