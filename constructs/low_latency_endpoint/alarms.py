@@ -109,9 +109,9 @@ class LatencyAlarms(Construct):
                 alarm.add_alarm_action(action)
 
     def _metric(self, variant: str, name: str, statistic: str) -> cloudwatch.Metric:
-        return self._endpoint.metric(
-            name, statistic=statistic, variant_name=variant, period=self._period,
-            dimensions=self._dimensions,
+        return self._endpoint.variant(variant).metric(
+            name, statistic=statistic, period=self._period,
+            fleet="new" if self._fleet else "whole",
         )
 
     def _latency(self, variant: str, name: str, statistic: str, threshold: Duration) -> None:

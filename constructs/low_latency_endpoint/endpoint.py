@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from aws_cdk import CfnTag, Duration, Names
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,7 +13,7 @@ from constructs import Construct
 
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
-from .endpoint_metrics import endpoint_metric
+from .endpoint_metrics import EndpointVariant, MetricSource
 from .planning.limits import ENDPOINT_NAME, TAG_COUNT
 from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
 from .private_link import INVOKE_ACTIONS
@@ -23,7 +24,7 @@ from .variant import ProductionVariant
 __all__ = ["Endpoint"]
 
 
-class Endpoint(Construct):
+class Endpoint(MetricSource, Construct):
     """A real-time endpoint whose updates are guarded.
 
     Parameters
@@ -143,32 +144,35 @@ class Endpoint(Construct):
             grantee=grantee, actions=list(INVOKE_ACTIONS), resource_arns=[self.endpoint_arn]
         )
 
-    def metric(self, name: str, *, statistic: str, variant_name: str | None = None,
-               period: Duration | None = None,
-               dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:
-        """A metric of a variant, by its name in CloudWatch, such as ``ModelLatency``.
-
-        Parameters
-        ----------
-        name : str
-        statistic : str
-            ``Average``, ``Sum``, ``p99``, ... as far as CloudWatch lists it for the metric.
-        variant_name : str, optional
-            By default the configuration's first variant.
-        period : Duration, optional
-            By default 1 minute, SageMaker's own resolution.
-        dimensions : mapping of str to str, optional
-            Further dimensions, such as ``EndpointConfigName`` for the new fleet of a deployment.
+    def variant(self, name: str | None = None) -> EndpointVariant:
+        """A variant with its metrics; by default the configuration's first one.
 
         Raises
         ------
         ConfigurationError
-            LLE622 for the variant, LLE730 to LLE732 for metric and statistic.
+            LLE622 for an unknown name.
         """
-        variant = self._variant(variant_name or self.configuration.variants[0].name)
-        return endpoint_metric(
-            self.name_at_synth, variant.name, name, statistic=statistic,
-            period=period or Duration.minutes(1), dimensions=dimensions, where=self.node.path,
+        metrics = self.configuration.metrics
+        return EndpointVariant(
+            self._variant(name or self.configuration.variants[0].name),
+            endpoint_name=self.name_at_synth,
+            endpoint_config_name=self.configuration.endpoint_config_name,
+            enhanced=metrics is not None and metrics.enhanced,
+            where=self.node.path,
+        )
+
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        """A metric of the first variant; see :meth:`MetricSource.metric`."""
+        return self.variant().metric(
+            name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
         )
 
     def _variant(self, name: str) -> ProductionVariant:

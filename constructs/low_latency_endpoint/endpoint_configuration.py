@@ -95,6 +95,7 @@ class EndpointConfiguration(Construct):
     ----------
     endpoint_config_name : str
     variants : tuple of ProductionVariant
+    metrics : MetricsPublishing or None
     cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
 
     Raises
@@ -138,6 +139,7 @@ class EndpointConfiguration(Construct):
         )
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
+        self.metrics = metrics
 
     def variant(self, name: str) -> ProductionVariant | None:
         """The variant of that name, or None."""

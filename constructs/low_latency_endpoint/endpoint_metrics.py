@@ -1,45 +1,229 @@
-"""CloudWatch metrics of an endpoint, made from the one table of facts."""
+"""CloudWatch metrics of an endpoint's variants, made from the one table of facts."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Any, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from .planning.metrics import check_statistic, metric_facts
+from .planning.metrics import MetricFacts, check_statistic, metric_facts
+from .planning.rules import METRIC_NOT_PUBLISHED
+from .variant import ProductionVariant
 
-__all__ = ["endpoint_metric"]
+__all__ = ["EndpointVariant", "MetricSource"]
+
+_PLAIN = ("EndpointName", "VariantName")
+_NEW_FLEET = "EndpointConfigName"
+_ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
+# Which of these an endpoint publishes is up to its callers, not to how it is made.
+_CALLERS_DECIDE = "bidirectional-streaming"
 
 
-def endpoint_metric(
-    endpoint_name: str,
-    variant_name: str,
-    name: str,
-    *,
-    statistic: str,
-    period: Duration,
-    dimensions: Mapping[str, str] | None = None,
-    where: str = "",
-) -> cloudwatch.Metric:
-    """A metric of one variant, with the namespace AWS publishes it in.
+class MetricSource:
+    """``metric_*`` methods over :meth:`metric`, for endpoints and for single variants.
 
-    Latencies are in microseconds, as SageMaker publishes them.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE730 for an unknown metric, LLE731, LLE732 for a statistic it does not have.
+    Every method takes the statistic, and ``period``, ``fleet`` and ``dimensions`` as
+    :meth:`metric` does. Latencies are in microseconds, as SageMaker publishes them.
     """
-    check_statistic(name, statistic, where)
-    return cloudwatch.Metric(
-        namespace=metric_facts(name).namespace,
-        metric_name=name,
-        dimensions_map={
-            "EndpointName": endpoint_name,
-            "VariantName": variant_name,
-            **(dimensions or {}),
-        },
-        statistic=statistic,
-        period=period,
-    )
+
+    @abstractmethod
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        """A metric by its name in CloudWatch, such as ``ModelLatency``.
+
+        Parameters
+        ----------
+        name : str
+        statistic : str
+            ``Average``, ``Sum``, ``p99``, ... as far as CloudWatch lists it for the metric.
+        period : Duration, optional
+            By default 1 minute; 10 seconds for the high-resolution ones.
+        fleet : {"whole", "new"}
+            ``new`` is the fleet that a deployment brings up (``EndpointConfigName``).
+        dimensions : mapping of str to str, optional
+            Further dimensions: ``InstanceId``, ``ContainerId``, ``AcceleratorId`` need enhanced
+            metrics; ``Region`` with ``AvailabilityZone`` and ``InstanceType`` tell zones apart
+            (AWS names no switch for these, and does not say whether the zone is a name or an ID).
+
+        Raises
+        ------
+        ConfigurationError
+            LLE730 to LLE732 for name and statistic, LLE722 when this endpoint does not publish
+            it, with the reason.
+        """
+
+    def metric_invocations(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests sent to the variant."""
+        return self.metric("Invocations", statistic=statistic, **options)
+
+    def metric_invocations_per_instance(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests per instance: each counts one n-th with n instances. Scaling tracks it."""
+        return self.metric("InvocationsPerInstance", statistic=statistic, **options)
+
+    def metric_model_latency(self, statistic: str = "p99", **options: Any) -> cloudwatch.Metric:
+        """Time in the model's container as SageMaker sees it, in microseconds."""
+        return self.metric("ModelLatency", statistic=statistic, **options)
+
+    def metric_overhead_latency(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Time that SageMaker adds, in microseconds; CloudWatch lists no percentiles."""
+        return self.metric("OverheadLatency", statistic=statistic, **options)
+
+    def metric_invocation_4xx_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests answered with a 4xx; ``Average`` is their share."""
+        return self.metric("Invocation4XXErrors", statistic=statistic, **options)
+
+    def metric_invocation_5xx_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests answered with a 5xx; ``Average`` is their share."""
+        return self.metric("Invocation5XXErrors", statistic=statistic, **options)
+
+    def metric_invocation_model_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests that the model did not answer with 2xx; ``Average`` is their share."""
+        return self.metric("InvocationModelErrors", statistic=statistic, **options)
+
+    def metric_mid_stream_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Streamed responses that broke off."""
+        return self.metric("MidStreamErrors", statistic=statistic, **options)
+
+    def metric_concurrent_requests_per_model(self, statistic: str = "Maximum", **options: Any) -> cloudwatch.Metric:
+        """Requests in flight, those queued in the container too, every 10 seconds."""
+        return self.metric("ConcurrentRequestsPerModel", statistic=statistic, **options)
+
+    def metric_cpu_utilization(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """CPU in percent of one vCPU: 0 to 100 times the vCPUs."""
+        return self.metric("CPUUtilization", statistic=statistic, **options)
+
+    def metric_memory_utilization(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Memory in percent."""
+        return self.metric("MemoryUtilization", statistic=statistic, **options)
+
+    def metric_disk_utilization(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Disk in percent."""
+        return self.metric("DiskUtilization", statistic=statistic, **options)
+
+    def metric_gpu_utilization(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """GPU in percent of one GPU: 0 to 100 times the GPUs."""
+        return self.metric("GPUUtilization", statistic=statistic, **options)
+
+    def metric_gpu_memory_utilization(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """GPU memory in percent of one GPU: 0 to 100 times the GPUs."""
+        return self.metric("GPUMemoryUtilization", statistic=statistic, **options)
+
+    def metric_model_loading_wait_time(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: wait for a model to be loaded, in microseconds."""
+        return self.metric("ModelLoadingWaitTime", statistic=statistic, **options)
+
+    def metric_model_unloading_time(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: time to unload a model, in microseconds."""
+        return self.metric("ModelUnloadingTime", statistic=statistic, **options)
+
+    def metric_model_downloading_time(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: time to fetch a model from S3, in microseconds."""
+        return self.metric("ModelDownloadingTime", statistic=statistic, **options)
+
+    def metric_model_loading_time(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: time to load a model, in microseconds."""
+        return self.metric("ModelLoadingTime", statistic=statistic, **options)
+
+    def metric_model_cache_hit(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: share of requests that found their model loaded."""
+        return self.metric("ModelCacheHit", statistic=statistic, **options)
+
+    def metric_loaded_model_count(self, statistic: str = "Average", **options: Any) -> cloudwatch.Metric:
+        """Multi-model: models loaded."""
+        return self.metric("LoadedModelCount", statistic=statistic, **options)
+
+
+class EndpointVariant(MetricSource):
+    """One production variant of an endpoint, with its metrics; see :meth:`Endpoint.variant`.
+
+    Attributes
+    ----------
+    name : str
+    production_variant : ProductionVariant
+    """
+
+    def __init__(
+        self,
+        production_variant: ProductionVariant,
+        *,
+        endpoint_name: str,
+        endpoint_config_name: str,
+        enhanced: bool,
+        where: str,
+    ) -> None:
+        self.production_variant = production_variant
+        self.name = production_variant.name
+        self._endpoint_name = endpoint_name
+        self._endpoint_config_name = endpoint_config_name
+        self._enhanced = enhanced
+        self._where = where
+
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        facts = metric_facts(name, where=self._where)
+        check_statistic(name, statistic, self._where)
+        further = dict(dimensions or {})
+        if fleet == "new":
+            further[_NEW_FLEET] = self._endpoint_config_name
+        self._check_published(facts, frozenset(further))
+        return cloudwatch.Metric(
+            namespace=facts.namespace,
+            metric_name=name,
+            dimensions_map={
+                "EndpointName": self._endpoint_name, "VariantName": self.name, **further
+            },
+            statistic=statistic,
+            period=period or Duration.seconds(facts.period_seconds),
+        )
+
+    @property
+    def shape(self) -> str:
+        """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published."""
+        containers = self.production_variant.model.containers
+        if any(container.multi_model for container in containers):
+            return "multi-model"
+        return "pipeline" if len(containers) > 1 else "single-model"
+
+    def _check_published(self, facts: MetricFacts, further: frozenset[str]) -> None:
+        reason = self._why_not(facts, further)
+        if reason:
+            raise METRIC_NOT_PUBLISHED.error(
+                got=f"{facts.name} of {self._endpoint_name}/{self.name}", allowed=reason,
+                where=self._where,
+            )
+
+    def _why_not(self, facts: MetricFacts, further: frozenset[str]) -> str:
+        """Why this variant does not publish the metric with these dimensions; empty if it does."""
+        if self.shape not in facts.shapes and _CALLERS_DECIDE not in facts.shapes:
+            return f"published by {', '.join(facts.shapes)} endpoints; this one is {self.shape}"
+        if facts.name.startswith("GPU") and not self._has_gpu():
+            return "published by instances with NVIDIA GPUs"
+        known = {frozenset(names) - set(_PLAIN) for names in facts.dimensions
+                 if set(_PLAIN) <= set(names)}
+        if further not in known:
+            sets = sorted("+".join(sorted(names)) for names in known if names)
+            return f"published without further dimensions, or with {', '.join(sets) or 'none'}"
+        if further & _ENHANCED and not self._enhanced:
+            return "published with enhanced metrics: MetricsPublishing(enhanced=True)"
+        return ""
+
+    def _has_gpu(self) -> bool:
+        facts = [instance_type.facts for instance_type in self.production_variant.instance_types]
+        return any(known is None or known.accelerator == "nvidia" for known in facts)

@@ -7,7 +7,7 @@ constructs, where the parts meet.
 from __future__ import annotations
 
 from ..errors import rule
-from .limits import API, GUIDE
+from .limits import API, GUIDE, Range
 
 # --- 1 network ---------------------------------------------------------------------------------
 ZONE_NAMED_TWICE = rule(
@@ -216,4 +216,22 @@ DATAPOINTS_ABOVE_PERIODS = rule(
     "LLE721", "more datapoints to alarm than evaluation periods",
     mend="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+)
+METRIC_NOT_PUBLISHED = rule(
+    "LLE722", "this endpoint does not publish the metric",
+    mend="Use a metric, and dimensions, of this kind of endpoint.",
+    source=GUIDE + "monitoring-cloudwatch.html",
+)
+SEVERITY_STATISTICS = rule(
+    "LLE723", "thresholds are given per statistic, or per severity and statistic",
+    mend='Write {"p99": Duration}, or {"Warning": {"p99": Duration}, "Critical": {...}}.',
+)
+SCALED_VARIANTS_ONLY = rule(
+    "LLE724", "an alarm on capacity at its maximum needs a scaled variant",
+    mend="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
+)
+PERCENT_OF_ALL = Range(
+    rule("LLE725", "a utilization threshold is a share of the whole instance",
+         mend="Give percent of all vCPUs, GPUs, memory or disk; the library multiplies."),
+    "the utilization threshold", 1, 100, "percent", False,
 )
