@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Decision", "LatencyPlan"]
+__all__ = ["Decision", "LatencyPlan", "PlanWarning"]
 
 # Titles where the name alone does not read well
 _TITLES = {
@@ -125,6 +125,25 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+class PlanWarning(str):
+    """A warning: text with a stable ``id``, by which it can be acknowledged.
+
+    Examples
+    --------
+    >>> warning = PlanWarning("zone-outage", "a zone outage leaves 4 of 8 instances")
+    >>> warning.id, warning.startswith("a zone")
+    ('zone-outage', True)
+    """
+
+    __slots__ = ("id",)
+    id: str
+
+    def __new__(cls, id: str, text: str) -> PlanWarning:
+        made = super().__new__(cls, text)
+        made.id = id
+        return made
+
+
 @dataclass(frozen=True)
 class LatencyPlan:
     """Decisions in order and what to watch out for.
@@ -133,8 +152,8 @@ class LatencyPlan:
     ----------
     decisions : tuple of Decision
         In the order in which a reader needs them.
-    warnings : tuple of str
-        What is suspicious, assumed, or stated by no page of AWS's.
+    warnings : tuple of PlanWarning
+        What is suspicious, assumed, or stated by no page of AWS's: texts, each with an ``id``.
 
     Examples
     --------
@@ -144,7 +163,7 @@ class LatencyPlan:
     """
 
     decisions: tuple[Decision, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
 
     def __getitem__(self, name: str) -> Decision:
         for decision in self.decisions:
@@ -175,7 +194,7 @@ class LatencyPlan:
         """The plan as JSON-safe data; the same plan always gives the same text."""
         return {
             "decisions": [decision.to_dict() for decision in self.decisions],
-            "warnings": list(self.warnings),
+            "warnings": [str(warning) for warning in self.warnings],
         }
 
     def to_json(self) -> str:

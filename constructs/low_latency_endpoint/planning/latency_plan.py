@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .decisions import Decision, LatencyPlan
+from .decisions import Decision, LatencyPlan, PlanWarning
 from .deployments import guardrail_exclusions
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_target import LatencyTarget
@@ -21,7 +21,14 @@ from .plan_paths import (
 )
 from .throughput import MeasuredThroughput
 
-__all__ = ["Decision", "LatencyPlan", "LatencyTarget", "MeasuredThroughput", "make_plan"]
+__all__ = [
+    "Decision",
+    "LatencyPlan",
+    "LatencyTarget",
+    "MeasuredThroughput",
+    "PlanWarning",
+    "make_plan",
+]
 
 
 def make_plan(
@@ -148,9 +155,10 @@ def _instance_decision(inputs: PlanInputs) -> Decision:
     )
 
 
-def _deployment_warnings(inputs: PlanInputs) -> list[str]:
+def _deployment_warnings(inputs: PlanInputs) -> list[PlanWarning]:
     family = inputs.facts.family if inputs.facts else ""
     return [
-        f"{inputs.instance_type}, deployment guardrails: {exclusion.effect}"
+        PlanWarning(f"guardrails-{exclusion.condition}",
+                    f"{inputs.instance_type}, deployment guardrails: {exclusion.effect}")
         for exclusion in guardrail_exclusions(family=family)
     ]

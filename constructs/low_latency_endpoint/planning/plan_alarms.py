@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ..errors import AWS_DOCS
 from .capacity import stated
-from .decisions import Decision
+from .decisions import Decision, PlanWarning
 from .metrics import check_statistic, metric_facts, microseconds_from_milliseconds
 from .plan_inputs import PlanInputs
 
@@ -64,30 +64,36 @@ def _threshold(metric: str, statistic: str, target: float, share: Fraction, over
     )
 
 
-def latency_warnings(inputs: PlanInputs) -> Iterator[str]:
+def latency_warnings(inputs: PlanInputs) -> Iterator[PlanWarning]:
     """What is doubtful about the target itself."""
     if inputs.latency is None:
-        yield "no latency target: no alarms are set, and the routing strategy rests on a guess"
+        yield PlanWarning(
+            "no-latency-target",
+            "no latency target: no alarms are set, and the routing strategy rests on a guess",
+        )
         return
     statistic, tightest = inputs.latency.tightest
     if tightest < SHORT_TARGET_MS:
-        yield (
+        yield PlanWarning(
+            "short-latency-target",
             f"the target {statistic} {tightest:g} ms leaves little beside the model: a change of "
             "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
             "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
-            "set the overhead share to what you find, and only then page somebody with it"
+            "set the overhead share to what you find, and only then page somebody with it",
         )
     slowest, longest = inputs.latency.slowest
     if longest > inputs.response_limit_seconds * 1000:
-        yield (
+        yield PlanWarning(
+            "latency-above-response-limit",
             f"the target {slowest} {longest / 1000:g} s is longer than the "
-            f"{inputs.response_limit_seconds} s after which SageMaker ends the invocation"
+            f"{inputs.response_limit_seconds} s after which SageMaker ends the invocation",
         )
     if inputs.streaming:
-        yield (
+        yield PlanWarning(
+            "streamed-first-token",
             "the responses are streamed: no CloudWatch metric of SageMaker's gives the time to the "
             "first token (FirstChunkLatency is documented for bidirectional streaming only); take "
-            "it from the callers or the container's own metrics"
+            "it from the callers or the container's own metrics",
         )
     if inputs.throughput:
         for name in inputs.latency.milliseconds:
@@ -96,7 +102,8 @@ def latency_warnings(inputs: PlanInputs) -> Iterator[str]:
             beyond = (stated(inputs.throughput.peak_tps) * PERIOD_SECONDS
                       * (100 - Fraction(name[1:])) / 100)
             if beyond < SAMPLES_BEYOND:
-                yield (
+                yield PlanWarning(
+                    f"few-samples-{name}",
                     f"even at peak only {float(beyond):.2g} requests a minute lie beyond {name}: "
-                    "the alarm needs longer periods, or it follows single requests"
+                    "the alarm needs longer periods, or it follows single requests",
                 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import AWS_DOCS, rule
 from .capacity import FEWEST_INSTANCES, instances_at_peak, stated
-from .decisions import Decision
+from .decisions import Decision, PlanWarning
 from .limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, MIN_CAPACITY
 from .plan_inputs import PlanInputs
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
@@ -44,7 +44,7 @@ class Fleet:
     initial: int
     maximum: int
     decisions: tuple[Decision, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[PlanWarning, ...]
 
     @property
     def serving_at_peak(self) -> int:
@@ -158,18 +158,30 @@ def _fleet_decisions(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[
     )
 
 
-def _fleet_warnings(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[str]:
+def _fleet_warnings(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[PlanWarning]:
     if inputs.throughput is None:
-        yield (f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak, "
-               "and no scaling policy is set; load-test one instance and state the result")
+        yield PlanWarning(
+            "no-throughput",
+            f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak, "
+            "and no scaling policy is set; load-test one instance and state the result",
+        )
     elif fleet.maximum < fleet.at_peak:
-        yield (f"the maximum of {fleet.maximum} instances is below the {fleet.at_peak} that the "
-               "peak needs with this safety factor")
+        yield PlanWarning(
+            "maximum-below-peak",
+            f"the maximum of {fleet.maximum} instances is below the {fleet.at_peak} that the peak "
+            "needs with this safety factor",
+        )
     elif fleet.minimum == fleet.maximum and not fixed:
-        yield f"minimum and maximum are both {fleet.minimum}: the fleet never scales"
+        yield PlanWarning(
+            "fleet-never-scales",
+            f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
+        )
     if fixed:
-        yield (f"{inputs.instance_type} is burstable: it does not scale, and its latency rises "
-               "when the CPU credits are used up; choose another type for a latency target")
+        yield PlanWarning(
+            "burstable",
+            f"{inputs.instance_type} is burstable: it does not scale, and its latency rises when "
+            "the CPU credits are used up; choose another type for a latency target",
+        )
 
 
 def scaling_decisions(inputs: PlanInputs, fleet: Fleet) -> Iterator[Decision]:
@@ -230,23 +242,25 @@ def _concurrency_note(inputs: PlanInputs) -> str:
     )
 
 
-def outage_decision(inputs: PlanInputs, fleet: Fleet) -> tuple[Decision, list[str]]:
+def outage_decision(inputs: PlanInputs, fleet: Fleet) -> tuple[Decision, list[PlanWarning]]:
     """What is left at the peak when the zone with the most instances fails."""
     zones = len(inputs.zones)
     serving = fleet.serving_at_peak
     lost = -(-serving // zones)
     left = serving - lost
     measured = inputs.throughput
-    note, warnings = "", []
+    note = ""
+    warnings: list[PlanWarning] = []
     if measured:
         held = float(stated(measured.tps_per_instance) * left)
         note = f"they hold {held:,.6g} of {measured.peak_tps:,.6g} TPS at the measured limit"
         if held < measured.peak_tps:
-            warnings.append(
+            warnings.append(PlanWarning(
+                "zone-outage",
                 f"a zone outage at peak leaves {left} of {serving} instances, {held:,.6g} TPS of "
                 f"{measured.peak_tps:,.6g}, until scaling replaces the others; lower the safety "
-                "factor, raise the minimum, or serve from more zones"
-            )
+                "factor, raise the minimum, or serve from more zones",
+            ))
     return Decision(
         name="instances_left_by_zone_outage", value=left, unit="instances",
         rule="the instances at peak, less those of the fullest zone when they are spread evenly",

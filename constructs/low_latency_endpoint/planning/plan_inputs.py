@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import rule
+from .decisions import PlanWarning
 from .durations import seconds_of
 from .images import check_image_runs_on
 from .instance_types import InstanceFacts, instance_facts
@@ -116,7 +117,7 @@ def checked_inputs(
     payload_bytes: int | None,
     streaming: bool,
     generative: bool | None,
-) -> tuple[PlanInputs, list[str]]:
+) -> tuple[PlanInputs, list[PlanWarning]]:
     """The inputs after every check that needs no decision, and the warnings met on the way."""
     zones = _checked_zones(client_zones)
     INSTANCE_TYPE.check(instance_type, "instance_type")
@@ -131,10 +132,16 @@ def checked_inputs(
     warnings = _image_warnings(images, instance_type, inference_ami)
     facts = instance_facts(instance_type)
     if facts is None:
-        warnings.insert(0, f"{instance_type} is not in this version's table: nothing about its "
-                           "processors, accelerators and storage could be checked")
+        warnings.insert(0, PlanWarning(
+            "unknown-instance-type",
+            f"{instance_type} is not in this version's table: nothing about its processors, "
+            "accelerators and storage could be checked",
+        ))
     elif facts.note and facts.vcpus and "network card" not in facts.note:
-        warnings.append(f"the facts of {instance_type} are less certain: {facts.note}")
+        warnings.append(PlanWarning(
+            "uncertain-instance-type",
+            f"the facts of {instance_type} are less certain: {facts.note}",
+        ))
     inputs = PlanInputs(
         zones=zones,
         instance_type=instance_type,
@@ -184,15 +191,21 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
     return zones
 
 
-def _image_warnings(images: Sequence[str], instance_type: str, ami: str | None) -> list[str]:
+def _image_warnings(images: Sequence[str], instance_type: str,
+                    ami: str | None) -> list[PlanWarning]:
     _listed(images, "images")
     found = []
     if ami is not None and not INFERENCE_AMI.holds(ami):
-        found.append(f"the inference AMI {ami!r} is not in this version's list")
+        found.append(PlanWarning(
+            "unknown-inference-ami", f"the inference AMI {ami!r} is not in this version's list"
+        ))
     for index, image in enumerate(images):
         where = f"images[{index}]"
         IMAGE_URI.check(image, where)
-        found += check_image_runs_on(image, instance_type, ami, where)
+        found += [
+            PlanWarning(f"image-{index}-{number}", text)
+            for number, text in enumerate(check_image_runs_on(image, instance_type, ami, where))
+        ]
     return found
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ..errors import AWS_DOCS
 from .capacity import stated
-from .decisions import Decision
+from .decisions import Decision, PlanWarning
 from .plan_fleet import Fleet
 from .plan_inputs import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, PlanInputs
 from .routing import recommend_routing
@@ -57,7 +57,7 @@ def network_decisions(inputs: PlanInputs, fleet: Fleet) -> Iterator[Decision]:
     )
 
 
-def routing_decision(inputs: PlanInputs) -> tuple[Decision, list[str]]:
+def routing_decision(inputs: PlanInputs) -> tuple[Decision, list[PlanWarning]]:
     """The routing strategy."""
     typical = inputs.latency.typical if inputs.latency else None
     advice = recommend_routing(typical[1] if typical else None, generative=inputs.generative)
@@ -68,8 +68,11 @@ def routing_decision(inputs: PlanInputs) -> tuple[Decision, list[str]]:
     if inputs.generative and inputs.routing != "PREFIX_AWARE":
         notes.append("where prompts share a long beginning, measure PREFIX_AWARE as well")
     if inputs.routing == "PREFIX_AWARE" and not inputs.generative:
-        warnings.append("PREFIX_AWARE routing helps servers that keep a prompt's prefix in a "
-                        "cache; the images' names do not say that they are such")
+        warnings.append(PlanWarning(
+            "prefix-aware-unsure",
+            "PREFIX_AWARE routing helps servers that keep a prompt's prefix in a cache; the "
+            "images' names do not say that they are such",
+        ))
     return Decision(
         name="routing_strategy", value=inputs.routing or advice.value,
         rule="responses of hundreds of milliseconds or more, or of uneven length: "
@@ -131,7 +134,7 @@ def warm_up_decision(inputs: PlanInputs, fleet: Fleet) -> Decision:
     )
 
 
-def caller_decisions(inputs: PlanInputs) -> tuple[list[Decision], list[str]]:
+def caller_decisions(inputs: PlanInputs) -> tuple[list[Decision], list[PlanWarning]]:
     """Keep-alive, connections, payload and response time: what callers must know."""
     decisions, warnings = [], []
     decisions.append(Decision(
@@ -164,11 +167,12 @@ def caller_decisions(inputs: PlanInputs) -> tuple[list[Decision], list[str]]:
              "error. Overhead grows with request and response",
     ))
     if (inputs.payload_bytes or 0) > MODEL_BODY_BYTES:
-        warnings.append(
+        warnings.append(PlanWarning(
+            "payload-above-api-model",
             f"a payload of {inputs.payload_bytes:,} bytes is above the {MODEL_BODY_BYTES:,} of the "
             "API's model, though below the 25 MB of the developer guide: try it before you rely "
-            "on it"
-        )
+            "on it",
+        ))
     decisions.append(Decision(
         name="response_time_limit", value=inputs.response_limit_seconds, unit="seconds",
         rule="SageMaker ends an invocation after 60 s, a streamed response after 8 minutes",

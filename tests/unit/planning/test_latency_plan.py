@@ -92,6 +92,12 @@ def test_a_lost_zone_of_three_needs_half_as_many_again() -> None:
     assert plan["instances_left_by_zone_outage"].value == 5  # 3 + 3 + 2, less 3
 
 
+def test_the_maximum_is_at_least_half_as_many_again() -> None:
+    plan = distilbert(client_zones=[*ZONES, "use1-az3", "use1-az4"])
+    assert plan["instances_at_peak"].value == 8
+    assert plan["max_instances"].value == 12  # a lost zone of four would need 11
+
+
 def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
     assert any("zone outage" in warning for warning in distilbert().warnings)
     half = distilbert(throughput=MeasuredThroughput(1000, 200, 0.5))
@@ -127,12 +133,21 @@ def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
                    if decision.name != "instance_type")
 
 
+def test_warnings_can_be_acknowledged_by_id() -> None:
+    assert [warning.id for warning in distilbert().warnings] == ["zone-outage"]
+    assert [warning.id for warning in distilbert(throughput=None, latency=None).warnings] == [
+        "no-latency-target", "no-throughput"]
+
+
 def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
     plan = distilbert()
     for decision in plan:
         assert decision.rule, decision.name
         assert decision.source == "" or decision.source.startswith("https://"), decision.name
     assert json.loads(plan.to_json()) == plan.to_dict()
+    assert plan.to_dict()["warnings"] == list(plan.warnings)
+    assert len(plan.warnings) == 1
+    assert [item["name"] for item in plan.to_dict()["decisions"]] == [item.name for item in plan]
     assert distilbert().to_json() == plan.to_json()
 
 

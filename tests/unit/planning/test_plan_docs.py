@@ -15,6 +15,7 @@ from low_latency_endpoint.planning.latency_plan import (
     MeasuredThroughput,
     make_plan,
 )
+from low_latency_endpoint.settings import load_settings, plan_endpoint
 
 PAGE = Path(__file__).parents[3] / "docs" / "plan.md"
 
@@ -107,6 +108,11 @@ def test_page_is_in_step() -> None:
         PAGE.write_text(renewed(page), encoding="utf-8")
         pytest.skip("docs/plan.md renewed")
     assert page == renewed(page), "run: UPDATE_DOCS=1 pytest tests/unit/planning/test_plan_docs.py"
+
+
+def test_the_first_plan_is_that_of_the_settings_that_ship() -> None:
+    settings = load_settings(PAGE.parents[1] / "endpoint.yaml")
+    assert plan_endpoint(settings, "sentiment").to_dict() == distilbert().to_dict()
 
 
 @pytest.mark.parametrize("name", PLANS)

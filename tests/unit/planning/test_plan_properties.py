@@ -119,6 +119,7 @@ def check_invariants(plan: LatencyPlan, given_: dict) -> None:
         if value["scaling_metric"]:
             assert low < high
             assert 0 < value["scaling_target"] <= measured.tps_per_instance * 60 * (1 + 1e-12)
+    assert len({warning.id for warning in plan.warnings}) == len(plan.warnings)
     assert json.loads(plan.to_json()) == plan.to_dict()
     rows = [line for line in plan.to_markdown().splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(plan)
