@@ -22,23 +22,20 @@ from .deployment import (
     LinearSettings,
     RollingSettings,
 )
-from .endpoint import (
-    CoreDumpSettings,
-    DataCaptureSettings,
-    EndpointSettings,
-    InstanceCountSettings,
-    LatencySettings,
-    MetricSettings,
-    PrefixAwareRouting,
-    PrefixAwareSettings,
-    ScalingSettings,
-    ThroughputSettings,
-)
+from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, MetricSettings
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .plans import plan_endpoint
 from .schema import settings_json_schema
 from .stack import Settings
+from .traffic import (
+    InstanceCountSettings,
+    LatencySettings,
+    PrefixAwareRouting,
+    PrefixAwareSettings,
+    ScalingSettings,
+    ThroughputSettings,
+)
 
 __all__ = [
     "AlarmSettings",

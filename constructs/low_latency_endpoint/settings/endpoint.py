@@ -4,190 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Field
+from pydantic.json_schema import WithJsonSchema
 
 from ..planning import limits
 from ..planning.instance_types import instance_facts
-from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
 from ..planning.rules import (
-    BURSTABLE,
     DIRECT_NEEDS_HOSTNAMES,
     HOSTNAME_TWICE,
     HOSTNAMES_ALL_OR_NONE,
     INF1_HAS_NO_GUARDRAILS,
-    INITIAL_OUTSIDE_RANGE,
     KMS_WITH_LOCAL_STORAGE,
-    MIN_ABOVE_MAX,
     MODE_NEEDS_CONTAINERS,
 )
-from ..planning.throughput import MeasuredThroughput
-from .breach import Finding, breaches, finding
+from .breach import BreachError, Finding, breaches, finding
 from .containers import ContainerSettings
 from .deployment import AlarmSettings, DeploymentSettings
-from .fields import Limited, duration_of
+from .fields import Limited, checked
 from .model_base import SettingsModel, items_of, mapping_of
 from .rules import (
-    CONCURRENCY_TARGET,
-    EXCLUDES_ANOTHER,
+    CUSTOM_AMI,
     KMS_KEY_ARN,
     NEEDS_ANOTHER,
     ROLE_ARN,
     SAMPLES_NOTHING,
 )
+from .traffic import (
+    InstanceCountSettings,
+    LatencySettings,
+    Routing,
+    ScalingSettings,
+    ThroughputSettings,
+)
 
-Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 S3Uri = Annotated[str, Limited(limits.S3_URI)]
 KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-#: From fast to slow: a higher percentile is never the faster one.
-PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 
 
-class LatencySettings(SettingsModel):
-    """How long callers may wait; a statistic that is left out gets no alarm."""
-
-    p50: Latency | None = Field(default=None, examples=["40ms"], description="Median.")
-    p90: Latency | None = Field(default=None, examples=["100ms"], description="90th percentile.")
-    p95: Latency | None = Field(default=None, examples=["150ms"], description="95th percentile.")
-    p99: Latency | None = Field(default=None, examples=["200ms"], description="99th percentile.")
-    p99_9: Latency | None = Field(default=None, examples=["400ms"],
-                                  description="99.9th percentile.")
-    average: Latency | None = Field(default=None, examples=["60ms"], description="Average.")
-
-    @property
-    def target(self) -> LatencyTarget:
-        """The target as planning and the constructs take it."""
-        return LatencyTarget(**{name: getattr(self, name) for name in type(self).model_fields})
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """At least one target; higher percentiles are not asked to be faster."""
-        if not given:
-            yield finding(TARGET_GIVEN, got="none", mend="Add one, such as p99: 200ms.",
-                          allowed="one or several of " + ", ".join(cls.model_fields))
-        lower: tuple[str, timedelta] | None = None
-        for name in PERCENTILES:
-            target = duration_of(given.get(name))
-            if target is None:
-                continue
-            if lower and target < lower[1]:
-                yield finding(TARGET_RISES, name, got=given[name],
-                              allowed=f"at least {lower[0]}: {given[lower[0]]}")
-            lower = (name, target)
+def _ami(value: Any) -> Any:
+    """A version that is known, or any other one that is marked as custom."""
+    if isinstance(value, Mapping) and set(value) == {"custom"}:
+        return checked(CUSTOM_AMI, value["custom"])
+    if isinstance(value, str) and limits.INFERENCE_AMI.holds(value):
+        return value
+    raise BreachError([finding(
+        limits.INFERENCE_AMI.rule, got=value, allowed=limits.INFERENCE_AMI.allowed,
+        mend="Choose one of the versions, or write {custom: name} for one that AWS added since.")])
 
 
-class ThroughputSettings(SettingsModel):
-    """What the endpoint must hold, and what a load test showed one instance to hold."""
-
-    peak_tps: Annotated[float, Limited(limits.PEAK_TPS)] = Field(
-        examples=[1000], description="Highest rate of requests per second to hold.")
-    tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] = Field(
-        examples=[200], description="Requests per second that one instance held within the "
-                                    "latency target in a load test.")
-    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = Field(
-        default=0.5, examples=[0.65],
-        description="Share of that throughput which scaling aims at. Default: 0.5, AWS's "
-                    "starting point.")
-
-    @property
-    def measured(self) -> MeasuredThroughput:
-        """The throughput as planning and the constructs take it."""
-        return MeasuredThroughput(**dict(self))
-
-
-class PrefixAwareSettings(SettingsModel):
-    """How requests that begin alike find the same instance."""
-
-    prefix_length: Annotated[int, Limited(limits.PREFIX_LENGTH)] = Field(
-        examples=[1024], description="Bytes at the start of the request body that are compared.")
-    concurrency_threshold: Annotated[int, Limited(limits.CONCURRENCY_THRESHOLD)] = Field(
-        examples=[16], description="Requests in flight from which an instance is passed over.")
-
-
-class PrefixAwareRouting(SettingsModel):
-    """Routing by the start of the request."""
-
-    prefix_aware: PrefixAwareSettings = Field(
-        examples=[{"prefix_length": 1024, "concurrency_threshold": 16}],
-        description="Requests that begin alike go to the same instance, whose cache holds the "
-                    "prefix.")
-
-
-Routing = Annotated[
-    Annotated[Literal["least_outstanding_requests", "random"], Tag("#strategy")]
-    | Annotated[PrefixAwareRouting, Tag("#prefix_aware")],
-    Discriminator(lambda value: "#strategy" if isinstance(value, str) else "#prefix_aware"),
-]
-
-
-class InstanceCountSettings(SettingsModel):
-    """How many instances there are; what is left out follows from the throughput."""
-
-    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = Field(
-        default=None, examples=[2],
-        description="Fewest instances. Default: one per client zone, at least two.")
-    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = Field(
-        default=None, examples=[4],
-        description="Instances that the first deployment starts. Default: the plan's.")
-    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = Field(
-        default=None, examples=[12],
-        description="Most instances. Default: those that hold the peak, with the safety factor.")
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """min <= initial <= max."""
-        low, start, high = (_count(given, name) for name in ("min", "initial", "max"))
-        if low is not None and high is not None and low > high:
-            yield finding(MIN_ABOVE_MAX, "min", got=f"min {low}, max {high}",
-                          allowed=f"at most {high}", mend="Lower min or raise max.")
-        elif start is not None and ((low or start) > start or (high or start) < start):
-            allowed = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (
-                high is not None)
-            yield finding(INITIAL_OUTSIDE_RANGE, "initial", got=start,
-                          allowed=" and ".join(allowed),
-                          mend="Choose an initial number from min to max.")
-
-
-class ScalingSettings(SettingsModel):
-    """How the number of instances follows the load."""
-
-    enabled: bool = Field(
-        default=True, description="Scale with the load; false keeps the initial number of "
-                                  "instances. Default: true.")
-    metric: Literal["invocations", "concurrency"] = Field(
-        default="invocations",
-        description="What scaling tracks: invocations per instance and minute, or requests in "
-                    "flight at ten seconds' resolution. Default: invocations.")
-    concurrency_target: Annotated[
-        float, Limited(limits.Range(CONCURRENCY_TARGET, "the concurrency target", 1e-6, None,
-                                    "", False))] | None = Field(
-        default=None, examples=[4],
-        description="Requests in flight per instance that scaling aims at; with metric: "
-                    "concurrency, and only then.")
-    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="Rest after removing instances. Default: 5m."
-                                                   )
-    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["60s"], description="Rest after adding instances. Default: 60s."
-                                                    )
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """The concurrency target belongs to the concurrency metric."""
-        by_concurrency = given.get("metric") == "concurrency"
-        if by_concurrency and "concurrency_target" not in given:
-            yield finding(NEEDS_ANOTHER, "metric", got="concurrency without concurrency_target",
-                          allowed="concurrency_target beside it",
-                          what="scaling on concurrency needs a target", mend="Add the requests in "
-                          "flight that one instance holds: concurrency_target: 4.")
-        if "concurrency_target" in given and not by_concurrency:
-            yield finding(EXCLUDES_ANOTHER, "concurrency_target",
-                          got=f"metric: {given.get('metric', 'invocations')}",
-                          allowed="metric: concurrency",
-                          what="concurrency_target is for metric: concurrency",
-                          mend="Set metric: concurrency, or remove concurrency_target.")
+#: Held as the version's text, custom or not.
+InferenceAmi = Annotated[str, BeforeValidator(_ami), WithJsonSchema({"anyOf": [
+    {"enum": list(limits.INFERENCE_AMI.values)},
+    {"type": "object", "properties": {"custom": {"type": "string"}}, "required": ["custom"],
+     "additionalProperties": False},
+]})]
 
 
 class CoreDumpSettings(SettingsModel):
@@ -291,10 +164,10 @@ class EndpointSettings(SettingsModel):
     volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = Field(
         default=None, examples=[64], description="Size of each instance's EBS volume, for types "
                                                  "without local storage. Default: SageMaker's.")
-    inference_ami: Annotated[str, Limited(limits.INFERENCE_AMI)] | None = Field(
+    inference_ami: InferenceAmi | None = Field(
         default=None, examples=["al2023-ami-sagemaker-inference-gpu-4-1"],
-        description="Version of the instances' system image, which sets the driver. Default: "
-                    "SageMaker's for the instance type.")
+        description="Version of the instances' system image, which sets the driver; one that AWS "
+                    "added since as {custom: name}. Default: SageMaker's for the instance type.")
     ssm_access: bool = Field(
         default=False, description="Let operators open shells on the instances through Systems "
                                    "Manager. Default: false.")
@@ -333,12 +206,6 @@ class EndpointSettings(SettingsModel):
             yield finding(MODE_NEEDS_CONTAINERS, "inference_mode", got=mode,
                           allowed="no mode with one container")
         facts = instance_facts(str(given.get("instance_type")))
-        scaling = mapping_of(given, "scaling")
-        scales = "throughput" in given or "concurrency_target" in scaling
-        if facts and facts.burstable and scales and scaling.get("enabled") is not False:
-            yield finding(BURSTABLE, "instance_type", got=facts.name,
-                          allowed="a type outside ml.t2, or scaling: {enabled: false}",
-                          mend="Choose a type outside ml.t2, or set scaling: {enabled: false}.")
         if (facts and facts.local_storage_gb and "kms_key_arn" in given
                 and given.get("kms_key_with_local_storage") is not True):
             yield finding(KMS_WITH_LOCAL_STORAGE, "kms_key_arn",
@@ -388,8 +255,3 @@ def _environments(containers: list[Any]) -> Iterator[Finding]:
         total += sum(len(text.encode("utf-8", "replace")) for pair in environment.items()
                      for text in pair if isinstance(text, str))
     yield from breaches(("containers",), limits.ENVIRONMENT_TOTAL_BYTES.check, total)
-
-
-def _count(given: Mapping[str, Any], name: str) -> int | None:
-    value = given.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -8,9 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigurationError, SettingsError
-from .breach import BreachError, breaches, path_of
-from .endpoint import EndpointSettings
-from .plans import plan_endpoint
+from .breach import BreachError, Place, breaches, path_of
+from .plans import images_of, plan_endpoint
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
@@ -78,13 +77,22 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
     return settings
 
 
+#: Input of the plan -> setting of the endpoint that holds it.
+_PLACES: dict[str, Place] = {
+    "instance_type": ("instance_type",), "routing": ("routing",),
+    "min_instances": ("instances", "min"), "initial_instances": ("instances", "initial"),
+    "max_instances": ("instances", "max"),
+}
+
+
 def _plan_problems(settings: Settings, source: YamlSource) -> list[tuple[int, ConfigurationError]]:
     """What the planning rules refuse in settings that are sound otherwise."""
     problems = []
-    for key in settings.endpoints:
+    for key, endpoint in settings.endpoints.items():
+        places = {**_PLACES, **{f"images[{place}]": ("containers", index, "image")
+                                for place, index in enumerate(images_of(endpoint))}}
         for place, error in breaches(("endpoints", key), plan_endpoint, settings, key):
-            if error.where in EndpointSettings.model_fields:
-                place = (*place, error.where)
+            place = (*place, *places.get(error.where, ()))
             problems.append((source.line(place), _located(error, path_of(place))))
     return problems
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..planning.latency_plan import LatencyPlan, make_plan
 from .containers import ContainerSettings
-from .endpoint import PrefixAwareRouting
+from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
+from .traffic import PrefixAwareRouting
 
 __all__ = ["plan_endpoint"]
 
@@ -39,7 +40,7 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
         instance_type=endpoint.instance_type,
         latency=endpoint.latency.target,
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
-        images=[image for container in endpoint.containers if (image := _image(container))],
+        images=list(images_of(endpoint).values()),
         inference_ami=endpoint.inference_ami,
         routing=strategy,
         prefix_length=prefix.prefix_length if prefix else None,
@@ -50,6 +51,12 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
         scale_out_cooldown=endpoint.scaling.scale_out_cooldown,
         scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
     )
+
+
+def images_of(endpoint: EndpointSettings) -> dict[int, str]:
+    """The images of an endpoint's containers by their index, without those yet to be built."""
+    return {index: image for index, container in enumerate(endpoint.containers)
+            if (image := _image(container))}
 
 
 def _image(container: ContainerSettings) -> str:

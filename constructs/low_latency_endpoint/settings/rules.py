@@ -175,3 +175,7 @@ CONCURRENCY_TARGET = rule(
          "target.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
+CUSTOM_AMI = _form(
+    "LLE935", "the custom inference AMI version", r"[a-z0-9][a-z0-9-]*",
+    "lower-case letters, digits and hyphens", max_length=128, source=API + "ProductionVariant.html",
+)

@@ -66,6 +66,8 @@ def _tidy(node: Any) -> Any:
     if len(choices) == 1:
         del node["anyOf"]
         node = {**choices[0], **node}
+    elif choices:
+        node["anyOf"] = choices
     if "patternProperties" in node:
         node["additionalProperties"] = False
     return {key: value if key in ("examples", "default", "enum", "required") else _tidy(value)

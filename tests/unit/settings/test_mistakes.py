@@ -82,12 +82,13 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 16}}"},
     {"instances": "{min: 2, initial: 4, max: 12}"},
     {"scaling": "{metric: concurrency, concurrency_target: 4, scale_in_cooldown: 5m}"},
-    {"instance_type": "ml.t2.medium", "throughput": "{peak_tps: 10, tps_per_instance: 10}",
-     "scaling": "{enabled: false}"},
+    {"instance_type": "ml.t2.medium", "throughput": "{peak_tps: 10, tps_per_instance: 10}"},
     {"instance_type": "ml.t2.medium"},
     {"startup_health_check_timeout": "60s", "model_data_download_timeout": "1h"},
     {"volume_size_gib": "512", "ssm_access": "true", "network_isolation": "true"},
     {"inference_ami": "al2023-ami-sagemaker-inference-gpu-4-1", "instance_type": "ml.g5.xlarge"},
+    {"inference_ami": "{custom: al2099-ami-sagemaker-inference-gpu-9}",
+     "instance_type": "ml.g5.xlarge"},
     {"core_dump": f"{{s3: s3://bucket/dumps/, kms_key_arn: {KEY}}}", "kms_key_arn": KEY},
     {"kms_key_arn": KEY, "kms_key_with_local_storage": "true", "instance_type": "ml.g5.xlarge"},
     {"data_capture": "{s3: s3://bucket/captured/, sampling_percentage: 10}"},
@@ -214,6 +215,8 @@ BAD_ENDPOINT: list[Case] = [
     ({"volume_size_gib": "513"}, "LLE408", "volume_size_gib"),
     ({"volume_size_gib": "20.5"}, "LLE408", "volume_size_gib"),
     ({"inference_ami": "al1"}, "LLE409", "inference_ami"),
+    ({"inference_ami": "{version: al1}"}, "LLE409", "inference_ami"),
+    ({"inference_ami": "{custom: 'AL 1'}"}, "LLE935", "inference_ami"),
     ({"routing": "{prefix_aware: {prefix_length: 1023, concurrency_threshold: 16}}"}, "LLE411",
      "routing"),
     ({"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 0}}"}, "LLE412",
@@ -243,8 +246,8 @@ BAD_ENDPOINT: list[Case] = [
     ({"throughput": "{peak_tps: .inf, tps_per_instance: 5}"}, "LLE606", "throughput"),
     ({"scaling": "{scale_in_cooldown: 500ms}"}, "LLE605", "scaling"),
     ({"instances": "{min: 4, max: 3}"}, "LLE621", "instances"),
-    ({"instance_type": "ml.t2.medium", "throughput": "{peak_tps: 1, tps_per_instance: 1}"},
-     "LLE624", "instance_type"),
+    ({"instance_type": "ml.t2.medium", "instances": "{min: 2, max: 3}",
+      "throughput": "{peak_tps: 1, tps_per_instance: 1}"}, "LLE624", "instance_type"),
     ({"instances": "{min: 4, initial: 3}"}, "LLE625", "instances"),
     ({"instances": "{initial: 9, max: 8}"}, "LLE625", "instances"),
     ({"latency": "{p99: 0ms}"}, "LLE701", "latency"),
@@ -319,8 +322,13 @@ def test_the_same_endpoint_name_twice() -> None:
 
 def test_what_only_the_plan_refuses_has_its_line_too() -> None:
     """A GPU image on a CPU type breaks a planning rule, not a limit of one setting."""
-    text = text_of({}, {"containers": "[{image: {dlc: {repository: pytorch-inference, "
-                                      "tag: 2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker}}}]"})
+    gpu = "{dlc: {repository: pytorch-inference, tag: 2.6.0-gpu-py312-cu124-ubuntu22.04}}"
+    text = text_of({}, {"containers": f"[{{image: {gpu}}}]"})
     [(line, code)] = problems(text)
     assert code.startswith("LLE33")
-    assert line in (line_of(text, "sentiment"), line_of(text, "instance_type"))
+    assert line == line_of(text, "containers")
+
+
+def test_fewer_instances_than_zones_are_refused_on_their_line() -> None:
+    text = text_of({}, {"instances": "\n      max: 9\n      min: 1"})
+    assert problems(text) == [(line_of(text, "min"), "LLE810")]
