@@ -132,6 +132,7 @@ class PrivateLinkSettings(SettingsModel):
                          "callers are let in through the security group of the interface endpoint")
         yield from needs(given, "security_group_id", "interface_endpoint_id",
                          "the security group belongs to an interface endpoint that exists")
-        if given.get("fips") is True:
-            yield from excludes(given, "interface_endpoint_id", ("fips",),
-                                "an existing interface endpoint is used as it is")
+        asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids")
+                 if given.get(name)]
+        yield from excludes(given, "interface_endpoint_id", asked,
+                            "an existing interface endpoint is used as it is, and its VPC too")

@@ -177,6 +177,12 @@ BAD_SHARED: list[Case] = [
     ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
       "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
       "fips: true}"}, "LLE929", "private_link"),
+    ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
+      "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
+      "sagemaker_api: true}"}, "LLE929", "private_link"),
+    ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
+      "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
+      f"hosted_zone_vpc_ids: [{VPC}]}}"}, "LLE929", "private_link"),
     ({"endpoints": "{}"}, "LLE930", "endpoints"),
 ]
 BAD_ENDPOINT: list[Case] = [
