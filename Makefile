@@ -104,6 +104,13 @@ pr: setup lint test  ## Everything a pull request must pass
 snapshots: setup  ## Accept the templates of today as the snapshots
 	@$(OFFLINE) pytest tests/synth --snapshot-update $(ARGS)
 
+.PHONY: docs
+docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the settings' JSON schema
+	@low-latency schema > endpoint.schema.json
+	@low-latency errors --markdown > docs/errors.md
+	@python -m low_latency_endpoint.settings.reference docs/settings.md
+	@git --no-pager diff --stat -- docs endpoint.schema.json
+
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
 	@python -m pip install --quiet uv

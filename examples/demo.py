@@ -11,10 +11,12 @@ import argparse
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -24,12 +26,14 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
-from low_latency_endpoint.errors import LowLatencyEndpointError
+from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
 from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
-from low_latency_endpoint.operations.deployed_tables import changes, tables
+from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
+from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
@@ -39,15 +43,17 @@ STEPS = 6
 CHANGED_SETTING = re.compile(r"^(?P<key>\s*safety_factor:\s*)(?P<value>[\d.]+)", re.MULTILINE)
 NEW_VALUE = "0.5"
 
-# What the CLI says about its own work; the resources' events tell the story.
+# What the CLI says about its own work, and the outputs, which the tables show better.
 NOISE = re.compile(
-    r"start: (Building|Publishing)|success: (Built|Published)|Synthesis time"
-    r"|creating CloudFormation|Stack ARN|^arn:aws:cloudformation|Total time|Deployment time"
-    r"|Using default|Including dep"
-    r"|deploying\.\.\.|Number of stacks|Hold on while|^Outputs:|destroying\.\.\.|IAM Statement"
+    r"start: (Building|Publishing)|success: (Built|Published)|Synthesis time|Total time"
+    r"|creating CloudFormation|Stack ARN|^arn:aws:cloudformation|Deployment time|Using default"
+    r"|^Including dependency|deploying\.\.\.|destroying\.\.\.|Number of stacks|Hold on while"
+    r"|^Outputs:|^[\w-]+\.\w+ = |^Trusted accounts"
 )
+LOGICAL_ID = re.compile(r"^(\[.\] AWS::\S+ \S+) \S+")
+WIDTH = 128
 
-console = Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 140)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH + 6)
 
 
 class StepFailed(Exception):
@@ -61,15 +67,22 @@ class StepFailed(Exception):
 @contextlib.contextmanager
 def step(number: int, title: str) -> Iterator[None]:
     """A heading before, the elapsed seconds after."""
-    console.print(f"\n[bold][{number}/{STEPS}] {title}[/bold]".replace("[1/", "\\[1/"))
+    console.print(f"\n[{number}/{STEPS}] {title}", style="bold", markup=False)
     started = time.monotonic()
     yield
     console.print(f"      [dim]{time.monotonic() - started:.1f} s[/dim]")
 
 
-def say(text: str) -> None:
-    """One line under a heading."""
-    console.print(f"      {text}", markup=False)
+def say(text: str, style: str | None = None) -> None:
+    """Text under a heading, indented."""
+    for line in textwrap.wrap(text, min(WIDTH, console.width - 6), subsequent_indent="    ",
+                              drop_whitespace=False, replace_whitespace=False):
+        console.print(f"      {line}", style=style, markup=False, soft_wrap=True)
+
+
+def show(table: Table) -> None:
+    """A table under a heading, indented."""
+    console.print(Padding(table, (0, 0, 0, 6)))
 
 
 class CdkCli:
@@ -80,6 +93,8 @@ class CdkCli:
         self._folder = folder
         self._environment = {
             **aws.environment(),
+            # This environment's Python and Node.js, in an activated environment or not.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
             "NODE_NO_WARNINGS": "1",
         }
@@ -88,7 +103,7 @@ class CdkCli:
     def run(self, *arguments: str, cwd: Path = ROOT) -> None:
         """Run one command; a failure raises `StepFailed` with the end of the output."""
         shown = " ".join(argument.replace(str(self._folder), "$TMP") for argument in arguments)
-        console.print(f"      $ cdk {shown}", style="cyan", markup=False)
+        say(f"$ cdk {shown}", style="cyan")
         process = subprocess.Popen(
             [str(CDK), *arguments, "--no-notices", "--no-color"],
             cwd=cwd,
@@ -143,11 +158,11 @@ def shortened(line: str) -> str:
     """A line of the CLI for a reader; empty when it only tells of the CLI's own work.
 
     >>> shortened("Shop | 3/9 | 10:11:12 AM | CREATE_COMPLETE | AWS::EC2::VPC | Network/Vpc (N1)")
-    '  3/9  created    AWS::EC2::VPC                            Network/Vpc'
+    '  3/9  created    AWS::EC2::VPC                                Network/Vpc'
     >>> shortened("Shop: success: Published Shop Template (123456789012-us-east-1-1ab2c3d4)")
     ''
     """
-    text = line.rstrip()
+    text = LOGICAL_ID.sub(r"\1", line.rstrip())
     if NOISE.search(text.strip()):
         return ""
     parts = [part.strip() for part in text.split("|", 5)]
@@ -159,11 +174,11 @@ def shortened(line: str) -> str:
         return text
     verb, _, outcome = status.partition("_")
     if outcome == "FAILED":
-        return f"{count:>7}  FAILED     {kind:<40} {name}"
+        return f"{count:>7}  FAILED     {kind:<44} {name}"
     if outcome != "COMPLETE":
         return ""
     done = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted"}.get(verb, verb.lower())
-    return f"{count:>5}  {done:<9}  {kind:<40} {re.sub(r' [(].*', '', name)}"
+    return f"{count:>5}  {done:<9}  {kind:<44} {re.sub(r' [(].*', '', name)}"
 
 
 def deployed_stacks(aws: LocalAws) -> list[str]:
@@ -179,7 +194,7 @@ def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
         found[name] = stack = read_deployed(aws.client, name)
         say(f"{name}: {stack.status}, {stack.resources} resources")
         for table in tables(stack):
-            console.print(table)
+            show(table)
     if not found:
         raise StepFailed("no stack was created", [], f"The local AWS's log: {aws.log_path}")
     return found
@@ -187,15 +202,10 @@ def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
 
 def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
     """Print every deployed value that the update changed; none is a failure."""
-    table = Table(title="What the update changed, as boto3 reads it", title_justify="left")
-    for column in ("value", "before", "after"):
-        table.add_column(column, overflow="fold")
-    for name in before:
-        for change in changes(before[name], after[name]):
-            table.add_row(change.path, change.before or "", change.after or "")
-    if not table.row_count:
+    found = [change for name in before for change in changes(before[name], after[name])]
+    if not found:
         raise StepFailed("the update changed nothing that is deployed", [], "See cdk diff above.")
-    console.print(table)
+    show(changes_table(found))
 
 
 def changed_settings(settings: Path, folder: Path) -> tuple[Path, str]:
@@ -218,6 +228,9 @@ def changed_settings(settings: Path, folder: Path) -> tuple[Path, str]:
 def life_of_the_stack(settings: Path, folder: Path) -> None:
     """The six steps."""
     assembly = str(folder / "cdk.out")
+    # Mistakes in the file show up at once, not after the bootstrap.
+    load_settings(settings)
+    changed, words = changed_settings(settings, folder)
     with contextlib.ExitStack() as stopped_at_the_end:
         with step(1, "Start the local AWS"):
             aws = stopped_at_the_end.enter_context(LocalAws.start(region="us-east-1"))
@@ -232,7 +245,6 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
         with step(3, "Read back through boto3 what was created"):
             before = read_and_show(aws)
         with step(4, "Change one setting, see the difference, deploy it"):
-            changed, words = changed_settings(settings, folder)
             say(f"{words}, in a copy of {settings.name}")
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
             # Deploys exactly what the diff has shown.
@@ -266,18 +278,27 @@ def main() -> int:
     settings = parser.parse_args().settings.resolve()
     signal.signal(signal.SIGTERM, _interrupt)
     started = time.monotonic()
+    folder = tempfile.mkdtemp(prefix="low-latency-demo-")
+    # Every temporary file of every process below goes there, and goes with it.
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    keep = False
     try:
-        with tempfile.TemporaryDirectory(prefix="low-latency-demo-") as folder:
-            life_of_the_stack(settings, Path(folder))
+        life_of_the_stack(settings, Path(folder))
     except StepFailed as failure:
+        keep = True  # for the log, which the advice names
         return report(failure.what, failure.output, failure.advice)
+    except SettingsError as error:
+        return report(f"{settings.name} has mistakes", str(error).splitlines(), "Mend the file.")
     except (LocalAwsError, LowLatencyEndpointError) as error:
         return report("the step above did not work", str(error).splitlines(), "")
-    except OSError as error:
-        return report(str(error), [], "make setup installs what is missing.")
+    except FileNotFoundError as error:
+        return report(f"{error.filename} is missing", [], "`make setup` installs the tools.")
     except KeyboardInterrupt:
-        console.print("\nInterrupted: the local AWS is stopped and nothing of it is left.")
+        console.print("\nInterrupted. Nothing is left running.")
         return 130
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
     console.print(
         f"\n[bold]Done in {time.monotonic() - started:.0f} s.[/bold] "
         "The same on your AWS account: make deploy, make diff, make destroy."
@@ -287,10 +308,13 @@ def main() -> int:
 
 def report(what: str, output: list[str], advice: str) -> int:
     """Say what failed, how it ended, and what to do."""
-    console.print(f"\n[bold red]Failed:[/bold red] {what}", highlight=False)
+    console.print("\nFailed: ", style="bold red", end="")
+    console.print(what, markup=False)
     for line in output[-20:]:
-        console.print(f"      {line}", markup=False)
-    console.print(f"{advice}\nThe local AWS is stopped and nothing of it is left.".strip())
+        say(line)
+    if advice:
+        console.print(advice, markup=False)
+    console.print("Nothing is left running.")
     return 1
 
 

@@ -99,13 +99,17 @@ class DeployedVariant:
 
 @dataclass(frozen=True, slots=True)
 class DeployedEndpoint:
-    """One SageMaker endpoint with its variants and the alarms on its metrics."""
+    """One SageMaker endpoint with its variants and the alarms on its metrics.
+
+    ``rollback_alarms`` are the names of those that roll an update back.
+    """
 
     name: str
     status: str
     deployment: str
     variants: tuple[DeployedVariant, ...]
     alarms: tuple[DeployedAlarm, ...]
+    rollback_alarms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +279,21 @@ def _read_endpoint(
     configuration = sagemaker.describe_endpoint_config(
         EndpointConfigName=endpoint["EndpointConfigName"]
     )
+    deployment = endpoint.get("LastDeploymentConfig", {})
+    rollback = deployment.get("AutoRollbackConfiguration", {})
     running = {v["VariantName"]: v for v in endpoint.get("ProductionVariants", [])}
     return DeployedEndpoint(
         name=name,
         status=endpoint["EndpointStatus"],
-        deployment=_deployment_in_words(endpoint.get("LastDeploymentConfig", {})),
+        deployment=_deployment_in_words(deployment),
         variants=tuple(
             _read_variant(client, name, variant, running.get(variant["VariantName"], {}))
             for variant in configuration["ProductionVariants"]
         ),
         alarms=tuple(alarm for alarm in alarms if alarm.endpoint_name == name),
+        rollback_alarms=tuple(
+            sorted(alarm["AlarmName"] for alarm in rollback.get("Alarms", []))
+        ),
     )
 
 

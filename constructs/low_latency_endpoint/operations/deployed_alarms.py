@@ -29,8 +29,9 @@ def read_alarms(client: Callable[[str], Any], names: list[str]) -> tuple[Deploye
     # DescribeAlarms takes 100 names at most.
     found: list[dict[str, Any]] = []
     for start in range(0, len(names), 100):
-        answer = client("cloudwatch").describe_alarms(AlarmNames=names[start : start + 100])
-        found += answer["MetricAlarms"]
+        found += client("cloudwatch").describe_alarms(
+            AlarmNames=names[start : start + 100], MaxRecords=100
+        )["MetricAlarms"]
     return tuple(sorted(map(_alarm, found), key=lambda a: (a.metric, a.statistic, a.threshold)))
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from .deployed import DeployedAlarm, DeployedEndpoint, DeployedStack, DeployedVariant
 
-__all__ = ["Change", "changes", "tables"]
+__all__ = ["Change", "changes", "changes_table", "tables"]
 
 _COMPARISONS = {
     "GreaterThanThreshold": ">",
@@ -38,10 +39,15 @@ def tables(stack: DeployedStack) -> list[Table]:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=Text(title, style="bold"), title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    """Add a row of plain text: brackets in names are no markup."""
+    table.add_row(*map(Text, cells))
 
 
 def _subnet_table(stack: DeployedStack) -> Table:
@@ -57,14 +63,15 @@ def _subnet_table(stack: DeployedStack) -> Table:
             for variant in endpoint.variants
             if subnet.subnet_id in variant.subnet_ids
         ]
-        table.add_row(subnet.zone_id, subnet.zone, subnet.subnet_id, subnet.cidr, "\n".join(holds))
+        _add(table, subnet.zone_id, subnet.zone, subnet.subnet_id, subnet.cidr, "\n".join(holds))
     return table
 
 
 def _private_link_table(stack: DeployedStack) -> Table:
     table = _table("PrivateLink", "interface endpoint", "service", "private DNS", "zonal DNS names")
     for endpoint in stack.interface_endpoints:
-        table.add_row(
+        _add(
+            table,
             f"{endpoint.interface_endpoint_id}\n{endpoint.state}",
             endpoint.service,
             "on" if endpoint.private_dns else "off",
@@ -77,9 +84,9 @@ def _endpoint_table(endpoint: DeployedEndpoint) -> Table:
     table = _table(f"Endpoint {endpoint.name}: {endpoint.status}", "setting", "value")
     for variant in endpoint.variants:
         for setting, value in _variant_rows(variant):
-            table.add_row(f"{variant.name}: {setting}", value)
+            _add(table, f"{variant.name}: {setting}", value)
     if endpoint.deployment:
-        table.add_row("deployment", endpoint.deployment)
+        _add(table, "deployment", endpoint.deployment)
     return table
 
 
@@ -99,9 +106,12 @@ def _variant_rows(variant: DeployedVariant) -> Iterator[tuple[str, str]]:
 
 
 def _alarm_table(endpoint: DeployedEndpoint) -> Table:
-    table = _table(f"Alarms on {endpoint.name}", "metric", "statistic", "alarm when", "name")
+    table = _table(
+        f"Alarms on {endpoint.name}", "metric", "statistic", "alarm when", "rolls back", "name"
+    )
     for alarm in endpoint.alarms:
-        table.add_row(alarm.metric, alarm.statistic, _alarm_condition(alarm), alarm.name)
+        rolls_back = "updates" if alarm.name in endpoint.rollback_alarms else ""
+        _add(table, alarm.metric, alarm.statistic, _alarm_condition(alarm), rolls_back, alarm.name)
     return table
 
 
@@ -128,6 +138,14 @@ def changes(before: DeployedStack, after: DeployedStack) -> list[Change]:
         for path in paths
         if old.get(path) != new.get(path)
     ]
+
+
+def changes_table(found: Iterable[Change]) -> Table:
+    """Changes as a table: path, before, after."""
+    table = _table("What changed", "value", "before", "after")
+    for change in found:
+        _add(table, change.path, change.before or "", change.after or "")
+    return table
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
