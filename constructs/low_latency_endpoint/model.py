@@ -117,6 +117,7 @@ class Model(Construct):
     connections : aws_ec2.Connections
     cfn_model : aws_sagemaker.CfnModel
     containers : tuple of Container
+    network : ZoneAlignedNetwork
 
     Raises
     ------
@@ -209,6 +210,7 @@ class Model(Construct):
         self.grant_principal = self.role
         self.connections = ec2.Connections(security_groups=groups)
         self.containers = tuple(containers)
+        self.network = network
 
 
 def _check_containers(
@@ -255,7 +257,9 @@ def _definition(
     if container.data is not None:
         uri, needed = container.data.bind(scope)
         statements = [*statements, *needed]
-        properties |= container_property(uri, multi_model=container.multi_model)
+        properties |= container_property(
+            container.data, uri, multi_model=container.multi_model
+        )
     if container.environment:
         properties["environment"] = dict(container.environment)
     if container.hostname:

@@ -52,6 +52,11 @@ class ModelData(ABC):
         """Whether the data is everything under a prefix (it ends with a slash)."""
         return self.uri.endswith("/")
 
+    @property
+    def named_as_archive(self) -> bool:
+        """Whether the object's name ends as the user gave it, which ``ModelDataUrl`` demands."""
+        return True
+
     @staticmethod
     def from_s3(bucket: s3.IBucket, key: str) -> ModelData:
         """An object (``model.tar.gz``), or an uncompressed model under a prefix (ends with /).
@@ -63,8 +68,8 @@ class ModelData(ABC):
         ConfigurationError
             LLE329 for an empty key.
         """
-        if not key:
-            raise ARCHIVE_NAME.error(got="an empty key", allowed="model.tar.gz, or model/")
+        if not key.strip("/"):
+            raise ARCHIVE_NAME.error(got=f"the key {key!r}", allowed="model.tar.gz, or model/")
         return _BucketData(bucket, key.lstrip("/"))
 
     @staticmethod
@@ -92,14 +97,15 @@ class ModelData(ABC):
         return _AssetData(path)
 
 
-def container_property(data_uri: str, *, multi_model: bool) -> dict[str, Any]:
+def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> dict[str, Any]:
     """The container's ``ModelDataUrl`` or ``ModelDataSource``, as CloudFormation takes them."""
-    if not data_uri.endswith("/") or multi_model:
+    if multi_model or (data.named_as_archive and not data_uri.endswith("/")):
         return {"model_data_url": data_uri}
+    kind, compression = ("S3Prefix", "None") if data.is_prefix else ("S3Object", "Gzip")
     return {
         "model_data_source": sagemaker.CfnModel.ModelDataSourceProperty(
             s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
-                s3_uri=data_uri, s3_data_type="S3Prefix", compression_type="None"
+                s3_uri=data_uri, s3_data_type=kind, compression_type=compression
             )
         )
     }
@@ -157,6 +163,12 @@ class _AssetData(ModelData):
     @property
     def uri(self) -> str:
         return self.path
+
+    @property
+    def named_as_archive(self) -> bool:
+        # The CDK uploads model.tar.gz as <hash>.gz (aws-cdk issue 30257); ModelDataUrl wants the
+        # suffix .tar.gz, ModelDataSource is told the compression.
+        return False
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         asset = s3_assets.Asset(scope, "ModelData", path=self.path)

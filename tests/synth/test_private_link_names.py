@@ -109,7 +109,9 @@ def test_callers_in_other_vpcs_resolve_the_runtimes_name(
 ):
     RuntimePrivateLink(
         stack, "Link", network=parts.network(stack), fips=fips,
-        hosted_zone_vpcs=[other_vpc(stack), other_vpc(stack, "More", "vpc-0123456789abcdef1", "us-east-1")],
+        hosted_zone_vpcs=[
+            other_vpc(stack), other_vpc(stack, "More", "vpc-0123456789abcdef1", "us-east-1"),
+        ],
     )
     template = template_of(stack)
     name = {"Fn::Join": ["", [f"{label}.sagemaker.us-east-1.", {"Ref": "AWS::URLSuffix"}]]}

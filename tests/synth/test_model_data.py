@@ -1,0 +1,137 @@
+"""Where a model's data comes from, and what the role may read of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from aws_cdk import App
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+from low_latency_endpoint import ModelData
+
+
+def served(stack, parts, template_of, data, **given):
+    """The template, the container in it, and the statements on S3."""
+    parts.model(stack, containers=[parts.container(data=data, **given)])
+    template = template_of(stack)
+    statements = [
+        statement
+        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        if str(statement["Action"]).startswith("s3:")
+    ]
+    return template, template.only("AWS::SageMaker::Model")["PrimaryContainer"], statements
+
+
+def in_s3(tail):
+    return {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, f":s3:::{tail}"]]}
+
+
+def get(tail):
+    return {"Action": "s3:GetObject", "Effect": "Allow", "Resource": in_s3(tail)}
+
+
+def test_an_archive_by_uri(stack, parts, template_of):
+    uri = "s3://models/distilbert/model.tar.gz"
+    _, container, statements = served(stack, parts, template_of, ModelData.from_uri(uri))
+    assert container["ModelDataUrl"] == uri
+    assert "ModelDataSource" not in container
+    assert statements == [get("models/distilbert/model.tar.gz")]
+
+
+def test_an_uncompressed_prefix_by_uri(stack, parts, template_of):
+    data = ModelData.from_uri("s3://models/llama/")
+    _, container, statements = served(stack, parts, template_of, data)
+    assert "ModelDataUrl" not in container
+    assert container["ModelDataSource"] == {"S3DataSource": {
+        "S3Uri": "s3://models/llama/", "S3DataType": "S3Prefix", "CompressionType": "None",
+    }}
+    assert statements == [
+        get("models/llama/*"),
+        {
+            "Action": "s3:ListBucket", "Effect": "Allow", "Resource": in_s3("models"),
+            "Condition": {"StringLike": {"s3:prefix": "llama/*"}},
+        },
+    ]
+
+
+def test_a_multi_model_prefix(stack, parts, template_of):
+    data = ModelData.from_uri("s3://models/tenants/")
+    _, container, statements = served(stack, parts, template_of, data, multi_model=True)
+    assert container["Mode"] == "MultiModel"
+    assert container["ModelDataUrl"] == "s3://models/tenants/"
+    assert "ModelDataSource" not in container  # which AWS refuses with multi-model
+    assert [statement["Action"] for statement in statements] == ["s3:GetObject", "s3:ListBucket"]
+
+
+def test_an_object_over_https_is_for_the_bucket_to_allow(stack, parts, template_of):
+    uri = "https://models.s3.us-east-1.amazonaws.com/model.tar.gz"
+    _, container, statements = served(stack, parts, template_of, ModelData.from_uri(uri))
+    assert container["ModelDataUrl"] == uri
+    assert statements == []
+
+
+@pytest.mark.parametrize("key", ["distilbert/model.tar.gz", "/distilbert/model.tar.gz"])
+def test_an_object_of_a_bucket(stack, parts, template_of, key):
+    bucket = s3.Bucket.from_bucket_name(stack, "Models", "models")
+    data = ModelData.from_s3(bucket, key)
+    _, container, statements = served(stack, parts, template_of, data)
+    assert container["ModelDataUrl"] == "s3://models/distilbert/model.tar.gz"
+    assert [statement["Action"] for statement in statements] == ["s3:GetObject"]
+    assert "models/distilbert/model.tar.gz" in json.dumps(statements)
+
+
+def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_of):
+    key = kms.Key(stack, "Key")
+    bucket = s3.Bucket(stack, "Models", encryption_key=key, enforce_ssl=True)
+    data = ModelData.from_s3(bucket, "llama/")
+    parts.model(stack, containers=[parts.container(data=data)])
+    template = template_of(stack)
+    container = template.only("AWS::SageMaker::Model")["PrimaryContainer"]
+    made = template.only_id("AWS::S3::Bucket")
+    source = container["ModelDataSource"]["S3DataSource"]
+    assert source["S3Uri"] == {"Fn::Join": ["", ["s3://", {"Ref": made}, "/llama/"]]}
+    actions = {
+        str(action): statement["Resource"]
+        for policy in template.of_type("AWS::IAM::Policy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in (
+            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        )
+    }
+    assert actions["s3:GetObject"] == {
+        "Fn::Join": ["", [{"Fn::GetAtt": [made, "Arn"]}, "/llama/*"]]
+    }
+    assert actions["s3:ListBucket"] == {"Fn::GetAtt": [made, "Arn"]}
+    assert actions["kms:Decrypt"] == {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
+    # The role's permission to decrypt exists before the model does, too.
+    policies = set(template.of_type("AWS::IAM::Policy"))
+    assert len(policies) == 2
+    assert policies <= set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
+
+
+def test_an_archive_on_this_machine(stack, parts, tmp_path):
+    archive = tmp_path / "model.tar.gz"
+    archive.write_bytes(b"not unpacked here")
+    parts.model(stack, containers=[parts.container(data=ModelData.from_asset(str(archive)))])
+    assembly = App.of(stack).synth()
+    template = json.loads((tmp_path / assembly.directory / "Serving.template.json").read_text())
+    (model,) = [
+        resource["Properties"] for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::SageMaker::Model"
+    ]
+    # ModelDataUrl wants a name that ends with .tar.gz, and the CDK uploads <hash>.gz.
+    assert "ModelDataUrl" not in model["PrimaryContainer"]
+    source = model["PrimaryContainer"]["ModelDataSource"]["S3DataSource"]
+    assert source["S3Uri"].startswith("s3://cdk-hnb659fds-assets-123456789012-us-east-1/")
+    assert (source["S3DataType"], source["CompressionType"]) == ("S3Object", "Gzip")
+    manifest = json.loads((tmp_path / assembly.directory / "Serving.assets.json").read_text())
+    packagings = [file["source"]["packaging"] for file in manifest["files"].values()]
+    assert "zip" not in packagings
+
+
+def test_no_data_needs_no_permission(stack, parts, template_of):
+    _, container, statements = served(stack, parts, template_of, None)
+    assert set(container) == {"Image"}
+    assert statements == []
