@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -22,7 +24,9 @@ from low_latency_endpoint import (
     ModelData,
     RoutingStrategy,
 )
+from low_latency_endpoint.alarms import AlarmOptions
 from low_latency_endpoint.settings import (
+    AlarmSettings,
     ContainerSettings,
     DeploymentSettings,
     EndpointSettings,
@@ -31,9 +35,13 @@ from low_latency_endpoint.settings import (
 from low_latency_endpoint.variant import CoreDump
 
 
-def endpoint_arguments(scope: Construct, key: str, settings: EndpointSettings) -> dict[str, Any]:
+def endpoint_arguments(
+    scope: Construct,
+    key: str,
+    settings: EndpointSettings,
+    alarm_actions: Sequence[cloudwatch.IAlarmAction],
+) -> dict[str, Any]:
     """Only what the settings state; what they leave out, the pattern decides."""
-    alarms = settings.alarms
     given: dict[str, Any] = {
         "containers": [
             _container(scope, f"{key}-{index}", container)
@@ -41,7 +49,7 @@ def endpoint_arguments(scope: Construct, key: str, settings: EndpointSettings) -
         ],
         "instance_type": InstanceType(settings.instance_type),
         "latency": settings.latency.target,
-        "throughput": settings.throughput.measured,
+        "throughput": settings.throughput.measured if settings.throughput else None,
         "endpoint_name": settings.endpoint_name,
         "variant_name": settings.variant_name,
         "routing": _routing(settings),
@@ -64,10 +72,7 @@ def endpoint_arguments(scope: Construct, key: str, settings: EndpointSettings) -
     if settings.deployment:
         given["deployment"] = _deployment(settings.deployment)
         given["roll_back_on_alarms"] = settings.deployment.rollback_on_alarms
-    if alarms:
-        given["model_latency_alarms"] = _thresholds(alarms.model_latency)
-        given["overhead_latency_alarms"] = _thresholds(alarms.overhead_latency)
-        given["error_rate_alarm"] = alarms.error_rate
+    given["alarms"] = _alarms(settings.alarms, alarm_actions)
     if settings.role_arn:
         given["role"] = iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
     if settings.kms_key_arn:
@@ -158,9 +163,22 @@ def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
     return DeploymentPolicy.all_at_once(**waits)
 
 
-def _thresholds(stated: dict[str, timedelta] | None) -> dict[str, Duration] | None:
-    if stated is None:
-        return None
+def _alarms(
+    settings: AlarmSettings | None, actions: Sequence[cloudwatch.IAlarmAction]
+) -> AlarmOptions:
+    options = AlarmOptions(actions=actions)
+    if settings is None:
+        return options
+    if settings.model_latency is not None:
+        options["model_latency"] = _thresholds(settings.model_latency)
+    if settings.overhead_latency is not None:
+        options["overhead_latency"] = _thresholds(settings.overhead_latency)
+    if settings.error_rate is not None:
+        options["error_rate"] = settings.error_rate
+    return options
+
+
+def _thresholds(stated: dict[str, timedelta]) -> dict[str, Duration]:
     return {statistic: _milliseconds(threshold) for statistic, threshold in stated.items()}
 
 

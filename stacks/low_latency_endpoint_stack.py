@@ -57,8 +57,7 @@ class LowLatencyEndpointStack(Stack):
                 key,
                 network=self.network,
                 private_link=self.private_link,
-                alarm_actions=actions,
-                **endpoint_arguments(self, key, endpoint),
+                **endpoint_arguments(self, key, endpoint, actions),
             )
             made.output_settings_for_callers()
             self.endpoints[key] = made

@@ -1,173 +1,250 @@
-"""Alarms on latency and errors, with thresholds as durations."""
+"""Alarms on latency, errors, saturation and silence, with thresholds as durations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from .alarm_options import AlarmOptions, SlowRequests
+from .alarm_specifications import AlarmSpecification, specifications
 from .endpoint import Endpoint
-from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, EVALUATION_PERIODS
-from .planning.metrics import microseconds_from_milliseconds
-from .planning.rules import DATAPOINTS_ABOVE_PERIODS
+from .endpoint_metrics import EndpointVariant
+from .findings import warn
+from .planning.limits import EVALUATION_PERIODS
+from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check
 
-__all__ = ["LatencyAlarms"]
+__all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
-_NEW_FLEET = "EndpointConfigName"
+_SUPPRESSION_WAIT = Duration.minutes(2)
+_SUPPRESSION_AFTER = Duration.minutes(10)
 
 
 class LatencyAlarms(Construct):
-    """Alarms on ModelLatency, OverheadLatency and errors of every variant.
+    """Alarms of every variant of an endpoint, and one composite alarm that pages.
 
     SageMaker publishes latencies in microseconds; thresholds are durations, converted here.
-    Missing data never alarms: no traffic is no latency.
+    Missing data never alarms, except where silence is the fault. Every description says what the
+    alarm means, what to look at first, and the command to run.
 
     Parameters
     ----------
     scope, id
         As for every construct.
     endpoint : Endpoint
-    model_latency : mapping of str to Duration, optional
-        Threshold per statistic, such as ``{"p99": Duration.millis(200)}``.
-    overhead_latency : mapping of str to Duration, optional
+    model_latency : mapping, optional
+        Threshold per statistic, ``{"p99": Duration.millis(200)}``, or per severity,
+        ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
+    overhead_latency : mapping, optional
         The same for OverheadLatency, for which CloudWatch lists no percentiles: ``Average``.
-    error_rate : float, optional
-        Share of invocations that fail with a 5xx; 0.01 is one in a hundred.
+    error_rate, client_error_rate, model_error_rate : float, optional
+        Share of invocations with a 5xx, a 4xx, a model error; 0.01 is one in a hundred.
     minimum_invocations : int
-        Invocations per period below which the error rate counts as zero; by default 20, so that
-        one failure in the night pages nobody.
+        Invocations per period below which shares count as zero; by default 20, so that one
+        failure in the night pages nobody.
+    slow_requests : SlowRequests, optional
+        Alarms on how fast the month's budget of slow requests burns: 14.4 times too fast over an
+        hour and five minutes, 6 times over six hours and thirty minutes.
+    anomalies : mapping of str to str
+        Metric to statistic, such as ``{"Invocations": "Sum"}``: alarm outside the band (two
+        standard deviations) that CloudWatch learns. By default none.
+    cpu_utilization, memory_utilization, disk_utilization, gpu_utilization,
+    gpu_memory_utilization : float, optional
+        Percent of the whole instance: CPU and GPU are multiplied by the number of vCPUs and GPUs,
+        since SageMaker's metrics run to 100 for each.
+    cache_miss_rate : float, optional
+        Multi-model endpoints: share of requests whose model is not loaded.
+    model_loading_wait : Duration, optional
+        Multi-model endpoints: average wait for a model to be loaded.
+    capacity_at_maximum : bool
+        Alarm when all instances that scaling may start are serving; by default not. Scale the
+        variant before making the alarms.
+    zone_imbalance : float, optional
+        Alarm when the busiest zone gets this many times its even share. Rests on a dimension that
+        AWS documents without saying which setting publishes it: check that the alarm has data.
+    expect_traffic : bool
+        Alarm when no requests arrive for five minutes; by default silence is fine.
     new_fleet_only : bool
         Watch only the fleet that a deployment is bringing up (dimension ``EndpointConfigName``):
-        for rollback alarms, which the old fleet would drown. By default the whole endpoint.
+        for rollback alarms, which the old fleet would drown. No composite alarm then. By default
+        the whole endpoint.
     period : Duration, optional
         By default 1 minute.
     evaluation_periods, datapoints_to_alarm : int
         By default 2 of the last 3 periods.
     actions : sequence of aws_cloudwatch.IAlarmAction
-        What happens on alarm, such as ``SnsAction(topic)``; by default nothing.
+        What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
+    suppressors : sequence of aws_cloudwatch.IAlarm
+        Alarms that keep the composite quiet while they are in alarm, besides the one that
+        recognises a deployment of this endpoint (its new fleet takes requests).
 
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.Alarm
         By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``.
+    composites : dict of str to aws_cloudwatch.CompositeAlarm
+        By severity; ``""`` for alarms without one. A deployment and the ten minutes after it
+        are quiet.
 
     Raises
     ------
     ConfigurationError
-        LLE701 to LLE703, LLE721, and LLE732 for a statistic the metric does not have.
+        LLE701 to LLE703, LLE721 to LLE727, and LLE732 for a statistic the metric does not have.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        endpoint: Endpoint,
-        model_latency: Mapping[str, Duration] | None = None,
-        overhead_latency: Mapping[str, Duration] | None = None,
-        error_rate: float | None = None,
-        minimum_invocations: int = 20,
-        new_fleet_only: bool = False,
-        period: Duration | None = None,
-        evaluation_periods: int = 3,
-        datapoints_to_alarm: int = 2,
-        actions: Sequence[cloudwatch.IAlarmAction] = (),
+        self, scope: Construct, id: str, *, endpoint: Endpoint, **options: Unpack[AlarmOptions]
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
-        check(EVALUATION_PERIODS, evaluation_periods, path)
-        check(EVALUATION_PERIODS, datapoints_to_alarm, path)
-        if datapoints_to_alarm > evaluation_periods:
-            raise DATAPOINTS_ABOVE_PERIODS.error(
-                got=f"{datapoints_to_alarm} of {evaluation_periods}",
-                allowed=f"at most {evaluation_periods}",
-                where=path,
-            )
-        check(ERROR_RATE, error_rate, path)
         self._endpoint = endpoint
-        self._period = period or Duration.minutes(1)
-        self._periods = (evaluation_periods, datapoints_to_alarm)
-        self._dimensions = (
-            {_NEW_FLEET: endpoint.configuration.endpoint_config_name} if new_fleet_only else {}
-        )
-        self._fleet = "the new fleet of " if new_fleet_only else ""
+        self._options = options
+        self._periods = _checked_periods(options, self.node.path)
+        self._new_fleet = bool(options.get("new_fleet_only"))
         self.alarms: dict[str, cloudwatch.Alarm] = {}
-        for variant in endpoint.configuration.variants:
-            for name, thresholds in (
-                ("ModelLatency", model_latency),
-                ("OverheadLatency", overhead_latency),
+        self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
+        rules: dict[str, list[cloudwatch.IAlarmRule]] = {}
+        for production_variant in endpoint.configuration.variants:
+            variant = endpoint.variant(production_variant.name)
+            groups: dict[str, list[cloudwatch.IAlarmRule]] = {}
+            for specification in specifications(
+                variant, options, max_instances=self._max_instances(variant), where=self.node.path
             ):
-                for statistic, threshold in (thresholds or {}).items():
-                    self._latency(variant.name, name, statistic, threshold)
-            if error_rate is not None:
-                self._errors(variant.name, error_rate, minimum_invocations)
-        for action in actions:
-            for alarm in self.alarms.values():
-                alarm.add_alarm_action(action)
+                alarm = self._alarm(variant, specification)
+                rule = cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
+                if specification.group:
+                    groups.setdefault(specification.group, []).append(rule)
+                else:
+                    rules.setdefault(specification.severity, []).append(rule)
+            for group in groups.values():
+                rules.setdefault("", []).append(cloudwatch.AlarmRule.all_of(*group))
+            for name, statistic in (options.get("anomalies") or {}).items():
+                anomaly = self._anomaly(variant, name, statistic)
+                rules.setdefault("", []).append(
+                    cloudwatch.AlarmRule.from_alarm(anomaly, cloudwatch.AlarmState.ALARM)
+                )
+        if rules and not self._new_fleet:
+            self._compose(rules)
 
-    def _metric(self, variant: str, name: str, statistic: str) -> cloudwatch.Metric:
-        return self._endpoint.variant(variant).metric(
-            name, statistic=statistic, period=self._period,
-            fleet="new" if self._fleet else "whole",
-        )
+    def _max_instances(self, variant: EndpointVariant) -> int | None:
+        if not self._options.get("capacity_at_maximum"):
+            return None
+        scaling = self._endpoint.scaling_of(variant.name)
+        if scaling is None:
+            raise SCALED_VARIANTS_ONLY.error(
+                got=f"{variant.name}, which does not scale", allowed="a scaled variant",
+                where=self.node.path,
+            )
+        return scaling.max_instances
 
-    def _latency(self, variant: str, name: str, statistic: str, threshold: Duration) -> None:
-        milliseconds = threshold.to_milliseconds(integral=False)
-        check(ALARM_THRESHOLD_MILLISECONDS, milliseconds, self.node.path)
-        self._alarm(
-            variant,
-            name,
-            statistic,
-            metric=self._metric(variant, name, statistic),
-            threshold=microseconds_from_milliseconds(milliseconds),
-            description=(
-                f"{name} {statistic} of {self._fleet}{self._endpoint.name_at_synth}/{variant} is "
-                f"above {milliseconds:g} ms ({_MEANING[name]})"
-            ),
-        )
-
-    def _errors(self, variant: str, error_rate: float, minimum_invocations: int) -> None:
-        rate = cloudwatch.MathExpression(
-            expression=f"IF(invocations >= {minimum_invocations}, errors / invocations, 0)",
-            using_metrics={
-                "errors": self._metric(variant, "Invocation5XXErrors", "Sum"),
-                "invocations": self._metric(variant, "Invocations", "Sum"),
-            },
-            period=self._period,
-            label="share of invocations that fail with 5xx",
-        )
-        self._alarm(
-            variant,
-            "Invocation5XXErrors",
-            "Rate",
-            metric=rate,
-            threshold=error_rate,
-            description=(
-                f"More than {error_rate:.2%} of the invocations of {self._fleet}"
-                f"{self._endpoint.name_at_synth}/{variant} fail with 5xx"
-            ),
-        )
-
-    def _alarm(self, variant: str, name: str, statistic: str, *, metric: cloudwatch.IMetric,
-               threshold: float, description: str) -> None:
-        evaluation_periods, datapoints = self._periods
-        self.alarms[f"{variant}/{name}/{statistic}"] = cloudwatch.Alarm(
+    def _alarm(self, variant: EndpointVariant,
+               specification: AlarmSpecification) -> cloudwatch.Alarm:
+        for metric in specification.unknown:
+            warn(self, f"unknownInstanceType:{metric}",
+                 f"{metric}: the instance type is not known, so one vCPU or GPU was assumed.")
+        evaluation_periods, datapoints = specification.periods or self._periods
+        key = f"{variant.name}/{specification.key}"
+        alarm = cloudwatch.Alarm(
             self,
-            f"{variant}-{name}-{statistic}",
-            metric=metric,
-            threshold=threshold,
+            key.replace("/", "-"),
+            metric=specification.metric,
+            threshold=specification.threshold,
             evaluation_periods=evaluation_periods,
             datapoints_to_alarm=datapoints,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            comparison_operator=specification.operator,
+            treat_missing_data=specification.missing,
+            alarm_description=self._description(
+                variant, specification.when, specification.means, specification.look_first
+            ),
+        )
+        self.alarms[key] = alarm
+        return alarm
+
+    def _anomaly(self, variant: EndpointVariant, name: str,
+                 statistic: str) -> cloudwatch.AnomalyDetectionAlarm:
+        evaluation_periods, _ = self._periods
+        return cloudwatch.AnomalyDetectionAlarm(
+            self,
+            f"{variant.name}-{name}-{statistic}-Anomaly",
+            metric=variant.metric(name, statistic=statistic, period=self._options.get("period")),
+            std_devs=2,
+            evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=description,
+            alarm_description=self._description(
+                variant, f"{name} {statistic} leaves the band it usually keeps",
+                "traffic or behaviour is unlike other days", "callers' releases and campaigns",
+            ),
+        )
+
+    def _description(self, variant: EndpointVariant, when: str, means: str,
+                     look_first: str) -> str:
+        fleet = "new fleet of " if self._new_fleet else ""
+        name = self._endpoint.name_at_synth
+        return (
+            f"{fleet}{name}/{variant.name}: {when}. Means: {means}. Look first at: {look_first}. "
+            f"Run: low-latency diagnose {name}"
+        )
+
+    def _compose(self, rules: dict[str, list[cloudwatch.IAlarmRule]]) -> None:
+        suppressor = self._suppressor()
+        for severity, parts in rules.items():
+            composite = cloudwatch.CompositeAlarm(
+                self,
+                f"Composite{severity}",
+                alarm_rule=cloudwatch.AlarmRule.any_of(*parts),
+                actions_suppressor=suppressor,
+                actions_suppressor_wait_period=_SUPPRESSION_WAIT,
+                actions_suppressor_extension_period=_SUPPRESSION_AFTER,
+                alarm_description=(
+                    f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
+                    "more of its alarms are on. Quiet during a deployment and ten minutes after. "
+                    f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
+                ),
+            )
+            for action in self._options.get("actions") or ():
+                composite.add_alarm_action(action)
+            self.composites[severity] = composite
+
+    def _suppressor(self) -> cloudwatch.IAlarm:
+        """In alarm while a deployment's new fleet takes requests, or a suppressor is."""
+        rules = [
+            cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
+            for alarm in self._options.get("suppressors") or ()
+        ]
+        for production_variant in self._endpoint.configuration.variants:
+            variant = self._endpoint.variant(production_variant.name)
+            deploying = cloudwatch.Alarm(
+                self,
+                f"{variant.name}-Deploying",
+                metric=variant.metric_invocations("Sum", fleet="new"),
+                threshold=0,
+                evaluation_periods=1,
+                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+                alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: a deployment's "
+                                  "new fleet takes requests. Keeps the composite alarm quiet.",
+            )
+            rules.append(
+                cloudwatch.AlarmRule.from_alarm(deploying, cloudwatch.AlarmState.ALARM)
+            )
+        return cloudwatch.CompositeAlarm(
+            self,
+            "Quiet",
+            alarm_rule=cloudwatch.AlarmRule.any_of(*rules),
+            alarm_description=f"{self._endpoint.name_at_synth}: changing, pages are held back",
         )
 
 
-_MEANING = {
-    "ModelLatency": "time in the model's container, as SageMaker sees it",
-    "OverheadLatency": "time SageMaker adds: payload size, request frequency, authorization",
-}
+def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
+    evaluation_periods = options.get("evaluation_periods", 3)
+    datapoints = options.get("datapoints_to_alarm", 2)
+    check(EVALUATION_PERIODS, evaluation_periods, where)
+    check(EVALUATION_PERIODS, datapoints, where)
+    if datapoints > evaluation_periods:
+        raise DATAPOINTS_ABOVE_PERIODS.error(
+            got=f"{datapoints} of {evaluation_periods}", allowed=f"at most {evaluation_periods}",
+            where=where,
+        )
+    return evaluation_periods, datapoints

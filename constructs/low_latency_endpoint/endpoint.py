@@ -138,6 +138,10 @@ class Endpoint(MetricSource, Construct):
         ]
         return scaling
 
+    def scaling_of(self, variant_name: str) -> InvocationScaling | None:
+        """What :meth:`scale` returned for the variant; None if it does not scale."""
+        return self._scaled.get(variant_name)
+
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Let a principal invoke the endpoint, whole responses and streamed ones."""
         return iam.Grant.add_to_principal(

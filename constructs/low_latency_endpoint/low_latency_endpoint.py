@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from aws_cdk import CfnOutput, Duration, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from .alarms import LatencyAlarms
+from .alarms import AlarmOptions, LatencyAlarms
 from .client_zones import ClientZones
 from .deployment import DeploymentPolicy
 from .endpoint import Endpoint
@@ -29,7 +28,6 @@ from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, Ro
 
 __all__ = ["LowLatencyEndpoint"]
 
-DEFAULT_ERROR_RATE = 0.01
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 
 
@@ -84,12 +82,10 @@ class LowLatencyEndpoint(Construct):
     roll_back_on_alarms : bool
         Roll a deployment back when its new fleet misses the target or fails; by default yes,
         except on Inf1, which AWS excludes.
-    model_latency_alarms, overhead_latency_alarms : mapping of str to Duration, optional
-        Thresholds by statistic; by default the plan's.
-    error_rate_alarm : float
-        Share of invocations that fail with 5xx; by default 0.01.
-    alarm_actions : sequence of aws_cloudwatch.IAlarmAction
-        By default alarms notify nobody.
+    alarms : AlarmOptions, optional
+        Arguments of :class:`LatencyAlarms`. What it leaves out comes from the plan (latencies) or
+        is: 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances
+        of the maximum serving, nobody notified. ``None`` as a value turns that alarm off.
     role, inference_mode, network_isolation
         As for :class:`Model`.
     startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
@@ -165,10 +161,7 @@ class LowLatencyEndpoint(Construct):
         scale_out_cooldown: Duration | None = None,
         deployment: DeploymentPolicy | None = None,
         roll_back_on_alarms: bool | None = None,
-        model_latency_alarms: Mapping[str, Duration] | None = None,
-        overhead_latency_alarms: Mapping[str, Duration] | None = None,
-        error_rate_alarm: float = DEFAULT_ERROR_RATE,
-        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        alarms: AlarmOptions | None = None,
         role: iam.IRole | None = None,
         inference_mode: Literal["Serial", "Direct"] | None = None,
         network_isolation: bool = False,
@@ -258,18 +251,8 @@ class LowLatencyEndpoint(Construct):
             if scaling
             else None
         )
-        model_latency, overhead_latency = self._thresholds(
-            model_latency_alarms, overhead_latency_alarms
-        )
-        self.alarms = LatencyAlarms(
-            self,
-            "Alarms",
-            endpoint=self.endpoint,
-            model_latency=model_latency,
-            overhead_latency=overhead_latency,
-            error_rate=error_rate_alarm,
-            actions=alarm_actions,
-        )
+        watched = self._alarm_options(alarms or {})
+        self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         if roll_back_on_alarms is None:
             roll_back_on_alarms = not instance_type.name.startswith("ml.inf1.")
         if roll_back_on_alarms:
@@ -277,8 +260,8 @@ class LowLatencyEndpoint(Construct):
                 self,
                 "RollbackAlarms",
                 endpoint=self.endpoint,
-                model_latency=model_latency,
-                error_rate=error_rate_alarm,
+                model_latency=watched.get("model_latency"),
+                error_rate=watched.get("error_rate"),
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
@@ -340,11 +323,8 @@ class LowLatencyEndpoint(Construct):
             scale_out_cooldown=scale_out,
         )
 
-    def _thresholds(
-        self,
-        model_latency: Mapping[str, Duration] | None,
-        overhead_latency: Mapping[str, Duration] | None,
-    ) -> tuple[Mapping[str, Duration], Mapping[str, Duration]]:
+    def _alarm_options(self, stated: AlarmOptions) -> AlarmOptions:
+        """What is stated, over the plan's thresholds and the pattern's defaults."""
         planned = {
             metric: {
                 statistic: Duration.millis(milliseconds)
@@ -352,15 +332,22 @@ class LowLatencyEndpoint(Construct):
             }
             for metric, thresholds in self.plan.alarm_thresholds.items()
         }
-        return (
-            planned.get("ModelLatency", {}) if model_latency is None else model_latency,
-            planned.get("OverheadLatency", {}) if overhead_latency is None else overhead_latency,
+        options = AlarmOptions(
+            model_latency=planned.get("ModelLatency", {}),
+            overhead_latency=planned.get("OverheadLatency", {}),
+            error_rate=0.01,
+            cpu_utilization=85,
+            memory_utilization=90,
+            disk_utilization=90,
+            capacity_at_maximum=self.scaling is not None,
         )
+        options.update(stated)
+        return options
 
     def _explain(self) -> None:
         self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())
-        for index, message in enumerate(self.plan.warnings):
-            warn(self, f"plan:{index}", message)
+        for message in self.plan.warnings:
+            warn(self, f"plan:{message.id}", message)
 
 
 def _zones(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,

@@ -13,14 +13,13 @@ from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .flow_log import FlowLog
 from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
-from .planning.subnets import addresses_per_subnet, plan_subnets, subnet_prefix_length
+from .planning.subnets import addresses_per_subnet, plan_subnets, roomy_prefix_length
 from .planning.zones import check_zones_in_region
 from .validation import check, is_token
 
 __all__ = ["ZoneAlignedNetwork"]
 
 DEFAULT_CIDR = "10.0.0.0/16"
-DEFAULT_PREFIX_LENGTH = 24
 
 
 class ZoneAlignedNetwork(Construct):
@@ -104,7 +103,9 @@ class ZoneAlignedNetwork(Construct):
             cidr,
             client_zones.zones,
             check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
-            or _prefix_length(check(MAX_INSTANCES, max_instances, path)),
+            or roomy_prefix_length(
+                addresses_per_subnet(check(MAX_INSTANCES, max_instances, path) or 1)
+            ),
         )
         vpc = ec2.CfnVPC(
             self,
@@ -246,13 +247,6 @@ def _check_region(scope: Construct, client_zones: ClientZones) -> None:
     region = Stack.of(scope).region
     if not is_token(region):
         check_zones_in_region(client_zones.zones, region, where=scope.node.path)
-
-
-def _prefix_length(max_instances: int | None) -> int:
-    if max_instances is None:
-        return DEFAULT_PREFIX_LENGTH
-    needed = subnet_prefix_length(addresses_per_subnet(max_instances))
-    return min(needed, DEFAULT_PREFIX_LENGTH)
 
 
 def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:

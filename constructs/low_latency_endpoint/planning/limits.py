@@ -128,12 +128,11 @@ def _is_whole(value: Any) -> bool:
 def _range(code: str, name: str, minimum: float | None, maximum: float | None, *, unit: str = "",
            source: str, whole: bool = True, mend: str = "") -> Range:
     title = f"{name} is out of range"
-    made = Range(
+    return Range(
         rule(code, title, mend=mend or f"Give {name} a value in the allowed range.",
              source=source),
         name, minimum, maximum, unit, whole,
     )
-    return made
 
 
 def _pattern(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
@@ -143,7 +142,8 @@ def _pattern(code: str, name: str, regex: str, allowed: str, *, max_length: int 
     return Pattern(made, name, regex, allowed, max_length)
 
 
-def _choice(code: str, name: str, values: tuple[Any, ...], *, source: str, mend: str = "") -> Choice:
+def _choice(code: str, name: str, values: tuple[Any, ...], *, source: str,
+            mend: str = "") -> Choice:
     made = rule(code, f"{name} is not one of the values AWS takes",
                 mend=mend or f"Choose one of the allowed values for {name}.", source=source)
     return Choice(made, name, values)
@@ -268,11 +268,11 @@ SAMPLING_PERCENTAGE = _range("LLE416", "the data capture sampling", 0, 100, unit
                              source=API + "DataCaptureConfig.html")
 METRIC_FREQUENCY = _choice("LLE417", "the metric publish frequency in seconds",
                            (10, 30, 60, 120, 180, 240, 300), source=API + "MetricsConfig.html")
-S3_URI = _pattern("LLE418", "the S3 destination", r"s3://[^/]+/?.*", "an s3:// URI",
+S3_URI = _pattern("LLE418", "the S3 destination", r"(https|s3)://[^/]+/?.*", "an s3:// URI",
                   max_length=512, source=API + "DataCaptureConfig.html")
 CAPACITY_RESERVATION_ARN = _pattern(
     "LLE419", "the capacity reservation's ARN",
-    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.*", "the ARN of an ML "
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*", "the ARN of an ML "
     "reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>", max_length=258,
     source=API + "ProductionVariantCapacityReservationConfig.html",
 )

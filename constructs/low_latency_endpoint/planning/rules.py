@@ -235,3 +235,14 @@ PERCENT_OF_ALL = Range(
          mend="Give percent of all vCPUs, GPUs, memory or disk; the library multiplies."),
     "the utilization threshold", 1, 100, "percent", False,
 )
+OBJECTIVE = Range(
+    rule("LLE726", "an objective is a share of requests from 0.95 to below one",
+         mend="Give the share of requests that must be fast, such as 0.99; below 0.95 a burn rate "
+              "of 14.4 could never be reached."),
+    "the objective", 0.95, 0.99999, "", False,
+)
+ZONE_IMBALANCE = Range(
+    rule("LLE727", "an imbalance is the busiest zone's share over an even share",
+         mend="Give a factor above 1, such as 1.5."),
+    "the zone imbalance", 1.01, 16, "", False,
+)
