@@ -128,7 +128,8 @@ class _RepositoryImage(ContainerImage):
 
     @property
     def reference(self) -> str:
-        return f"{self.repository.repository_name}:{self.tag}"
+        # Not AWS's own registry, so its name alone proves nothing about what it needs.
+        return f"private/{self.repository.repository_name}:{self.tag}"
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         uri = self.repository.repository_uri_for_tag_or_digest(self.tag)

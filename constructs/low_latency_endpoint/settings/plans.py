@@ -65,5 +65,6 @@ def _image(container: ContainerSettings) -> str:
     if image.dlc:
         return f"{image.dlc.repository}:{image.dlc.tag}"
     if image.ecr:
-        return f"{image.ecr.repository}:{image.ecr.tag}"
+        # Not AWS's own registry, so its name alone proves nothing about what it needs.
+        return f"private/{image.ecr.repository}:{image.ecr.tag}"
     return image.uri or ""
