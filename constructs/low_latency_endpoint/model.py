@@ -173,9 +173,9 @@ class Model(Construct):
             self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
         )
         policy = iam.Policy(
-            self, "Policy", document=iam.PolicyDocument.from_json(document(*statements)),
-            roles=[self.role],
+            self, "Policy", document=iam.PolicyDocument.from_json(document(*statements))
         )
+        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
         _acknowledge_wildcards(policy, statements)
         for container in containers:
             if container.data is not None:

@@ -1,0 +1,226 @@
+"""The model: containers, its place in the network, and a role that may what hosting needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+
+from low_latency_endpoint import ContainerImage, ModelData
+from low_latency_endpoint.errors import ConfigurationError
+
+# "SageMaker AI Roles" in AWS's developer guide, CreateModel with a VPC, and the pull of the image;
+# DescribeAlarms is what deployment guardrails read rollback alarms with.
+HOSTING = {
+    "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricData", "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission", "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
+    "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs", "ecr:GetAuthorizationToken",
+    "logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents",
+}
+PULL = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
+
+
+def granted(template):
+    """Action -> (resource, condition), over all policies of the template's roles."""
+    found = {}
+    for policy in template.of_type("AWS::IAM::Policy").values():
+        for statement in policy["PolicyDocument"]["Statement"]:
+            actions = statement["Action"]
+            assert statement["Effect"] == "Allow"
+            for action in [actions] if isinstance(actions, str) else actions:
+                assert action not in found, f"{action} is granted twice"
+                found[action] = (statement["Resource"], statement.get("Condition"))
+    return found
+
+
+def model_role(template):
+    model = template.only("AWS::SageMaker::Model")
+    return model["ExecutionRoleArn"]["Fn::GetAtt"][0]
+
+
+def test_runs_in_the_interface_endpoints_subnets(stack, parts, template_of):
+    network = parts.network(stack)
+    parts.model(stack, network=network)
+    template = template_of(stack)
+    vpc = template.only("AWS::SageMaker::Model")["VpcConfig"]
+    assert vpc["Subnets"] == stack.resolve([subnet.subnet_id for subnet in network.subnets])
+    assert vpc["SecurityGroupIds"] == [
+        stack.resolve(network.model_security_group.security_group_id)
+    ]
+
+
+def test_security_groups_of_the_users_own(stack, parts, template_of):
+    network = parts.network(stack)
+    groups = [
+        ec2.SecurityGroup.from_security_group_id(stack, f"Group{n}", f"sg-0123456789abcdef{n}")
+        for n in range(5)
+    ]
+    model = parts.model(stack, network=network, security_groups=groups)
+    ids = template_of(stack).only("AWS::SageMaker::Model")["VpcConfig"]["SecurityGroupIds"]
+    assert ids == [f"sg-0123456789abcdef{n}" for n in range(5)]
+    assert [group.security_group_id for group in model.connections.security_groups] == ids
+
+
+def test_carries_no_fixed_name(stack, parts, template_of):
+    parts.model(stack)
+    assert "ModelName" not in template_of(stack).only("AWS::SageMaker::Model")
+
+
+def test_one_container(stack, parts, template_of):
+    container = parts.container(environment={"HF_TASK": "text-classification"}, hostname="only")
+    parts.model(stack, containers=[container])
+    model = template_of(stack).only("AWS::SageMaker::Model")
+    assert model["PrimaryContainer"]["Environment"] == {"HF_TASK": "text-classification"}
+    assert model["PrimaryContainer"]["ContainerHostname"] == "only"
+    assert "Containers" not in model
+    assert "InferenceExecutionConfig" not in model
+
+
+@pytest.mark.parametrize(("given", "mode"), [
+    ({}, "Serial"), ({"inference_mode": "Serial"}, "Serial"), ({"inference_mode": "Direct"},
+                                                               "Direct"),
+])
+def test_several_containers(stack, parts, template_of, given, mode):
+    containers = [
+        parts.container(
+            image=ContainerImage.from_uri(f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{name}:1"),
+            data=ModelData.from_uri(f"s3://models/{name}.tar.gz"), hostname=name,
+        )
+        for name in ("tokenize", "score", "explain")
+    ]
+    parts.model(stack, containers=containers, **given)
+    template = template_of(stack)
+    model = template.only("AWS::SageMaker::Model")
+    assert [part["ContainerHostname"] for part in model["Containers"]] == [
+        "tokenize", "score", "explain"
+    ]
+    assert model["InferenceExecutionConfig"] == {"Mode": mode}
+    assert "PrimaryContainer" not in model
+    policy = json.dumps(template.only("AWS::IAM::Policy"))
+    for name in ("tokenize", "score", "explain"):
+        assert f"repository/{name}" in policy
+        assert f":s3:::models/{name}.tar.gz" in policy
+
+
+def test_containers_from_one_repository_are_granted_once(stack, parts, template_of):
+    parts.model(stack, containers=[parts.container(), parts.container()])
+    assert granted(template_of(stack)).keys() == HOSTING | PULL | {"s3:GetObject"}
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_network_isolation(stack, parts, template_of, isolated):
+    parts.model(stack, network_isolation=isolated)
+    model = template_of(stack).only("AWS::SageMaker::Model")
+    assert model["EnableNetworkIsolation"] is isolated
+
+
+def test_the_role_may_exactly_what_hosting_needs(stack, parts, template_of):
+    parts.model(stack)
+    template = template_of(stack)
+    assert granted(template).keys() == HOSTING | PULL | {"s3:GetObject"}
+    role = template["Resources"][model_role(template)]["Properties"]
+    assert set(role) == {"AssumeRolePolicyDocument"}  # no managed policy, no inline one
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "sagemaker.amazonaws.com"}
+    assert "AmazonSageMakerFullAccess" not in json.dumps(template)
+
+
+def test_only_calls_that_take_no_resource_are_granted_on_all(stack, parts, template_of):
+    parts.model(stack)
+    on_all = {action for action, (resource, _) in granted(template_of(stack)).items()
+              if resource == "*"}
+    assert on_all == {
+        "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken",
+        "ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs",
+    }
+
+
+def test_metrics_and_logs_are_sagemakers_own(stack, parts, template_of):
+    parts.model(stack)
+    actions = granted(template_of(stack))
+    assert actions["cloudwatch:PutMetricData"][1] == {
+        "StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}
+    }
+    logs = actions["logs:PutLogEvents"][0]["Fn::Join"][1]
+    assert logs[-1] == ":log-group:/aws/sagemaker/Endpoints/*"
+
+
+def test_interfaces_are_made_in_these_subnets_and_groups_only(stack, parts, template_of):
+    network = parts.network(stack)
+    parts.model(stack, network=network)
+    template = template_of(stack)
+    resources, _ = granted(template)["ec2:CreateNetworkInterface"]
+    tails = [resource["Fn::Join"][1] for resource in resources]
+    subnets = [tail[-1] for tail in tails if tail[-2] == ":subnet/"]
+    groups = [tail[-1] for tail in tails if tail[-2] == ":security-group/"]
+    vpc = template.only("AWS::SageMaker::Model")["VpcConfig"]
+    assert sorted(map(str, subnets)) == sorted(map(str, vpc["Subnets"]))
+    assert groups == vpc["SecurityGroupIds"]
+    assert [tail[-1] for tail in tails if len(tail) == 7] == [":network-interface/*"]
+    assert len(tails) == 4
+
+
+def test_the_model_waits_for_its_policy_and_its_way_to_s3(stack, parts, template_of):
+    parts.model(stack)
+    template = template_of(stack)
+    waits = set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
+    assert template.only_id("AWS::IAM::Policy") in waits
+    assert set(template.of_type("AWS::EC2::VPCEndpoint")) <= waits
+    assert set(template.of_type("AWS::EC2::SubnetRouteTableAssociation")) <= waits
+
+
+def test_a_role_of_the_users_own_gets_the_policy(stack, parts, template_of):
+    role = iam.Role(stack, "Own", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    model = parts.model(stack, role=role)
+    assert model.role is role
+    template = template_of(stack)
+    policy = template.only("AWS::IAM::Policy")
+    own = stack.resolve(role.role_name)
+    assert policy["Roles"] == [own]
+    assert model_role(template) == own["Ref"]
+    assert template.only_id("AWS::IAM::Policy") in template.depends_on(
+        template.only_id("AWS::SageMaker::Model")
+    )
+
+
+def test_an_imported_role_gets_the_policy_too(stack, parts, template_of):
+    role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
+    parts.model(stack, role=role)
+    template = template_of(stack)
+    assert template.only("AWS::IAM::Policy")["Roles"] == ["hosting"]
+    model = template.only("AWS::SageMaker::Model")
+    assert model["ExecutionRoleArn"] == "arn:aws:iam::123456789012:role/hosting"
+
+
+def test_a_role_that_may_not_be_changed_is_left_alone(stack, parts, template_of):
+    role = iam.Role.from_role_arn(
+        stack, "Own", "arn:aws:iam::123456789012:role/hosting", mutable=False
+    )
+    parts.model(stack, role=role)
+    template = template_of(stack)
+    assert not template.of_type("AWS::IAM::Policy")
+    model = template.only("AWS::SageMaker::Model")
+    assert model["ExecutionRoleArn"] == "arn:aws:iam::123456789012:role/hosting"
+
+
+def test_it_can_be_granted_more(stack, parts, template_of):
+    model = parts.model(stack)
+    iam.Grant.add_to_principal(
+        grantee=model.grant_principal, actions=["dynamodb:GetItem"],
+        resource_arns=["arn:aws:dynamodb:us-east-1:123456789012:table/features"],
+    )
+    assert "dynamodb:GetItem" in granted(template_of(stack))
+
+
+def test_a_direct_container_needs_a_name(stack, parts):
+    with pytest.raises(ConfigurationError) as raised:
+        parts.model(
+            stack, containers=[parts.container(), parts.container()], inference_mode="Direct"
+        )
+    assert raised.value.code == "LLE323"
+    assert raised.value.where == "Serving/Model"
