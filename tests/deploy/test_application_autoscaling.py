@@ -38,9 +38,7 @@ def endpoint(role) -> dict[str, Any]:
         },
         "Endpoint": {
             "Type": "AWS::SageMaker::Endpoint",
-            "Properties": {
-                "EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}
-            },
+            "Properties": {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}},
         },
     }
 

@@ -133,7 +133,9 @@ def test_a_replacement_rolled_back_keeps_the_old_resource(aws, stack):
 
 
 def test_replacement_makes_the_new_first_and_cleans_up_last(aws, stack):
-    first = stack.template({"Resources": {"T": topic(TopicName="one"), "P": parameter({"Ref": "T"})}})
+    first = stack.template(
+        {"Resources": {"T": topic(TopicName="one"), "P": parameter({"Ref": "T"})}}
+    )
     second = stack.template(
         {"Resources": {"T": topic(TopicName="two"), "P": parameter({"Ref": "T"})}}
     )

@@ -128,9 +128,7 @@ def test_interface_endpoint_update(aws, stack, network):
 def test_a_second_private_dns_name_in_one_vpc_conflicts(stack, network):
     network["First"] = {"Type": ENDPOINT, "Properties": interface("SubnetA")}
     second = {**interface("SubnetB")}
-    reason = stack.refusal(
-        ENDPOINT, second, **{**network, "First": {**network["First"]}}
-    )
+    reason = stack.refusal(ENDPOINT, second, **{**network, "First": {**network["First"]}})
     assert re.search(
         r"private-dns-enabled cannot be set because there is already a conflicting DNS domain for "
         r"runtime\.sagemaker\.us-east-1\.amazonaws\.com in the VPC vpc-[0-9a-f]+",

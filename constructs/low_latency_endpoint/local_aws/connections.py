@@ -6,11 +6,13 @@ profile on the machine can turn a call towards a real account.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
 import boto3
 import botocore.config
+import botocore.session
 
 ACCOUNT = "123456789012"
 """The account that moto gives to a caller with dummy keys."""
@@ -21,6 +23,19 @@ _lock = threading.Lock()
 _clients: dict[tuple[str, str, str], Any] = {}
 
 
+def _session(region: str) -> Any:
+    """Make a session that knows nothing of the user's profiles, files or variables."""
+    core = botocore.session.Session(
+        session_vars={
+            "profile": (None, None, None, None),
+            "config_file": (None, None, os.devnull, None),
+            "credentials_file": (None, None, os.devnull, None),
+        }
+    )
+    core.set_credentials(DUMMY_KEY, DUMMY_KEY)
+    return boto3.session.Session(botocore_session=core, region_name=region)
+
+
 def local_client(service: str, region: str, url: str) -> Any:
     """Give a boto3 client bound to the local AWS at `url`.
 
@@ -29,10 +44,7 @@ def local_client(service: str, region: str, url: str) -> Any:
     key = (service, region, url)
     with _lock:
         if key not in _clients:
-            session = boto3.session.Session(
-                aws_access_key_id=DUMMY_KEY, aws_secret_access_key=DUMMY_KEY, region_name=region
-            )
-            _clients[key] = session.client(
+            _clients[key] = _session(region).client(
                 service,
                 endpoint_url=url,
                 config=botocore.config.Config(

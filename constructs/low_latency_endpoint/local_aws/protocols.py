@@ -13,14 +13,17 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
-import botocore.session
+import botocore.loaders
 from botocore.model import ServiceModel, Shape
+
+_loader = botocore.loaders.create_loader()
 
 
 @functools.cache
 def service_model(service: str) -> ServiceModel:
     """Give botocore's model of a service."""
-    return botocore.session.get_session().get_service_model(service)
+    # Not from a session: that would read the user's profile.
+    return ServiceModel(_loader.load_service_model(service, "service-2"), service)
 
 
 class ServiceError(Exception):

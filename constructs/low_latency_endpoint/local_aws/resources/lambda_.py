@@ -152,6 +152,8 @@ class EventInvokeConfig(ResourceType):
         return Created(f"{properties['FunctionName']}|$LATEST", {})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        # moto's Put does not replace what is there.
+        self.delete(at, existing)
         self.create(at, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:

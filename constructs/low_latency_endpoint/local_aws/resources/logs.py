@@ -85,6 +85,8 @@ class MetricFilter(ResourceType):
         call(at.client("logs"), "put_metric_filter", arguments)
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        # moto adds a second filter of the same name when the pattern differs.
+        self.delete(at, existing)
         self._put(at, existing.physical_id, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:

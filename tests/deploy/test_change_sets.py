@@ -1,0 +1,166 @@
+"""Change sets, as the CDK CLI uses them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+class Changes:
+    """Creates, reads and executes change sets of one stack."""
+
+    def __init__(self, aws: Any, stack: str) -> None:
+        self.client = aws.client("cloudformation")
+        self.stack = stack
+
+    def create(self, resources: dict[str, Any], kind: str, name: str = "changes") -> dict[str, Any]:
+        self.client.create_change_set(
+            StackName=self.stack,
+            ChangeSetName=name,
+            ChangeSetType=kind,
+            TemplateBody=json.dumps({"Resources": resources}),
+            Capabilities=["CAPABILITY_IAM"],
+        )
+        return self.client.describe_change_set(StackName=self.stack, ChangeSetName=name)
+
+    def execute(self, name: str = "changes") -> str:
+        self.client.execute_change_set(StackName=self.stack, ChangeSetName=name)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            status = self.client.describe_stacks(StackName=self.stack)["Stacks"][0]["StackStatus"]
+            if not status.endswith("_IN_PROGRESS"):
+                return status
+            time.sleep(0.02)
+        raise AssertionError(status)
+
+
+@pytest.fixture
+def changes(aws, stack) -> Iterator[Changes]:
+    """Change sets of the test's stack."""
+    yield Changes(aws, stack.name)
+
+
+def parameter(value: Any, **properties: Any) -> dict[str, Any]:
+    return {
+        "Type": "AWS::SSM::Parameter",
+        "Properties": {"Type": "String", "Value": value, **properties},
+    }
+
+
+def topic(**properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::SNS::Topic", "Properties": properties}
+
+
+def by_id(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = [change["ResourceChange"] for change in described["Changes"]]
+    return {change["LogicalResourceId"]: change for change in found}
+
+
+def test_a_new_stack_by_change_set(changes):
+    described = changes.create({"P": parameter("1")}, "CREATE")
+    assert (described["Status"], described["ExecutionStatus"]) == ("CREATE_COMPLETE", "AVAILABLE")
+    assert by_id(described)["P"]["Action"] == "Add"
+    (found,) = changes.client.describe_stacks(StackName=changes.stack)["Stacks"]
+    assert found["StackStatus"] == "REVIEW_IN_PROGRESS"
+    assert changes.execute() == "CREATE_COMPLETE"
+    with pytest.raises(changes.client.exceptions.ClientError) as gone:
+        changes.client.describe_change_set(StackName=changes.stack, ChangeSetName="changes")
+    assert gone.value.response["Error"]["Code"] == "ChangeSetNotFound"
+
+
+def test_replacement_is_foretold_also_where_it_comes_from_a_reference(changes):
+    model = {
+        "Type": "AWS::SageMaker::Model",
+        "Properties": {
+            "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r",
+            "PrimaryContainer": {"Image": "one"},
+        },
+    }
+    variant = {
+        "VariantName": "v",
+        "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
+        "InstanceType": "ml.c7i.large",
+        "InitialInstanceCount": 1,
+    }
+    resources = {
+        "Model": model,
+        "Config": {
+            "Type": "AWS::SageMaker::EndpointConfig",
+            "Properties": {"ProductionVariants": [variant]},
+        },
+        "Endpoint": {
+            "Type": "AWS::SageMaker::Endpoint",
+            "Properties": {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}},
+        },
+        "Untouched": topic(),
+        "Gone": topic(),
+    }
+    changes.create(resources, "CREATE")
+    assert changes.execute() == "CREATE_COMPLETE"
+    model["Properties"]["PrimaryContainer"] = {"Image": "two"}
+    del resources["Gone"]
+    resources["New"] = topic()
+    described = changes.create(resources, "UPDATE")
+    found = by_id(described)
+    assert {key: change["Action"] for key, change in found.items()} == {
+        "Model": "Modify",
+        "Config": "Modify",
+        "Endpoint": "Modify",
+        "Gone": "Remove",
+        "New": "Add",
+    }
+    replaced = {key: found[key]["Replacement"] for key in ("Model", "Config", "Endpoint")}
+    assert replaced == {"Model": "True", "Config": "True", "Endpoint": "False"}
+    (detail,) = found["Model"]["Details"]
+    assert detail["Target"]["Name"] == "PrimaryContainer"
+    assert detail["Target"]["RequiresRecreation"] == "Always"
+    (detail,) = found["Endpoint"]["Details"]
+    assert detail["CausingEntity"] == "Config.EndpointConfigName"
+    assert changes.execute() == "UPDATE_COMPLETE"
+
+
+def test_no_change_is_a_failed_change_set_in_the_words_the_cli_looks_for(changes):
+    changes.create({"P": parameter("1")}, "CREATE")
+    changes.execute()
+    described = changes.create({"P": parameter("1")}, "UPDATE")
+    assert (described["Status"], described["ExecutionStatus"]) == ("FAILED", "UNAVAILABLE")
+    assert described["StatusReason"].startswith("The submitted information didn't contain changes.")
+    with pytest.raises(changes.client.exceptions.InvalidChangeSetStatusException):
+        changes.client.execute_change_set(StackName=changes.stack, ChangeSetName="changes")
+
+
+def test_two_stacks_may_have_change_sets_of_one_name(aws, stack, changes):
+    other = Changes(aws, f"{stack.name}Other")
+    changes.create({"A": parameter("1")}, "CREATE")
+    other.create({"B": parameter("1")}, "CREATE")
+    described = changes.client.describe_change_set(StackName=changes.stack, ChangeSetName="changes")
+    assert set(by_id(described)) == {"A"}
+    assert other.execute() == "CREATE_COMPLETE"
+    assert changes.execute() == "CREATE_COMPLETE"
+    other.client.delete_stack(StackName=other.stack)
+
+
+def test_deleting_an_absent_change_set_is_no_error(changes):
+    changes.create({"P": parameter("1")}, "CREATE")
+    changes.client.delete_change_set(StackName=changes.stack, ChangeSetName="absent")
+    changes.client.delete_change_set(StackName=changes.stack, ChangeSetName="changes")
+    assert changes.client.list_change_sets(StackName=changes.stack)["Summaries"] == []
+
+
+def test_a_template_by_url_may_be_path_style_on_an_address(aws, stack):
+    s3, cloudformation = aws.client("s3"), aws.client("cloudformation")
+    s3.create_bucket(Bucket="by-url")
+    body = json.dumps({"Resources": {"P": parameter("1")}})
+    s3.put_object(Bucket="by-url", Key="a/b.json", Body=body.encode())
+    for url in (
+        f"http://127.0.0.1:{aws.port}/by-url/a/b.json",
+        "https://by-url.s3.us-east-1.amazonaws.com/a/b.json",
+    ):
+        found = cloudformation.validate_template(TemplateURL=url)
+        assert found["Parameters"] == []
+    s3.delete_object(Bucket="by-url", Key="a/b.json")
+    s3.delete_bucket(Bucket="by-url")

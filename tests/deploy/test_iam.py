@@ -1,0 +1,135 @@
+"""AWS::IAM::*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
+ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+
+def document(action: str) -> dict[str, Any]:
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": action, "Resource": "*"}],
+    }
+
+
+def attached(aws: Any, role: str) -> list[str]:
+    found = aws.client("iam").list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    return sorted(policy["PolicyArn"] for policy in found)
+
+
+def inline(aws: Any, role: str) -> dict[str, str]:
+    iam = aws.client("iam")
+    return {
+        name: iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]["Statement"][0][
+            "Action"
+        ]
+        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+    }
+
+
+def test_role(aws, stack, role):
+    properties = {
+        **role["Properties"],
+        "Description": "for tests",
+        "MaxSessionDuration": 7200,
+        "ManagedPolicyArns": [ADMIN],
+        "Policies": [{"PolicyName": "a", "PolicyDocument": document("s3:Get*")}],
+        "Tags": [{"Key": "k", "Value": "v"}],
+    }
+    made = stack.deploy("AWS::IAM::Role", properties, ("Arn", "RoleId"))
+    found = aws.client("iam").get_role(RoleName=made.ref)["Role"]
+    assert (made.attributes["Arn"], made.attributes["RoleId"]) == (found["Arn"], found["RoleId"])
+    assert (found["Description"], found["MaxSessionDuration"]) == ("for tests", 7200)
+    assert found["Tags"] == [{"Key": "k", "Value": "v"}]
+    assert attached(aws, made.ref) == [ADMIN]
+    assert inline(aws, made.ref) == {"a": "s3:Get*"}
+
+    changed = stack.deploy(
+        "AWS::IAM::Role",
+        {
+            **role["Properties"],
+            "ManagedPolicyArns": [READ_ONLY],
+            "Policies": [{"PolicyName": "b", "PolicyDocument": document("s3:Put*")}],
+        },
+    )
+    assert changed.ref == made.ref
+    found = aws.client("iam").get_role(RoleName=made.ref)["Role"]
+    assert (found.get("Description", ""), found["MaxSessionDuration"]) == ("", 3600)
+    assert found.get("Tags", []) == []
+    assert attached(aws, made.ref) == [READ_ONLY]
+    assert inline(aws, made.ref) == {"b": "s3:Put*"}
+
+    renamed = stack.deploy("AWS::IAM::Role", {**role["Properties"], "RoleName": "named"})
+    assert renamed.ref == "named"
+    stack.delete()
+    with pytest.raises(aws.client("iam").exceptions.NoSuchEntityException):
+        aws.client("iam").get_role(RoleName="named")
+
+
+def test_an_aws_managed_policy_must_exist(stack, role):
+    properties = {**role["Properties"], "ManagedPolicyArns": [f"{ADMIN}Nope"]}
+    assert "AdministratorAccessNope" in stack.refusal("AWS::IAM::Role", properties)
+
+
+def test_policy(aws, stack, role):
+    def policy(name: str, action: str, *roles: str) -> dict[str, Any]:
+        references = [{"Ref": r} for r in roles]
+        return {"PolicyName": name, "PolicyDocument": document(action), "Roles": references}
+
+    others = {"One": role, "Two": role}
+    made = stack.deploy("AWS::IAM::Policy", policy("p", "s3:Get*", "One"), **others)
+    one, two = made.stack.resources["One"], made.stack.resources["Two"]
+    assert inline(aws, one) == {"p": "s3:Get*"}
+    stack.deploy("AWS::IAM::Policy", policy("p", "s3:Put*", "Two"), **others)
+    assert inline(aws, one) == {}
+    assert inline(aws, two) == {"p": "s3:Put*"}
+    stack.deploy("AWS::IAM::Policy", policy("q", "s3:Put*", "Two"), **others)
+    assert inline(aws, two) == {"q": "s3:Put*"}
+
+
+def test_managed_policy(aws, stack, role):
+    iam = aws.client("iam")
+
+    def action(arn: str) -> str:
+        version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        found = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]
+        return found["Document"]["Statement"][0]["Action"]
+
+    properties = {"PolicyDocument": document("s3:Get*"), "Roles": [{"Ref": "Role"}]}
+    made = stack.deploy("AWS::IAM::ManagedPolicy", properties, ("PolicyArn",), Role=role)
+    assert made.attributes["PolicyArn"] == made.ref
+    assert action(made.ref) == "s3:Get*"
+    assert attached(aws, made.stack.resources["Role"]) == [made.ref]
+    for number in range(6):  # more updates than a policy keeps versions
+        properties = {"PolicyDocument": document(f"s3:Put{number}")}
+        assert stack.deploy("AWS::IAM::ManagedPolicy", properties, Role=role).ref == made.ref
+    assert action(made.ref) == "s3:Put5"
+    assert attached(aws, made.stack.resources["Role"]) == []
+    stack.delete()
+    with pytest.raises(iam.exceptions.NoSuchEntityException):
+        iam.get_policy(PolicyArn=made.ref)
+
+
+def test_instance_profile_and_service_linked_role(aws, stack, role):
+    linked = {
+        "Type": "AWS::IAM::ServiceLinkedRole",
+        "Properties": {"AWSServiceName": "sagemaker.application-autoscaling.amazonaws.com"},
+    }
+    made = stack.deploy(
+        "AWS::IAM::InstanceProfile", {"Roles": [{"Ref": "Role"}]}, ("Arn",), Role=role, Slr=linked
+    )
+    iam = aws.client("iam")
+    found = iam.get_instance_profile(InstanceProfileName=made.ref)["InstanceProfile"]
+    assert found["Arn"] == made.attributes["Arn"]
+    assert [r["RoleName"] for r in found["Roles"]] == [made.stack.resources["Role"]]
+    assert iam.get_role(RoleName=made.stack.resources["Slr"])["Role"]["Path"].startswith(
+        "/aws-service-role/sagemaker.application-autoscaling"
+    )
+    stack.deploy("AWS::IAM::InstanceProfile", {"Roles": []}, Role=role)
+    found = iam.get_instance_profile(InstanceProfileName=made.ref)["InstanceProfile"]
+    assert found["Roles"] == []

@@ -1,0 +1,86 @@
+"""Nothing is dropped silently: what is not emulated makes the stack fail, and says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from low_latency_endpoint.local_aws import resources
+from low_latency_endpoint.local_aws.resources.properties import PropertyNotEmulated, coerce
+from low_latency_endpoint.local_aws.resources.resource_type import REGISTRY
+
+resources.load()
+
+
+@pytest.mark.parametrize("type_name", sorted(REGISTRY))
+def test_every_type_refuses_a_property_it_does_not_honour(type_name):
+    kind = REGISTRY[type_name]
+    if type_name == "AWS::CloudFormation::CustomResource":
+        assert kind.honours("Anything")  # every property goes to the function
+        return
+    assert not kind.honours("NoSuchProperty")
+    assert kind.replaces <= kind.properties
+    assert kind.name_property is None or kind.name_property in kind.properties
+    assert (kind.tagged is None) or "Tags" in kind.properties
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "named"),
+    [
+        ("AWS::SNS::Topic", {"DisplayNam": "x"}, "DisplayNam"),
+        ("AWS::EC2::VPCEndpoint", {"DnsOptions": {}}, "DnsOptions"),
+        ("AWS::S3::Bucket", {"WebsiteConfiguration": {}}, "WebsiteConfiguration"),
+    ],
+)
+def test_an_unknown_property_fails_the_stack_and_is_named(aws, stack, type_name, properties, named):
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "never-made"}}
+    reason = stack.refusal(type_name, properties, Before=topic)
+    assert f"{type_name}: property {named} is not emulated by the local AWS" in reason
+    # Found before anything is created.
+    assert "never-made" not in str(aws.client("sns").list_topics()["Topics"])
+
+
+def test_an_unknown_nested_property_fails_the_stack_and_is_named(stack):
+    reason = stack.refusal(
+        "AWS::SageMaker::Model",
+        {"ExecutionRoleArn": "arn:aws:iam::123456789012:role/r", "PrimaryContainer": {"Imag": "x"}},
+    )
+    assert "AWS::SageMaker::Model: property PrimaryContainer.Imag is not emulated" in reason
+
+
+@pytest.mark.parametrize(
+    "type_name", ["AWS::DynamoDB::Table", "AWS::EC2::Instance", "My::Own::Type"]
+)
+def test_an_unknown_type_fails_the_stack_and_is_named(stack, type_name):
+    """Also one that moto's own CloudFormation knows: it would drop properties."""
+    assert f"{type_name} is not emulated by the local AWS" in stack.refusal(type_name, {})
+
+
+def test_an_unknown_property_in_an_update_changes_nothing(aws, stack):
+    made = stack.deploy("AWS::SNS::Topic", {"DisplayName": "before"})
+    stack.refusal("AWS::SNS::Topic", {"DisplayName": "after", "Nope": 1})
+    found = aws.client("sns").get_topic_attributes(TopicArn=made.ref)["Attributes"]
+    assert found["DisplayName"] == "before"
+
+
+def test_policies_of_the_resource_itself_that_are_not_emulated_are_refused(stack):
+    resource = {"Type": "AWS::SNS::Topic", "UpdatePolicy": {"AutoScalingRollingUpdate": {}}}
+    failed = stack.template({"Resources": {"T": resource}}, expect_failure=True)
+    assert "UpdatePolicy is not emulated" in failed.failure_reason
+
+
+def test_coercion_names_the_whole_path(aws):
+    shape = aws.client("sagemaker").meta.service_model.shape_for("CreateEndpointConfigInput")
+    properties = {"ProductionVariants": [{"VariantName": "v", "RoutingConfig": {"Way": "x"}}]}
+    with pytest.raises(PropertyNotEmulated) as refused:
+        coerce(shape, properties, "")
+    assert refused.value.path == "ProductionVariants.RoutingConfig.Way"
+
+
+def test_coercion_gives_the_apis_types_and_spelling(aws):
+    shape = aws.client("ecs").meta.service_model.shape_for("RegisterTaskDefinitionRequest")
+    properties = {"Family": "f", "Cpu": 256, "ContainerDefinitions": [{"Essential": "true"}]}
+    assert coerce(shape, properties, "") == {
+        "family": "f",
+        "cpu": "256",
+        "containerDefinitions": [{"essential": True}],
+    }
