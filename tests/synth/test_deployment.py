@@ -1,0 +1,89 @@
+"""Update policies as CloudFormation takes them."""
+
+from __future__ import annotations
+
+import pytest
+from aws_cdk import Duration
+
+from low_latency_endpoint import DeploymentPolicy, InstanceType
+from low_latency_endpoint.errors import ConfigurationError
+
+MINUTES_5 = {"wait": Duration.minutes(5)}
+
+
+def percent(value):
+    return {"Type": "CAPACITY_PERCENT", "Value": value}
+
+
+@pytest.mark.parametrize(("policy", "expected"), [
+    (DeploymentPolicy.canary(), {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
+        "Type": "CANARY", "CanarySize": percent(10), "WaitIntervalInSeconds": 300,
+    }}}),
+    (DeploymentPolicy.canary(
+        size_percent=50, wait=Duration.hours(1), termination_wait=Duration.minutes(2),
+        maximum_execution=Duration.hours(8),
+    ), {"BlueGreenUpdatePolicy": {
+        "TrafficRoutingConfiguration": {
+            "Type": "CANARY", "CanarySize": percent(50), "WaitIntervalInSeconds": 3600,
+        },
+        "TerminationWaitInSeconds": 120, "MaximumExecutionTimeoutInSeconds": 28800,
+    }}),
+    (DeploymentPolicy.canary(wait=Duration.seconds(0)), {
+        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
+            "Type": "CANARY", "CanarySize": percent(10), "WaitIntervalInSeconds": 0,
+        }},
+    }),
+    (DeploymentPolicy.linear(step_percent=20, wait=Duration.minutes(1)), {
+        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
+            "Type": "LINEAR", "LinearStepSize": percent(20), "WaitIntervalInSeconds": 60,
+        }},
+    }),
+    (DeploymentPolicy.all_at_once(), {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
+        "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0,
+    }}}),
+    (DeploymentPolicy.all_at_once(wait=Duration.minutes(10)), {
+        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
+            "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 600,
+        }},
+    }),
+    (DeploymentPolicy.rolling(batch_percent=5, wait=Duration.minutes(1),
+                              maximum_execution=Duration.hours(2)), {
+        "RollingUpdatePolicy": {
+            "MaximumBatchSize": percent(5), "WaitIntervalInSeconds": 60,
+            "MaximumExecutionTimeoutInSeconds": 7200,
+        },
+    }),
+])
+def test_each_policy(stack, parts, template_of, policy, expected):
+    parts.endpoint(stack, deployment=policy)
+    assert template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"] == expected
+
+
+def test_inf1_updates_all_at_once_by_default(stack, parts, template_of):
+    variant = parts.variant(stack, instance_type=InstanceType("ml.inf1.xlarge"))
+    parts.endpoint(stack, configuration=parts.configuration(stack, variants=[variant]))
+    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
+    assert routing["Type"] == "ALL_AT_ONCE"
+
+
+# What AWS adds up: waits between the shifts, and the wait before the old fleet ends.
+@pytest.mark.parametrize(("make", "waits"), [
+    (lambda maximum: DeploymentPolicy.canary(
+        wait=Duration.minutes(20), termination_wait=Duration.minutes(10),
+        maximum_execution=maximum), 1800),
+    (lambda maximum: DeploymentPolicy.linear(
+        step_percent=30, wait=Duration.minutes(10), maximum_execution=maximum), 2400),
+    (lambda maximum: DeploymentPolicy.rolling(
+        batch_percent=50, wait=Duration.minutes(10), maximum_execution=maximum), 1200),
+])
+def test_the_longest_time_exceeds_the_waits(stack, parts, template_of, make, waits):
+    configuration = parts.configuration(stack)
+    with pytest.raises(ConfigurationError) as raised:
+        parts.endpoint(
+            stack, "TooShort", configuration=configuration,
+            deployment=make(Duration.seconds(waits)),
+        )
+    assert raised.value.code == "LLE521"
+    assert raised.value.allowed == f"more than {waits} seconds"
+    parts.endpoint(stack, configuration=configuration, deployment=make(Duration.seconds(waits + 1)))

@@ -1,0 +1,134 @@
+"""The endpoint configuration: variants, key, data capture, metrics, and images that fit."""
+
+from __future__ import annotations
+
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_kms as kms
+
+from low_latency_endpoint import (
+    ContainerImage,
+    DataCapture,
+    InferenceAmi,
+    InstanceType,
+    MetricsPublishing,
+)
+from low_latency_endpoint.errors import ConfigurationError
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def key(stack):
+    return kms.Key.from_key_arn(stack, "Key", KEY)
+
+
+@pytest.fixture
+def synthesised(stack, parts, template_of):
+    def synthesise(**given):
+        parts.configuration(stack, **given)
+        return template_of(stack).only("AWS::SageMaker::EndpointConfig")
+
+    return synthesise
+
+
+def test_holds_nothing_that_was_not_asked_for(synthesised):
+    # No name either: CloudFormation replaces the configuration on every change, and a fixed name
+    # would be taken.
+    assert set(synthesised()) == {"ProductionVariants"}
+
+
+def test_several_variants_in_order(stack, parts, synthesised):
+    names = ["primary", "challenger", "dark"]
+    config = synthesised(variants=[parts.variant(stack, name=name) for name in names])
+    assert [variant["VariantName"] for variant in config["ProductionVariants"]] == names
+
+
+def test_a_key_for_the_storage_volumes(synthesised, key):
+    assert synthesised(encryption_key=key)["KmsKeyId"] == KEY
+
+
+def test_a_key_with_local_storage_is_the_users_to_decide(stack, parts, key, template_of):
+    variants = [parts.variant(stack, instance_type=InstanceType("ml.g5.xlarge"))]
+    with pytest.raises(ConfigurationError) as raised:
+        parts.configuration(stack, "Refused", variants=variants, encryption_key=key)
+    assert raised.value.code == "LLE424"
+    assert "250 GB" in raised.value.got
+    parts.configuration(
+        stack, variants=variants, encryption_key=key, kms_key_with_local_storage=True
+    )
+    configs = template_of(stack).of_type("AWS::SageMaker::EndpointConfig").values()
+    assert [config.get("KmsKeyId") for config in configs] == [KEY]
+
+
+def test_data_capture(synthesised, key):
+    config = synthesised(data_capture=DataCapture(
+        destination="s3://captured/sentiment", sampling_percentage=3, capture=["Input"], key=key
+    ))
+    assert config["DataCaptureConfig"] == {
+        "EnableCapture": True, "InitialSamplingPercentage": 3,
+        "DestinationS3Uri": "s3://captured/sentiment", "KmsKeyId": KEY,
+        "CaptureOptions": [{"CaptureMode": "Input"}],
+    }
+
+
+def test_data_capture_by_default(synthesised):
+    capture = synthesised(data_capture=DataCapture(destination="s3://captured"))
+    capture = capture["DataCaptureConfig"]
+    assert capture["InitialSamplingPercentage"] == 10
+    assert capture["CaptureOptions"] == [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}]
+
+
+@pytest.mark.parametrize(("given", "expected"), [
+    ({"enhanced": True, "frequency": Duration.seconds(10)},
+     {"EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10}),
+    ({"detailed_observability": False},
+     {"EnableEnhancedMetrics": False, "EnableDetailedObservability": False}),
+    ({"frequency": Duration.minutes(5)},
+     {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 300}),
+])
+def test_metrics(synthesised, given, expected):
+    assert synthesised(metrics=MetricsPublishing(**given))["MetricsConfig"] == expected
+
+
+def warnings(construct):
+    return [
+        entry.data for entry in construct.node.metadata if entry.type == "aws:cdk:warning"
+    ]
+
+
+def with_image(stack, parts, repository, tag, type, ami=None):
+    image = ContainerImage.from_dlc(repository, tag)
+    model = parts.model(stack, containers=[parts.container(image=image)])
+    variant = parts.variant(
+        stack, model=model, instance_type=InstanceType(type),
+        inference_ami=InferenceAmi(ami) if ami else None,
+    )
+    return parts.configuration(stack, variants=[variant])
+
+
+def test_an_image_that_fits_is_no_finding(stack, parts):
+    configuration = with_image(
+        stack, parts, "pytorch-inference", "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+        "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-3-1",
+    )
+    assert warnings(configuration) == []
+
+
+def test_what_is_only_suspicious_is_a_warning(stack, parts):
+    configuration = with_image(
+        stack, parts, "pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker", "ml.g5.xlarge"
+    )
+    (warning,) = warnings(configuration)
+    assert "would stand idle" in warning
+    assert "low-latency-endpoint:image:primary" in warning  # the ID to acknowledge it by
+
+
+def test_an_image_that_cannot_run_is_an_error_with_its_place(stack, parts):
+    with pytest.raises(ConfigurationError) as raised:
+        with_image(
+            stack, parts, "pytorch-inference", "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+            "ml.m5.xlarge",
+        )
+    assert raised.value.code == "LLE336"
+    assert raised.value.where == "Serving/Configuration, variant primary"
