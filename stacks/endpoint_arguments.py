@@ -25,6 +25,7 @@ from low_latency_endpoint import (
     RoutingStrategy,
 )
 from low_latency_endpoint.alarms import AlarmOptions
+from low_latency_endpoint.planning.limits import INFERENCE_AMI
 from low_latency_endpoint.settings import (
     AlarmSettings,
     ContainerSettings,
@@ -65,9 +66,10 @@ def endpoint_arguments(
         "startup_health_check_timeout": _duration(settings.startup_health_check_timeout),
         "model_data_download_timeout": _duration(settings.model_data_download_timeout),
         "volume_size_gib": settings.volume_size_gib,
-        "inference_ami": InferenceAmi(settings.inference_ami) if settings.inference_ami else None,
+        "inference_ami": _inference_ami(settings.inference_ami),
         "enable_ssm_access": settings.ssm_access,
         "capacity_reservation_arn": settings.capacity_reservation_arn,
+        "kms_key_with_local_storage": settings.kms_key_with_local_storage,
     }
     if settings.deployment:
         given["deployment"] = _deployment(settings.deployment)
@@ -160,7 +162,14 @@ def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
             wait=_duration(settings.rolling.wait),
             maximum_execution=waits["maximum_execution"],
         )
-    return DeploymentPolicy.all_at_once(**waits)
+    wait = settings.all_at_once.wait if settings.all_at_once else None
+    return DeploymentPolicy.all_at_once(wait=_duration(wait), **waits)
+
+
+def _inference_ami(version: str | None) -> InferenceAmi | None:
+    if version is None:
+        return None
+    return InferenceAmi(version, is_custom=not INFERENCE_AMI.holds(version))
 
 
 def _alarms(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,14 @@ def parse_yaml(text: str) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = [error.context, error.problem]
-        return _failed(mark.line + 1 if mark else 1, NOT_YAML.error(
+        return _failed(_Lines(text).of(mark) if mark else 1, NOT_YAML.error(
             got=", ".join(part for part in parts if part), allowed="YAML"))
     except RecursionError:
         return _failed(1, UNUSUAL_YAML.error(got="very deep nesting", allowed="a few levels"))
     source = YamlSource()
     if node is not None:
         try:
-            source.values = _Reader(source).value(node, (), ())
+            source.values = _Reader(source, _Lines(text)).value(node, (), ())
         except _TooLargeError as error:
             return _failed(error.line, UNUSUAL_YAML.error(
                 got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often "
@@ -109,15 +110,26 @@ class _TooLargeError(Exception):
         self.line = line
 
 
+class _Lines:
+    """Line numbers as editors count them; PyYAML also counts U+0085 and U+2028 as line ends."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
+
+    def of(self, mark: yaml.Mark) -> int:
+        return bisect_right(self._ends, mark.index) + 1
+
+
 class _Reader:
-    def __init__(self, source: YamlSource) -> None:
+    def __init__(self, source: YamlSource, lines: _Lines) -> None:
         self._source = source
+        self._lines = lines
         self._nodes = 0
 
     def value(self, node: yaml.Node, place: Place, around: tuple[int, ...]) -> Any:
         """The node's value; notes its line and those of all values below."""
         self._nodes += 1
-        line = node.start_mark.line + 1
+        line = self._lines.of(node.start_mark)
         if self._nodes > _MOST_NODES:
             raise _TooLargeError("more values than any settings need", line)
         if len(around) > 50:
@@ -147,7 +159,7 @@ class _Reader:
                 for name, value in self._merged(value_node, place, around).items():
                     merged.setdefault(name, value)
         for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
+            line = self._lines.of(key_node.start_mark)
             if _is_merge(key_node):
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
@@ -186,7 +198,7 @@ class _Reader:
                 del self._source.lines[known]
 
     def _unusual(self, node: yaml.Node, place: Place, got: str) -> None:
-        self._source.problems.append((node.start_mark.line + 1, UNUSUAL_YAML.error(
+        self._source.problems.append((self._lines.of(node.start_mark), UNUSUAL_YAML.error(
             got=got, allowed="plain keys and values", where=path_of(place))))
 
 
