@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,9 +38,9 @@ class Changes:
 
 
 @pytest.fixture
-def changes(aws, stack) -> Iterator[Changes]:
+def changes(aws, stack) -> Changes:
     """Change sets of the test's stack."""
-    yield Changes(aws, stack.name)
+    return Changes(aws, stack.name)
 
 
 def parameter(value: Any, **properties: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def assembly(folder: Path, template: dict[str, Any]) -> Path:
             "destinations": destination("2.json"),
         },
     }
-    (folder / "App.assets.json").write_text(json.dumps({"files": files}))
+    (folder / "App.assets.json").write_text(json.dumps({"version": "36.0.0", "files": files}))
     manifest = {
         "version": "36.0.0",
         "artifacts": {

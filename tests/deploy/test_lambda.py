@@ -83,7 +83,8 @@ def test_a_function_reaches_the_local_aws_and_nothing_of_the_users(aws, stack, r
     code = """
 import boto3, os
 def handler(event, context):
-    return {"account": boto3.client("sts").get_caller_identity()["Account"], "env": dict(os.environ)}
+    identity = boto3.client("sts").get_caller_identity()
+    return {"account": identity["Account"], "env": dict(os.environ)}
 """
     own = {"Variables": {"AWS_ENDPOINT_URL_STS": "https://sts.amazonaws.com", "MINE": "1"}}
     made = stack.deploy(FUNCTION, function(code, Environment=own, Timeout=30), Role=role)

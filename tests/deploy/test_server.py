@@ -105,7 +105,7 @@ def test_a_server_that_cannot_start_says_why():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(LocalAwsError, match="(?s)did not start.*in use"):
+        with pytest.raises(LocalAwsError, match=r"(?s)did not start.*in use"):
             LocalAws.start(port=taken.getsockname()[1])
 
 

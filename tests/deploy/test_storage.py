@@ -91,7 +91,7 @@ def test_bucket_policy_is_readable_and_a_conditional_deny_blocks_nothing(aws, st
 
     # Without a condition the Deny holds.
     stack.deploy("AWS::S3::BucketPolicy", policy(deny), Bucket=bucket)
-    with pytest.raises(ClientError, match="Forbidden|AccessDenied|403"):
+    with pytest.raises(ClientError, match=r"Forbidden|AccessDenied|403"):
         s3.put_object(Bucket=name, Key="k", Body=b"x")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import signal
@@ -28,15 +27,15 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.child:
         return _serve_for_parent(arguments.port, arguments.log)
+    stopped = threading.Event()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(wanted, lambda *_: stopped.set())
     aws = LocalAws.in_process(region=arguments.region, port=arguments.port)
     for name, value in aws.exports().items():
         print(f"export {name}={value}")
     print(f"# serving at {aws.url}, log in {aws.log_path}; Ctrl-C stops and forgets everything")
     sys.stdout.flush()
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    with contextlib.suppress(KeyboardInterrupt):
-        stopped.wait()
+    stopped.wait()
     aws.stop()
     return 0
 
