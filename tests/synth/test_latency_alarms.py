@@ -1,0 +1,129 @@
+"""Alarms on latency and errors: thresholds in SageMaker's unit, dimensions, missing data."""
+
+from __future__ import annotations
+
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+
+from low_latency_endpoint import LatencyAlarms
+
+
+@pytest.fixture
+def endpoint(stack, parts):
+    return parts.endpoint(stack)
+
+
+def made(stack, template_of, alarms):
+    """The alarm of each key, as it stands in the template."""
+    ids = {key: stack.resolve(alarm.alarm_name)["Ref"] for key, alarm in alarms.alarms.items()}
+    template = template_of(stack)
+    return {key: template["Resources"][id]["Properties"] for key, id in ids.items()}
+
+
+@pytest.mark.parametrize(("threshold", "microseconds"), [
+    (Duration.millis(200), 200_000), (Duration.seconds(2), 2_000_000),
+    (Duration.millis(1), 1000),
+])
+def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, microseconds):
+    alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": threshold})
+    alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
+    assert alarm["Threshold"] == microseconds
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/SageMaker", "ModelLatency")
+    assert alarm["ExtendedStatistic"] == "p99"
+    assert alarm["TreatMissingData"] == "notBreaching"
+    assert alarm["Period"] == 60
+    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
+    assert {item["Name"]: item["Value"] for item in alarm["Dimensions"]} == {
+        "EndpointName": endpoint.name_at_synth, "VariantName": "primary"
+    }
+
+
+def test_overhead_latency_as_an_average(stack, endpoint, template_of):
+    alarms = LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, overhead_latency={"Average": Duration.millis(20)}
+    )
+    alarm = made(stack, template_of, alarms)["primary/OverheadLatency/Average"]
+    assert alarm["Threshold"] == 20_000
+    assert alarm["Statistic"] == "Average"
+    assert alarm["MetricName"] == "OverheadLatency"
+
+
+def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, template_of):
+    alarms = LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, error_rate=0.02, minimum_invocations=50
+    )
+    alarm = made(stack, template_of, alarms)["primary/Invocation5XXErrors/Rate"]
+    assert alarm["Threshold"] == 0.02
+    assert alarm["TreatMissingData"] == "notBreaching"
+    by_id = {metric["Id"]: metric for metric in alarm["Metrics"]}
+    (result,) = [metric for metric in alarm["Metrics"] if metric.get("ReturnData") is not False]
+    assert result["Expression"] == "IF(invocations >= 50, errors / invocations, 0)"
+    for id, name in (("errors", "Invocation5XXErrors"), ("invocations", "Invocations")):
+        assert by_id[id]["MetricStat"]["Metric"]["MetricName"] == name
+        assert by_id[id]["MetricStat"]["Stat"] == "Sum"
+
+
+def test_the_new_fleet_alone(stack, endpoint, template_of):
+    alarms = LatencyAlarms(
+        stack, "Rollback", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        error_rate=0.01, new_fleet_only=True,
+    )
+    configuration = stack.resolve(endpoint.configuration.endpoint_config_name)
+    found = made(stack, template_of, alarms)
+    assert configuration["Fn::GetAtt"][1] == "EndpointConfigName"
+    latency = found["primary/ModelLatency/p99"]["Dimensions"]
+    assert {"Name": "EndpointConfigName", "Value": configuration} in latency
+    metrics = found["primary/Invocation5XXErrors/Rate"]["Metrics"]
+    stats = [metric["MetricStat"] for metric in metrics if "MetricStat" in metric]
+    assert len(stats) == 2
+    for stat in stats:
+        dimensions = stat["Metric"]["Dimensions"]
+        assert {"Name": "EndpointConfigName", "Value": configuration} in dimensions
+        # The endpoint's name as text, not a reference: the endpoint is made after these alarms.
+        assert {"Name": "EndpointName", "Value": endpoint.name_at_synth} in dimensions
+
+
+def test_every_variant_is_watched(stack, parts, template_of):
+    variants = [parts.variant(stack), parts.variant(stack, name="challenger")]
+    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=variants))
+    alarms = LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint,
+        model_latency={"p50": Duration.millis(50), "p99": Duration.millis(200)},
+    )
+    assert set(alarms.alarms) == {
+        f"{variant}/ModelLatency/{statistic}"
+        for variant in ("primary", "challenger") for statistic in ("p50", "p99")
+    }
+    watched = [
+        (item["Value"], alarm["ExtendedStatistic"])
+        for alarm in made(stack, template_of, alarms).values()
+        for item in alarm["Dimensions"] if item["Name"] == "VariantName"
+    ]
+    assert len(set(watched)) == 4
+
+
+def test_somebody_is_told(stack, endpoint, template_of):
+    topic = sns.Topic.from_topic_arn(stack, "Pages", "arn:aws:sns:us-east-1:123456789012:pages")
+    LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        actions=[actions.SnsAction(topic)],
+    )
+    resources = template_of(stack)["Resources"].values()
+    told = [
+        resource for resource in resources
+        if topic.topic_arn in resource.get("Properties", {}).get("AlarmActions", [])
+    ]
+    assert len(told) == 1
+
+
+def test_periods_of_the_users_own(stack, endpoint, template_of):
+    alarms = LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        period=Duration.minutes(5), evaluation_periods=1, datapoints_to_alarm=1,
+    )
+    alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
+    assert alarm["Period"] == 300
+    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (1, 1)
