@@ -355,7 +355,7 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
     )
     new_fleet = {"EndpointConfigName": configuration.attr_endpoint_config_name}
     rollback_alarms = [
-        latency_alarm(stack, "RollbackLatency", "ModelLatency", "p99", 160_000, new_fleet),
+        metric_alarm(stack, "RollbackLatency", "ModelLatency", "p99", 160_000, new_fleet),
         error_alarm(stack, "RollbackErrors", new_fleet),
     ]
     hosting = sagemaker.CfnEndpoint(
@@ -412,9 +412,7 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
             )
         ),
     )
-    latency_alarm(stack, "ModelLatency", "ModelLatency", "p99", 160_000, {})
-    latency_alarm(stack, "OverheadLatency", "OverheadLatency", "Average", 40_000, {})
-    error_alarm(stack, "Errors", {})
+    alarms(stack, new_fleet)
 
 
 def dimensions(more: dict[str, str]) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
@@ -426,40 +424,56 @@ def dimensions(more: dict[str, str]) -> list[cloudwatch.CfnAlarm.DimensionProper
     ]
 
 
-def latency_alarm(
-    stack: Stack, name: str, metric: str, statistic: str, microseconds: int, more: dict[str, str]
+def metric_alarm(
+    stack: Stack,
+    name: str,
+    metric: str,
+    statistic: str,
+    threshold: float,
+    more: dict[str, str],
+    *,
+    namespace: str = "AWS/SageMaker",
+    periods: int = 3,
+    datapoints: int | None = 2,
 ) -> cloudwatch.CfnAlarm:
-    """An alarm on one latency metric."""
+    """An alarm on one metric."""
     percentile = statistic.startswith("p")
     return cloudwatch.CfnAlarm(
         stack,
         name,
-        alarm_description=f"{metric} {statistic} of {NAME} is above {microseconds / 1000:g} ms",
-        namespace="AWS/SageMaker",
+        alarm_description=f"{metric} {statistic} of {NAME} is above {threshold:g}",
+        namespace=namespace,
         metric_name=metric,
         extended_statistic=statistic if percentile else None,
         statistic=None if percentile else statistic,
         dimensions=dimensions(more),
         period=60,
-        evaluation_periods=3,
-        datapoints_to_alarm=2,
-        threshold=microseconds,
+        evaluation_periods=periods,
+        datapoints_to_alarm=datapoints,
+        threshold=threshold,
         comparison_operator="GreaterThanThreshold",
         treat_missing_data="notBreaching",
     )
 
 
-def error_alarm(stack: Stack, name: str, more: dict[str, str]) -> cloudwatch.CfnAlarm:
-    """An alarm on the share of invocations that fail."""
+def formula_alarm(
+    stack: Stack,
+    name: str,
+    expression: str,
+    metrics: dict[str, str],
+    threshold: float,
+    more: dict[str, str],
+    *,
+    periods: int = 3,
+    datapoints: int = 2,
+) -> cloudwatch.CfnAlarm:
+    """An alarm on a formula over sums of metrics."""
     queries = [
         cloudwatch.CfnAlarm.MetricDataQueryProperty(
-            id="share",
-            expression="IF(invocations >= 20, errors / invocations, 0)",
-            label="share of invocations that fail with 5xx",
-            return_data=True,
+            id="result", expression=expression, label=name, return_data=True
         )
     ]
-    for query, metric in {"errors": "Invocation5XXErrors", "invocations": "Invocations"}.items():
+    for query, metric in metrics.items():
         queries.append(
             cloudwatch.CfnAlarm.MetricDataQueryProperty(
                 id=query,
@@ -478,13 +492,63 @@ def error_alarm(stack: Stack, name: str, more: dict[str, str]) -> cloudwatch.Cfn
     return cloudwatch.CfnAlarm(
         stack,
         name,
-        alarm_description=f"More than 1 % of the invocations of {NAME} fail with 5xx",
+        alarm_description=f"{name} of {NAME} is above {threshold:g}",
         metrics=queries,
-        evaluation_periods=3,
-        datapoints_to_alarm=2,
-        threshold=0.01,
+        evaluation_periods=periods,
+        datapoints_to_alarm=datapoints,
+        threshold=threshold,
         comparison_operator="GreaterThanThreshold",
         treat_missing_data="notBreaching",
+    )
+
+
+def error_alarm(stack: Stack, name: str, more: dict[str, str]) -> cloudwatch.CfnAlarm:
+    """An alarm on the share of invocations that fail."""
+    return formula_alarm(
+        stack,
+        name,
+        "IF(invocations >= 20, errors / invocations, 0)",
+        {"errors": "Invocation5XXErrors", "invocations": "Invocations"},
+        0.01,
+        more,
+    )
+
+
+def alarms(stack: Stack, new_fleet: dict[str, str]) -> None:
+    """The alarms that page, and the composite that keeps quiet during a deployment."""
+    instances = "/aws/sagemaker/Endpoints"
+    paging = [
+        metric_alarm(stack, "ModelLatency", "ModelLatency", "p99", 160_000, {}),
+        metric_alarm(stack, "OverheadLatency", "OverheadLatency", "Average", 40_000, {}),
+        error_alarm(stack, "Errors", {}),
+        metric_alarm(stack, "Cpu", "CPUUtilization", "Average", 340, {}, namespace=instances),
+        metric_alarm(stack, "Memory", "MemoryUtilization", "Average", 90, {}, namespace=instances),
+        metric_alarm(stack, "Disk", "DiskUtilization", "Average", 90, {}, namespace=instances),
+        formula_alarm(
+            stack,
+            "Instances",
+            "IF(per_instance > 0, invocations / per_instance, 0)",
+            {"invocations": "Invocations", "per_instance": "InvocationsPerInstance"},
+            15.5,
+            {},
+            periods=5,
+            datapoints=5,
+        ),
+    ]
+    deploying = metric_alarm(
+        stack, "Deploying", "Invocations", "Sum", 0, new_fleet, periods=1, datapoints=None
+    )
+    quiet = cloudwatch.CfnCompositeAlarm(
+        stack, "Quiet", alarm_name=f"{NAME}-quiet", alarm_rule=f'ALARM("{deploying.attr_arn}")'
+    )
+    cloudwatch.CfnCompositeAlarm(
+        stack,
+        "Composite",
+        alarm_name=f"{NAME}-alarms",
+        alarm_rule=" OR ".join(f'ALARM("{alarm.attr_arn}")' for alarm in paging),
+        actions_suppressor=quiet.attr_arn,
+        actions_suppressor_extension_period=600,
+        actions_suppressor_wait_period=120,
     )
 
 

@@ -310,7 +310,7 @@ def report(what: str, output: list[str], advice: str) -> int:
     """Say what failed, how it ended, and what to do."""
     console.print("\nFailed: ", style="bold red", end="")
     console.print(what, markup=False)
-    for line in output[-20:]:
+    for line in output[-8:]:
         say(line)
     if advice:
         console.print(advice, markup=False)

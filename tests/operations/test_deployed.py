@@ -156,9 +156,11 @@ def template(*, maximum: int = 10, p99_microseconds: int = 200_000) -> dict[str,
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
+    # Every in-process local AWS of this process has the same state: leave none behind.
     with LocalAws.in_process(region="us-east-1") as aws:
         aws.reset()
         yield aws
+        aws.reset()
 
 
 @pytest.fixture(scope="module")
