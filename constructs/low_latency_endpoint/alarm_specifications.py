@@ -15,7 +15,7 @@ from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE
 from .planning.metrics import microseconds_from_milliseconds
 from .planning.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE
 from .planning.utilization import highest_utilization
-from .validation import check
+from .validation import check, check_milliseconds
 
 __all__ = ["AlarmSpecification", "specifications"]
 
@@ -121,8 +121,9 @@ class _Watch:
 
     def latencies(self, name: str, thresholds: Thresholds | None) -> Iterator[AlarmSpecification]:
         for severity, statistic, threshold in _flattened(thresholds or {}, self._where):
-            milliseconds = threshold.to_milliseconds(integral=False)
-            check(ALARM_THRESHOLD_MILLISECONDS, milliseconds, self._where)
+            milliseconds = check_milliseconds(
+                ALARM_THRESHOLD_MILLISECONDS, threshold, self._where
+            )
             means, look_first = _LATENCY_TEXTS[name]
             yield AlarmSpecification(
                 key=f"{name}/{statistic}" + (f"/{severity}" if severity else ""),
@@ -218,8 +219,7 @@ class _Watch:
             )
         wait = self._options.get("model_loading_wait")
         if wait is not None:
-            milliseconds = wait.to_milliseconds(integral=False)
-            check(ALARM_THRESHOLD_MILLISECONDS, milliseconds, self._where)
+            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, wait, self._where)
             yield AlarmSpecification(
                 key="ModelLoadingWaitTime/Average",
                 metric=self._metric("ModelLoadingWaitTime", "Average"),

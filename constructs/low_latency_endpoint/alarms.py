@@ -15,7 +15,7 @@ from .endpoint_metrics import EndpointVariant
 from .findings import warn
 from .planning.limits import EVALUATION_PERIODS
 from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
-from .validation import check
+from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
@@ -242,7 +242,8 @@ def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
     datapoints = options.get("datapoints_to_alarm", 2)
     check(EVALUATION_PERIODS, evaluation_periods, where)
     check(EVALUATION_PERIODS, datapoints, where)
-    if datapoints > evaluation_periods:
+    known = not (is_token(datapoints) or is_token(evaluation_periods))
+    if known and datapoints > evaluation_periods:
         raise DATAPOINTS_ABOVE_PERIODS.error(
             got=f"{datapoints} of {evaluation_periods}", allowed=f"at most {evaluation_periods}",
             where=where,

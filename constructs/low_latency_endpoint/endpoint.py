@@ -114,7 +114,7 @@ class Endpoint(MetricSource, Construct):
         Raises
         ------
         ConfigurationError
-            LLE601, LLE621 to LLE625.
+            LLE106, LLE601, LLE621 to LLE625.
         """
         path = self.node.path
         variant = self._variant(variant_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from aws_cdk import Aws, CfnTag, Stack
@@ -12,7 +13,7 @@ from .client_zones import ClientZones
 from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .flow_log import FlowLog
-from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
+from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
 from .planning.subnets import addresses_per_subnet, plan_subnets, roomy_prefix_length
 from .planning.zones import check_zones_in_region
 from .validation import check, is_token
@@ -107,6 +108,7 @@ class ZoneAlignedNetwork(Construct):
                 addresses_per_subnet(check(MAX_INSTANCES, max_instances, path) or 1)
             ),
         )
+        VPC_PREFIX_LENGTH.check(ipaddress.IPv4Network(cidr).prefixlen, path)
         vpc = ec2.CfnVPC(
             self,
             "Vpc",

@@ -15,9 +15,10 @@ from .planning.capacity import invocations_target
 from .planning.limits import (
     COOLDOWN_SECONDS,
     EVALUATION_PERIODS,
-    INITIAL_INSTANCE_COUNT,
+    MAX_INSTANCES,
     MIN_CAPACITY,
     SCALING_TARGET,
+    TPS_PER_INSTANCE,
 )
 from .planning.rules import (
     BURSTABLE,
@@ -63,6 +64,8 @@ class InvocationScaling(Construct):
     min_instances, max_instances : int
     cfn_scalable_target : aws_applicationautoscaling.CfnScalableTarget
     variant_name : str
+    target_invocations : float or None
+        What :meth:`track_invocations` aims at.
 
     Examples
     --------
@@ -85,7 +88,7 @@ class InvocationScaling(Construct):
         super().__init__(scope, id)
         path = self.node.path
         check(MIN_CAPACITY, min_instances, path)
-        check(INITIAL_INSTANCE_COUNT, max_instances, path)
+        check(MAX_INSTANCES, max_instances, path)
         _check_range(variant, min_instances, max_instances, path)
         self.variant_name = variant.name
         self.min_instances = min_instances
@@ -100,6 +103,7 @@ class InvocationScaling(Construct):
             min_capacity=min_instances,
             max_capacity=max_instances,
         )
+        self.target_invocations: float | None = None
         self._names: set[str] = set()
         self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
 
@@ -135,9 +139,14 @@ class InvocationScaling(Construct):
             LLE602 to LLE605, LLE626.
         """
         if is_token(max_tps_per_instance) or is_token(safety_factor):
-            target = max_tps_per_instance * safety_factor * 60
-        else:
-            target = invocations_target(max_tps_per_instance, safety_factor)
+            # The product would be a number that no longer stands for the token.
+            raise TPS_PER_INSTANCE.rule.error(
+                what="the scaling target cannot be calculated from a token",
+                got="a token", allowed="numbers known at synth: CloudFormation does not multiply",
+                where=self.node.path,
+            )
+        target = invocations_target(max_tps_per_instance, safety_factor)
+        self.target_invocations = target
         return self._track(
             policy_name, "SageMakerVariantInvocationsPerInstance", target,
             scale_in_cooldown, scale_out_cooldown, disable_scale_in,
@@ -270,13 +279,14 @@ class InvocationScaling(Construct):
         Raises
         ------
         ConfigurationError
-            LLE601, LLE621, LLE626, LLE627.
+            LLE106, LLE601, LLE621, LLE626, LLE627.
         """
         path = self.node.path
         self._claim(name)
         if min_instances is None and max_instances is None:
             raise CAPACITY_CHANGE.error(got="neither", allowed="one or both", where=path)
         check(MIN_CAPACITY, min_instances, path)
+        check(MAX_INSTANCES, max_instances, path)
         _check_order(min_instances, max_instances, path)
         target = appscaling.CfnScalableTarget
         self._actions.append(

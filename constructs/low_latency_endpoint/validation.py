@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .planning.durations import DURATION, milliseconds_of, seconds_of
 from .planning.limits import Limit
 
 _NUMBER_TOKENS_BELOW = -1e280  # CDK encodes number tokens as doubles near -1.8881545897087503e+289
@@ -34,10 +35,44 @@ def check(limit: Limit, value: Any, where: str = "") -> Any:
 def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
     """Whole seconds of a CDK ``Duration`` within a limit; ``None`` and tokens pass.
 
-    The limit of the API is in seconds; callers always say ``Duration``.
+    The limit of the API is in seconds; callers always say ``Duration``. A token passes as
+    ``Duration.seconds(token)`` only: CloudFormation cannot convert units.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and LLE801 for anything but a duration.
     """
     if duration is None:
         return None
-    if duration.is_unresolved():
-        return int(duration.to_seconds())
-    return int(check(limit, duration.to_milliseconds() / 1000, where))
+    if _unresolved(duration):
+        try:
+            return int(duration.to_seconds())
+        except RuntimeError as problem:  # what jsii makes of CDK's refusal to convert
+            raise DURATION.error(
+                got="a token in another unit", allowed="Duration.seconds(token)", where=where
+            ) from problem
+    return int(check(limit, seconds_of(duration, where), where))
+
+
+def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
+    """Milliseconds of a duration that must be known at synth, within a limit.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and LLE801 for tokens and for anything but a duration.
+    """
+    if _unresolved(duration):
+        raise DURATION.error(
+            got="a token", allowed="a duration known at synth: AWS wants it in microseconds, and "
+            "CloudFormation cannot convert", where=where,
+        )
+    fractions = getattr(duration, "to_milliseconds", None)
+    milliseconds = fractions(integral=False) if fractions else milliseconds_of(duration, where)
+    return float(limit.check(milliseconds, where))
+
+
+def _unresolved(duration: Any) -> bool:
+    ask = getattr(duration, "is_unresolved", None)
+    return bool(ask and ask())
