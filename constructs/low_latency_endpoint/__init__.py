@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .alarm_options import AlarmOptions, SlowRequests
     from .alarms import LatencyAlarms
     from .client_zones import ClientZones
+    from .dashboard import LatencyDashboard
     from .deployment import DeploymentPolicy
     from .endpoint import Endpoint
     from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     )
 
 _MODULE_OF = {
+    "AlarmOptions": "alarm_options",
     "ClientZones": "client_zones",
     "Container": "model",
     "ContainerImage": "images",
@@ -50,6 +53,7 @@ _MODULE_OF = {
     "InstanceType": "variant",
     "InvocationScaling": "scaling",
     "LatencyAlarms": "alarms",
+    "LatencyDashboard": "dashboard",
     "LatencyTarget": "planning.latency_plan",
     "LowLatencyEndpoint": "low_latency_endpoint",
     "MeasuredThroughput": "planning.throughput",
@@ -59,10 +63,12 @@ _MODULE_OF = {
     "ProductionVariant": "variant",
     "RoutingStrategy": "variant",
     "RuntimePrivateLink": "private_link",
+    "SlowRequests": "alarm_options",
     "ZoneAlignedNetwork": "network",
 }
 
 __all__ = [
+    "AlarmOptions",
     "ClientZones",
     "Container",
     "ContainerImage",
@@ -75,6 +81,7 @@ __all__ = [
     "InstanceType",
     "InvocationScaling",
     "LatencyAlarms",
+    "LatencyDashboard",
     "LatencyTarget",
     "LowLatencyEndpoint",
     "MeasuredThroughput",
@@ -84,6 +91,7 @@ __all__ = [
     "ProductionVariant",
     "RoutingStrategy",
     "RuntimePrivateLink",
+    "SlowRequests",
     "ZoneAlignedNetwork",
 ]
 

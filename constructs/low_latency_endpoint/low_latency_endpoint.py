@@ -12,8 +12,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from .alarms import AlarmOptions, LatencyAlarms
+from .alarm_options import AlarmOptions, Thresholds
+from .alarms import LatencyAlarms
 from .client_zones import ClientZones
+from .dashboard import LatencyDashboard
 from .deployment import DeploymentPolicy
 from .endpoint import Endpoint
 from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
@@ -86,6 +88,8 @@ class LowLatencyEndpoint(Construct):
         Arguments of :class:`LatencyAlarms`. What it leaves out comes from the plan (latencies) or
         is: 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances
         of the maximum serving, nobody notified. ``None`` as a value turns that alarm off.
+    dashboard : bool
+        Make a dashboard; by default yes.
     role, inference_mode, network_isolation
         As for :class:`Model`.
     startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
@@ -98,7 +102,7 @@ class LowLatencyEndpoint(Construct):
 
     Attributes
     ----------
-    network, private_link, model, configuration, endpoint, scaling, alarms, plan
+    network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, plan
         The parts; ``scaling`` is None when the fleet has a fixed size.
 
     Raises
@@ -162,6 +166,7 @@ class LowLatencyEndpoint(Construct):
         deployment: DeploymentPolicy | None = None,
         roll_back_on_alarms: bool | None = None,
         alarms: AlarmOptions | None = None,
+        dashboard: bool = True,
         role: iam.IRole | None = None,
         inference_mode: Literal["Serial", "Direct"] | None = None,
         network_isolation: bool = False,
@@ -253,6 +258,17 @@ class LowLatencyEndpoint(Construct):
         )
         watched = self._alarm_options(alarms or {})
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
+        self.dashboard = (
+            LatencyDashboard(
+                self,
+                "Dashboard",
+                endpoint=self.endpoint,
+                model_latency=_by_statistic(watched.get("model_latency") or {}),
+                alarms=self.alarms,
+            )
+            if dashboard
+            else None
+        )
         if roll_back_on_alarms is None:
             roll_back_on_alarms = not instance_type.name.startswith("ml.inf1.")
         if roll_back_on_alarms:
@@ -359,6 +375,14 @@ def _zones(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,
             where=where,
         )
     return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
+
+
+def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
+    """Thresholds without severities; of several severities the last one stated."""
+    flat: dict[str, Duration] = {}
+    for name, value in thresholds.items():
+        flat.update(value if isinstance(value, Mapping) else {name: value})
+    return flat
 
 
 def _seconds(plan: LatencyPlan, name: str) -> Duration | None:

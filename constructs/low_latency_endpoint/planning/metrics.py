@@ -17,6 +17,7 @@ from ..errors import AWS_DOCS, rule
 from .tables import rows
 
 __all__ = [
+    "MICROSECONDS_PER_MILLISECOND",
     "MetricFacts",
     "check_statistic",
     "metric_facts",
@@ -46,6 +47,7 @@ UNIT = rule(
     mend="Give the latency as a finite number above zero.",
 )
 
+MICROSECONDS_PER_MILLISECOND = 1000
 SIMPLE_STATISTICS = ("Average", "Sum", "Minimum", "Maximum", "SampleCount")
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d{1,10})?)")
 _TRIMMED = re.compile(
