@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
-    composite_alarms,
+    cloudwatch_alarms,
     ecs_services,
     iam_policies,
     lambda_invocations,
@@ -17,7 +17,7 @@ from . import (
 )
 
 _ALL: tuple[Callable[[], None], ...] = (
-    composite_alarms.apply,
+    cloudwatch_alarms.apply,
     ecs_services.apply,
     iam_policies.apply,
     lambda_invocations.apply,

@@ -85,6 +85,9 @@ class CompositeAlarm(_Alarm):
     properties = frozenset(
         {
             "ActionsEnabled",
+            "ActionsSuppressor",
+            "ActionsSuppressorExtensionPeriod",
+            "ActionsSuppressorWaitPeriod",
             "AlarmActions",
             "AlarmDescription",
             "AlarmName",
@@ -120,3 +123,43 @@ class Dashboard(ResourceType):
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("cloudwatch").delete_dashboards(DashboardNames=[existing.physical_id])
+
+
+@emulated
+class AnomalyDetector(ResourceType):
+    """What an anomaly band is computed from."""
+
+    type_name = "AWS::CloudWatch::AnomalyDetector"
+    properties = frozenset(
+        {
+            "Configuration",
+            "Dimensions",
+            "MetricCharacteristics",
+            "MetricName",
+            "Namespace",
+            "SingleMetricAnomalyDetector",
+            "Stat",
+        }
+    )
+    replaces = frozenset(
+        {"Dimensions", "MetricName", "Namespace", "SingleMetricAnomalyDetector", "Stat"}
+    )
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        made = str(self._put(at, properties)["AnomalyDetectorId"])
+        return Created(made, {"Id": made})
+
+    @staticmethod
+    def _put(at: Place, properties: Properties) -> dict[str, Any]:
+        configuration = dict(properties.get("Configuration") or {})
+        # CloudFormation's name for it differs from the API's.
+        if "MetricTimeZone" in configuration:
+            configuration["MetricTimezone"] = configuration.pop("MetricTimeZone")
+        arguments = {**properties, "Configuration": configuration}
+        return call(at.client("cloudwatch"), "put_anomaly_detector", arguments)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._put(at, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("cloudwatch").delete_anomaly_detector(AnomalyDetectorId=existing.physical_id)
