@@ -85,10 +85,3 @@ def alternate(
 def median_seconds(runs: Sequence[Run]) -> float:
     """The median of whole-process times."""
     return statistics.median(one.seconds for one in runs)
-
-
-def median_ratio(numerators: Sequence[Run], denominators: Sequence[Run]) -> float:
-    """The median of the rounds' ratios: each compares two neighbours in time."""
-    return statistics.median(
-        above.seconds / below.seconds for above, below in zip(numerators, denominators, strict=True)
-    )
