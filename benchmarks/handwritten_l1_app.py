@@ -552,6 +552,40 @@ def alarms(stack: Stack, new_fleet: dict[str, str]) -> None:
     )
 
 
+DASHBOARD = {
+    "Invocations": ["Invocations", "InvocationsPerInstance"],
+    "Latency": ["ModelLatency", "OverheadLatency"],
+    "Errors": ["Invocation4XXErrors", "Invocation5XXErrors"],
+}
+
+
+def dashboard(stack: Stack) -> None:
+    """One graph per group of metrics."""
+    widgets = [
+        {
+            "type": "metric",
+            "width": 12,
+            "height": 6,
+            "x": 0,
+            "y": 6 * row,
+            "properties": {
+                "view": "timeSeries",
+                "title": title,
+                "region": stack.region,
+                "period": 60,
+                "metrics": [
+                    ["AWS/SageMaker", metric, "EndpointName", NAME, "VariantName", VARIANT]
+                    for metric in metrics
+                ],
+            },
+        }
+        for row, (title, metrics) in enumerate(DASHBOARD.items())
+    ]
+    cloudwatch.CfnDashboard(
+        stack, "Dashboard", dashboard_body=stack.to_json_string({"widgets": widgets})
+    )
+
+
 def main() -> None:
     """Build the app and synthesise it."""
     started = time.perf_counter()
@@ -562,6 +596,7 @@ def main() -> None:
     flow_log(stack, vpc)
     private_link(stack, vpc, subnets)
     endpoint(stack, model(stack, vpc, subnets, reachable))
+    dashboard(stack)
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()

@@ -252,7 +252,7 @@ def test_an_update_is_told_as_before_and_after(aws: LocalAws) -> None:
 def test_an_unknown_stack_is_a_coded_error(aws: LocalAws) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_deployed(aws.client, "NoSuchStack")
-    assert caught.value.code == "LLE551"
+    assert caught.value.code == "LLE591"
     assert caught.value.got == "NoSuchStack"
 
 
@@ -262,5 +262,5 @@ def test_missing_credentials_are_a_coded_error() -> None:
 
     with pytest.raises(ConfigurationError) as caught:
         read_deployed(client, STACK)
-    assert caught.value.code == "LLE552"
+    assert caught.value.code == "LLE592"
     assert "credentials" in caught.value.got

@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 STACK_EXISTS = rule(
-    "LLE551",
+    "LLE591",
     "The stack must exist in this account and region.",
     mend="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
 )
 AWS_ANSWERS = rule(
-    "LLE552",
+    "LLE592",
     "AWS must answer the requests that read the stack.",
     mend="Check the credentials (aws sts get-caller-identity), the region, and that they may read "
     "CloudFormation, EC2, SageMaker, Application Auto Scaling and CloudWatch.",
@@ -140,7 +140,7 @@ def read_deployed(client: ClientFactory, stack_name: str) -> DeployedStack:
     Raises
     ------
     ConfigurationError
-        ``LLE551`` when there is no such stack, ``LLE552`` when AWS refuses or does not answer.
+        ``LLE591`` when there is no such stack, ``LLE592`` when AWS refuses or does not answer.
     """
     try:
         stack = _describe_stack(client, stack_name)

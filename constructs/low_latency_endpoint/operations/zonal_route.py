@@ -1,0 +1,141 @@
+"""Which name a call goes to: the caller's own zone, or the Region when the zone fails."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from .client_timing import CLIENT_URL, ClientCounts
+from .client_zone import ClientZone
+
+__all__ = ["ZonalRoute", "checked_origin", "zonal_url_for"]
+
+_log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+def checked_origin(url: str, where: str) -> str:
+    """Scheme, host and port of a URL without a path.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE577``.
+
+    Examples
+    --------
+    >>> checked_origin("https://runtime.sagemaker.us-east-1.amazonaws.com/", "url")
+    'https://runtime.sagemaker.us-east-1.amazonaws.com'
+    """
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        usable = (parts is not None and parts.scheme in ("http", "https") and parts.hostname
+                  and parts.path in ("", "/") and not parts.query and not parts.fragment
+                  and "@" not in parts.netloc and (parts.port is None or parts.port > 0))
+    except ValueError:
+        usable = False
+    if not usable or parts is None:
+        raise CLIENT_URL.error(got=repr(url), allowed="https://host or https://host:port",
+                               where=where)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def zonal_url_for(zone: ClientZone, zonal_urls: Mapping[str, str]) -> str | None:
+    """The zone's URL; by its ID, its name, or its name inside PrivateLink's own host name.
+
+    ECS tells tasks only the zone's name, and stacks list zones by ID: the zonal host name, which
+    ends in the zone's name, joins the two without a call to EC2.
+
+    Examples
+    --------
+    >>> urls = {"use1-az4": "https://vpce-0a-1b-us-east-1a.runtime.sagemaker.us-east-1"
+    ...                     ".vpce.amazonaws.com"}
+    >>> zonal_url_for(ClientZone(name="us-east-1a"), urls) == urls["use1-az4"]
+    True
+    """
+    for key in (zone.zone_id, zone.name):
+        if key and key in zonal_urls:
+            return zonal_urls[key]
+    if zone.name:
+        in_host = re.compile(rf"//vpce-[^./]*-{re.escape(zone.name)}\.")
+        for url in zonal_urls.values():
+            if in_host.search(url):
+                return url
+    return None
+
+
+class ZonalRoute:
+    """Sends calls to the zone's name, and to the regional one while the zone's fails.
+
+    A connection error closes the zone for 5 s, then 10 s, at most 60 s. After each pause one call,
+    not all, tries the zone again; when it gets any answer, the zone is open again. An answer of
+    the endpoint, even an error, never closes the zone: the model behind both names is the same.
+
+    Parameters
+    ----------
+    zonal, regional : str
+        Origins, such as ``https://host``.
+    counts : ClientCounts
+        Gets ``failovers`` and ``recoveries``.
+    clock : callable, optional
+        Seconds that never run backwards.
+    """
+
+    def __init__(self, zonal: str, regional: str, counts: ClientCounts,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.zonal = zonal
+        self.regional = regional
+        self._counts = counts
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._closed = False
+        self._retry_at = 0.0
+        self._pause = FIRST_PAUSE_SECONDS
+
+    @property
+    def zone_is_open(self) -> bool:
+        """Whether calls go to the zone's name."""
+        return not self._closed
+
+    def choose(self) -> str:
+        """The origin for the next attempt."""
+        if not self._closed:
+            return self.zonal
+        with self._lock:
+            now = self._clock()
+            if now >= self._retry_at:
+                self._retry_at = now + self._pause  # this call tries; the others stay away
+                return self.zonal
+        return self.regional
+
+    def failed(self, origin: str) -> bool:
+        """Report a connection error; returns whether the regional name is worth an attempt."""
+        if origin != self.zonal:
+            return False
+        with self._lock:
+            if self._closed:
+                self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            else:
+                self._pause = FIRST_PAUSE_SECONDS
+                _log.warning("%s does not answer; calls go to %s", origin, self.regional)
+            self._closed = True
+            self._retry_at = self._clock() + self._pause
+        self._counts.add("failovers")
+        return True
+
+    def answered(self, origin: str) -> None:
+        """Report any answer."""
+        if not self._closed or origin != self.zonal:
+            return
+        with self._lock:
+            if not self._closed:
+                return
+            self._closed = False
+        self._counts.add("recoveries")
+        _log.warning("%s answers again; calls go there", origin)
