@@ -19,8 +19,8 @@ from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
-_SUPPRESSION_WAIT = Duration.minutes(2)
-_SUPPRESSION_AFTER = Duration.minutes(10)
+_SUPPRESSION_WAIT_MINUTES = 2
+_SUPPRESSION_AFTER_MINUTES = 10
 
 
 class LatencyAlarms(Construct):
@@ -195,8 +195,8 @@ class LatencyAlarms(Construct):
                 f"Composite{severity}",
                 alarm_rule=cloudwatch.AlarmRule.any_of(*parts),
                 actions_suppressor=suppressor,
-                actions_suppressor_wait_period=_SUPPRESSION_WAIT,
-                actions_suppressor_extension_period=_SUPPRESSION_AFTER,
+                actions_suppressor_wait_period=Duration.minutes(_SUPPRESSION_WAIT_MINUTES),
+                actions_suppressor_extension_period=Duration.minutes(_SUPPRESSION_AFTER_MINUTES),
                 alarm_description=(
                     f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
                     "more of its alarms are on. Quiet during a deployment and ten minutes after. "
