@@ -114,8 +114,21 @@ def test_composite_alarm(aws, stack):
     properties["AlarmRule"] = {"Fn::Sub": 'NOT ALARM("${Single}")'}
     stack.deploy("AWS::CloudWatch::CompositeAlarm", properties, Single=single)
     assert composite()["AlarmRule"].startswith("NOT ALARM")
+    suppressor = {
+        "ActionsSuppressor": {"Fn::GetAtt": ["Single", "Arn"]},
+        "ActionsSuppressorWaitPeriod": 60,
+        "ActionsSuppressorExtensionPeriod": 120,
+    }
+    stack.deploy("AWS::CloudWatch::CompositeAlarm", {**properties, **suppressor}, Single=single)
+    single_arn = alarm(aws, made.stack.resources["Single"])["AlarmArn"]
+    assert composite()["ActionsSuppressor"] == single_arn
+    assert composite()["ActionsSuppressorWaitPeriod"] == 60
+    assert composite()["ActionsSuppressorExtensionPeriod"] == 120
+    assert f"cloudwatch: {made.ref}" in aws.leftovers()
     stack.delete()
-    assert aws.client("cloudwatch").describe_alarms()["CompositeAlarms"] == []
+    found = aws.client("cloudwatch").describe_alarms(AlarmTypes=["CompositeAlarm"])
+    assert found["CompositeAlarms"] == []
+    assert f"cloudwatch: {made.ref}" not in aws.leftovers()
 
 
 def test_dashboard(aws, stack):

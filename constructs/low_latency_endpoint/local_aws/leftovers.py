@@ -105,9 +105,18 @@ def _aliases(client: Client) -> Iterator[str]:
 
 
 def _alarms(client: Client) -> Iterator[str]:
-    for kind in ("MetricAlarms", "CompositeAlarms"):
-        for alarm in _pages(client("cloudwatch"), "describe_alarms", kind):
+    for kind in ("MetricAlarm", "CompositeAlarm"):
+        # Without AlarmTypes CloudWatch lists metric alarms only.
+        found = _pages(client("cloudwatch"), "describe_alarms", f"{kind}s", AlarmTypes=[kind])
+        for alarm in found:
             yield alarm["AlarmName"]
+
+
+def _detectors(client: Client) -> Iterator[str]:
+    cloudwatch = client("cloudwatch")
+    for detector in _pages(cloudwatch, "describe_anomaly_detectors", "AnomalyDetectors"):
+        metric = detector.get("SingleMetricAnomalyDetector", {})
+        yield f"anomaly detector of {metric.get('MetricName', 'metric math')}"
 
 
 def _parameters(client: Client) -> Iterator[str]:
@@ -172,6 +181,7 @@ _LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
         _scalable("describe_scaling_policies", "ScalingPolicies", "PolicyARN"),
     ),
     ("cloudwatch", _alarms),
+    ("cloudwatch", _detectors),
     (
         "cloudwatch",
         _simple("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
