@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from low_latency_endpoint import (
+    AlarmOptions,
     Container,
     ContainerImage,
     DataCapture,
@@ -23,8 +24,8 @@ from low_latency_endpoint import (
     MetricsPublishing,
     ModelData,
     RoutingStrategy,
+    SlowRequests,
 )
-from low_latency_endpoint.alarms import AlarmOptions
 from low_latency_endpoint.planning.limits import INFERENCE_AMI
 from low_latency_endpoint.settings import (
     AlarmSettings,
@@ -69,6 +70,7 @@ def endpoint_arguments(
         "inference_ami": _inference_ami(settings.inference_ami),
         "enable_ssm_access": settings.ssm_access,
         "capacity_reservation_arn": settings.capacity_reservation_arn,
+        "dashboard": settings.dashboard,
         "kms_key_with_local_storage": settings.kms_key_with_local_storage,
     }
     if settings.deployment:
@@ -178,12 +180,18 @@ def _alarms(
     options = AlarmOptions(actions=actions)
     if settings is None:
         return options
-    if settings.model_latency is not None:
-        options["model_latency"] = _thresholds(settings.model_latency)
-    if settings.overhead_latency is not None:
-        options["overhead_latency"] = _thresholds(settings.overhead_latency)
-    if settings.error_rate is not None:
-        options["error_rate"] = settings.error_rate
+    stated: dict[str, Any] = settings.model_dump(exclude_none=True)
+    for name in ("model_latency", "overhead_latency"):
+        if name in stated:
+            stated[name] = _thresholds(stated[name])
+    if settings.model_loading_wait:
+        stated["model_loading_wait"] = _milliseconds(settings.model_loading_wait)
+    if settings.slow_requests:
+        stated["slow_requests"] = SlowRequests(
+            threshold=_milliseconds(settings.slow_requests.threshold),
+            objective=settings.slow_requests.objective,
+        )
+    options.update(cast(AlarmOptions, stated))
     return options
 
 

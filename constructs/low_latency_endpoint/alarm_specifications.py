@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 from .endpoint_metrics import EndpointVariant
 from .existing_subnets import zone_name_of
-from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE
+from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from .planning.metrics import microseconds_from_milliseconds
 from .planning.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE
 from .planning.utilization import highest_utilization
@@ -107,7 +107,7 @@ class _Watch:
         self._where = where
         self._fleet = "new" if options.get("new_fleet_only") else "whole"
         self._period = options.get("period") or Duration.minutes(1)
-        self._floor = options.get("minimum_invocations", 20)
+        self._floor = check(MINIMUM_INVOCATIONS, options.get("minimum_invocations", 20), where)
 
     def _metric(self, name: str, statistic: str, period: Duration | None = None,
                 dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:

@@ -331,6 +331,8 @@ EVALUATION_PERIODS = _range(
 )
 ERROR_RATE = _range("LLE703", "the error rate", 1e-6, 1, whole=False, source="",
                     mend="Give a share of requests, such as 0.01 for one in a hundred.")
+MINIMUM_INVOCATIONS = _range("LLE704", "the least number of invocations", 0, None, source="",
+                             mend="Give a number of requests per period.")
 
 
 def limits() -> dict[str, Limit]:

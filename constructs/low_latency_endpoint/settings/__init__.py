@@ -7,6 +7,7 @@ imports ``aws_cdk`` or ``boto3``.
 
 from __future__ import annotations
 
+from .alarms import AlarmSettings, SlowRequestSettings
 from .containers import (
     ContainerSettings,
     DeepLearningContainerSettings,
@@ -15,7 +16,6 @@ from .containers import (
     ModelDataSettings,
 )
 from .deployment import (
-    AlarmSettings,
     AllAtOnceSettings,
     CanarySettings,
     DeploymentSettings,
@@ -62,6 +62,7 @@ __all__ = [
     "RollingSettings",
     "ScalingSettings",
     "Settings",
+    "SlowRequestSettings",
     "ThroughputSettings",
     "load_settings",
     "parse_settings",

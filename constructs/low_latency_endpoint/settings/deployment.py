@@ -1,4 +1,4 @@
-"""Settings of how a new version takes over and of the alarms that watch it."""
+"""Settings of how a new version takes over."""
 
 from __future__ import annotations
 
@@ -8,27 +8,14 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
-from pydantic.json_schema import WithJsonSchema
 
 from ..planning import limits
-from ..planning.metrics import check_statistic
 from ..planning.rules import EXECUTION_TIME_TOO_SHORT
-from .breach import Finding, breaches, finding
-from .fields import Limited, duration_of, duration_schema
+from .breach import Finding, finding
+from .fields import Limited, duration_of
 from .model_base import SettingsModel, excludes, mapping_of
 
 Wait = Annotated[timedelta, Limited(limits.TRAFFIC_WAIT_SECONDS)]
-Threshold = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
-
-
-def _thresholds(*statistics: str, percentiles: bool) -> WithJsonSchema:
-    """The schema of thresholds by statistic, with names that editors complete."""
-    return WithJsonSchema({
-        "type": "object",
-        "properties": {statistic: duration_schema() for statistic in statistics},
-        "patternProperties": {r"^p\d{1,3}(?:\.\d+)?$": duration_schema()} if percentiles else {},
-        "additionalProperties": False,
-    })
 
 
 class CanarySettings(SettingsModel):
@@ -124,31 +111,3 @@ def _waits(given: Mapping[str, Any]) -> timedelta:
             whole = isinstance(percent, int) and 0 < percent <= 100
             total += (wait or timedelta()) * (math.ceil(100 / percent) if whole else 1)
     return total
-
-
-class AlarmSettings(SettingsModel):
-    """Thresholds of the alarms, by the statistic that is watched."""
-
-    model_latency: Annotated[
-        dict[str, Threshold], _thresholds("Average", "Maximum", "Minimum", "p50", "p90", "p95",
-                                          "p99", "p99.9", percentiles=True)] | None = Field(
-        default=None, examples=[{"p99": "200ms"}],
-        description="Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
-                    "p99 or p99.9. Default: the latency target less the share kept for overhead.")
-    overhead_latency: Annotated[
-        dict[str, Threshold],
-        _thresholds("Average", "Maximum", "Minimum", percentiles=False)] | None = Field(
-        default=None, examples=[{"Average": "20ms"}],
-        description="Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
-                    "percentiles for it. Default: the share of the target kept for overhead.")
-    error_rate: Annotated[float, Limited(limits.ERROR_RATE)] | None = Field(
-        default=None, examples=[0.01],
-        description="Largest share of requests that fail with a server error. Default: 0.01.")
-
-    @classmethod
-    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """Each statistic is one that CloudWatch has for the metric."""
-        for name, metric in (("model_latency", "ModelLatency"),
-                             ("overhead_latency", "OverheadLatency")):
-            for statistic in mapping_of(given, name):
-                yield from breaches((name, statistic), check_statistic, metric, statistic)

@@ -19,9 +19,10 @@ from ..planning.rules import (
     KMS_WITH_LOCAL_STORAGE,
     MODE_NEEDS_CONTAINERS,
 )
+from .alarms import AlarmSettings
 from .breach import BreachError, Finding, breaches, finding
 from .containers import ContainerSettings
-from .deployment import AlarmSettings, DeploymentSettings
+from .deployment import DeploymentSettings
 from .fields import Limited, checked
 from .model_base import SettingsModel, items_of, mapping_of
 from .rules import (
@@ -144,6 +145,8 @@ class EndpointSettings(SettingsModel):
     alarms: AlarmSettings | None = Field(
         default=None, examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
         description="Thresholds of the alarms. Default: the plan's, from the latency target.")
+    dashboard: bool = Field(
+        default=True, description="Make a CloudWatch dashboard. Default: true.")
     metrics: MetricSettings | None = Field(
         default=None, examples=[{"enhanced": True, "publish_frequency": "10s"}],
         description="What SageMaker publishes to CloudWatch. Default: AWS's defaults.")
