@@ -74,7 +74,7 @@ class Container:
         check(CONTAINER_HOSTNAME, self.hostname)
         check(ENVIRONMENT_ENTRIES, len(self.environment))
         for key, value in self.environment.items():
-            check(ENVIRONMENT_KEY, key)
+            ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
             if not is_token(value):
                 ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
         if self.multi_model and (self.data is None or not self.data.is_prefix):

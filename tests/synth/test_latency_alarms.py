@@ -19,7 +19,7 @@ def made(stack, template_of, alarms):
     """The alarm of each key, as it stands in the template."""
     ids = {key: stack.resolve(alarm.alarm_name)["Ref"] for key, alarm in alarms.alarms.items()}
     template = template_of(stack)
-    return {key: template["Resources"][id]["Properties"] for key, id in ids.items()}
+    return {key: template["Resources"][made]["Properties"] for key, made in ids.items()}
 
 
 @pytest.mark.parametrize(("threshold", "microseconds"), [
@@ -61,9 +61,9 @@ def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, templa
     by_id = {metric["Id"]: metric for metric in alarm["Metrics"]}
     (result,) = [metric for metric in alarm["Metrics"] if metric.get("ReturnData") is not False]
     assert result["Expression"] == "IF(invocations >= 50, errors / invocations, 0)"
-    for id, name in (("errors", "Invocation5XXErrors"), ("invocations", "Invocations")):
-        assert by_id[id]["MetricStat"]["Metric"]["MetricName"] == name
-        assert by_id[id]["MetricStat"]["Stat"] == "Sum"
+    for part, name in (("errors", "Invocation5XXErrors"), ("invocations", "Invocations")):
+        assert by_id[part]["MetricStat"]["Metric"]["MetricName"] == name
+        assert by_id[part]["MetricStat"]["Stat"] == "Sum"
 
 
 def test_the_new_fleet_alone(stack, endpoint, template_of):

@@ -136,7 +136,8 @@ def test_a_weight_of_zero_is_stated(stack, parts, template_of):
 
 def test_instance_pools_instead_of_a_type(synthesised):
     pools = [
-        InstancePool(InstanceType("ml.m5.xlarge"), 1), InstancePool(InstanceType("ml.m6i.xlarge"), 2)
+        InstancePool(InstanceType("ml.m5.xlarge"), 1),
+        InstancePool(InstanceType("ml.m6i.xlarge"), 2),
     ]
     variant = synthesised(instance_pools=pools)
     assert "InstanceType" not in variant

@@ -1,0 +1,491 @@
+"""Every limit and rule that a construct can break, tried through a construct.
+
+A row is the code, how it is broken, and what the error has to say was got and is allowed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+import low_latency_endpoint
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    DataCapture,
+    DeploymentPolicy,
+    EndpointConfiguration,
+    InferenceAmi,
+    InstancePool,
+    InstanceType,
+    LatencyAlarms,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+    MetricsPublishing,
+    ModelData,
+    RoutingStrategy,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.alarms import SlowRequests
+from low_latency_endpoint.errors import ConfigurationError, rules
+from low_latency_endpoint.scaling import ScalingStep
+from low_latency_endpoint.variant import CoreDump
+
+ROWS: list[Any] = []
+
+
+@dataclass
+class World:
+    """What a row may build with."""
+
+    stack: cdk.Stack
+    parts: Any
+    new_stack: Callable[..., cdk.Stack]
+
+    def vpc(self, zones=("us-east-1a", "us-east-1b"), **given) -> ec2.IVpc:
+        given = given or {"private_subnet_ids": [f"subnet-{zone}" for zone in zones]}
+        return ec2.Vpc.from_vpc_attributes(
+            self.stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=list(zones),
+            **given,
+        )
+
+    def in_vpc(self, vpc=None, zones=("us-east-1a", "us-east-1b"), **given):
+        return ZoneAlignedNetwork.in_vpc(
+            self.stack, "Network", vpc=vpc or self.vpc(), client_zones=ClientZones.of_names(*zones),
+            **given,
+        )
+
+    def network(self, **given):
+        return self.parts.network(self.stack, **given)
+
+    def model(self, **given):
+        return self.parts.model(self.stack, **given)
+
+    def containers(self, *hostnames, **given):
+        containers = [self.parts.container(hostname=hostname) for hostname in hostnames]
+        return self.model(containers=containers, **given)
+
+    def variant(self, **given):
+        return self.parts.variant(self.stack, **given)
+
+    def configuration(self, *variants, **given):
+        return self.parts.configuration(self.stack, variants=list(variants), **given)
+
+    def configured(self, **given):
+        return self.configuration(self.variant(**given))
+
+    def endpoint(self, **given):
+        return self.parts.endpoint(self.stack, **given)
+
+    def deployed(self, policy, *variants):
+        configuration = self.configuration(*variants) if variants else None
+        return self.endpoint(configuration=configuration, deployment=policy)
+
+    def scaled(self, min_instances=2, max_instances=4, **variant):
+        endpoint = self.endpoint(configuration=self.configured(**variant))
+        return endpoint.scale(
+            "primary", min_instances=min_instances, max_instances=max_instances
+        )
+
+    def alarms(self, **given):
+        given.setdefault("endpoint", self.endpoint())
+        return LatencyAlarms(self.stack, "Alarms", **given)
+
+    def link(self, network=None, **given):
+        return RuntimePrivateLink(self.stack, "Link", network=network or self.network(), **given)
+
+    def image(self, type, repository="pytorch-inference", tag="2.6.0-cpu-py312-ubuntu22.04",
+              ami=None):
+        image = ContainerImage.from_dlc(repository, tag)
+        return self.configured(
+            model=self.model(containers=[self.parts.container(image=image)]),
+            instance_type=InstanceType(type), inference_ami=InferenceAmi(ami) if ami else None,
+        )
+
+
+def row(code: str, make: Callable[[World], Any], got: str, allowed: str) -> None:
+    ROWS.append(pytest.param(code, make, got, allowed, id=f"{code}-{len(ROWS)}"))
+
+
+def out_of(code: str, make: Callable[[World, Any], Any], allowed: str, *values: Any) -> None:
+    """One row for each value outside a limit."""
+    for value in values:
+        shown = value if isinstance(value, str) else repr(value)
+        row(code, lambda world, value=value: make(world, value), shown, allowed)
+
+
+# --- 1 network ---------------------------------------------------------------------------------
+out_of("LLE101", lambda _, v: ClientZones.of_ids("use1-az1", v), "use1-az4",
+       "us-east-1a", "", "use1-az", "USE1-AZ1", "use1-az2 ")
+out_of("LLE102", lambda _, v: ClientZones.of_names("us-east-1a", v), "us-east-1a",
+       "use1-az1", "", "us-east-1", "us east 1a")
+row("LLE103", lambda _: ClientZones.of_ids(), "0", "2 to 16")
+row("LLE103", lambda _: ClientZones.of_ids("use1-az1"), "1", "2 to 16")
+row("LLE103", lambda _: ClientZones.of_ids(*(f"use1-az{n}" for n in range(1, 18))), "17", "2 to 16")
+row("LLE104", lambda w: w.network(cidr="10.0.0.0/15"), "15", "16 to 28")
+row("LLE104", lambda w: w.network(cidr="10.0.0.0/8"), "8", "16 to 28")
+out_of("LLE105", lambda w, v: w.network(subnet_prefix_length=v), "16 to 28", 15, 29, 24.5)
+out_of("LLE106", lambda w, v: w.network(max_instances=v), "at least 1", 0, -3, 1.5, "four")
+out_of("LLE106", lambda w, v: w.scaled(max_instances=v), "at least 1", 0, 2.5)
+row("LLE107", lambda _: ClientZones.of_ids("use1-az1", "use1-az1"), "use1-az1", "differ")
+row("LLE110", lambda w: w.network(client_zones=ClientZones.of_ids("euw1-az1", "euw1-az2")),
+    "euw1-az1", "us-east-1")
+row("LLE110", lambda w: w.in_vpc(zones=("eu-west-1a", "eu-west-1b")), "eu-west-1a", "us-east-1")
+out_of("LLE111", lambda w, v: w.network(cidr=v), "10.0.0.0/16",
+       "10.0.0.1/16", "10.0.0.0/33", "fd00::/56", "everything", "")
+row("LLE112", lambda w: w.network(cidr="10.0.0.0/28"), "2 subnets of /24", "10.0.0.0/28")
+row("LLE112", lambda w: w.network(cidr="10.0.0.0/24", subnet_prefix_length=24), "/24", "1 blocks")
+row("LLE113", lambda w: w.network(max_instances=20_000), "80022 addresses", "65536")
+row("LLE151", lambda w: w.in_vpc(zones=("us-east-1a", "us-east-1c")), "us-east-1c", "us-east-1b")
+row("LLE152", lambda w: ZoneAlignedNetwork.in_vpc(
+    w.stack, "Network", vpc=w.vpc(), client_zones=ClientZones.of_ids("use1-az1", "use1-az2")),
+    "use1-az1, use1-az2", "subnets=")
+row("LLE153", lambda w: w.in_vpc(subnets={}), "no zone", "us-east-1a, us-east-1b")
+row("LLE154", lambda w: LowLatencyEndpoint(
+    w.stack, "Both", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"), network=w.network(),
+    containers=[w.parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
+    latency=LatencyTarget(p99=Duration.millis(200))), "both", "one")
+row("LLE154", lambda w: LowLatencyEndpoint(
+    w.stack, "Neither", containers=[w.parts.container()],
+    instance_type=InstanceType("ml.m5.xlarge"), latency=LatencyTarget(p99=Duration.millis(200))),
+    "neither", "one")
+
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+
+
+def second_link(w):
+    network = w.network()
+    w.link(network)
+    RuntimePrivateLink(w.stack, "Second", network=network)
+
+
+row("LLE211", second_link, "Serving/Link", "one per VPC")
+row("LLE212", lambda w: w.link(w.in_vpc(ec2.Vpc(
+    w.stack, "Own", availability_zones=["us-east-1a", "us-east-1b"], enable_dns_support=False,
+    enable_dns_hostnames=False))), "off", "both on")
+row("LLE213", lambda w: w.link(fips=True, endpoint_policy=True), "fips", "endpoint_policy=False")
+
+
+def own_hosted_zone(w):
+    network = w.network()
+    w.link(network, hosted_zone_vpcs=[network.vpc])
+
+
+row("LLE214", own_hosted_zone, "own VPC", "other VPCs")
+row("LLE215", lambda w: RuntimePrivateLink.from_interface_endpoint(
+    w.stack, "Link", network=w.in_vpc(), hosted_zone_vpcs=[w.stack.node.find_child("Vpc")],
+    interface_endpoint=ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+        w.stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443)),
+    "without", "all three")
+
+# --- 3 model -----------------------------------------------------------------------------------
+IMAGE = ContainerImage.from_uri("registry.example.com/scorer:1")
+
+
+def environment(**entries):
+    return Container(image=IMAGE, environment=entries)
+
+
+row("LLE301", lambda w: w.model(containers=[]), "0", "1 to 15")
+row("LLE301", lambda w: w.containers(*[None] * 16), "16", "1 to 15")
+out_of("LLE302", lambda _, v: ContainerImage.from_uri(v), "at most 255", "a b", "", "x" * 256)
+out_of("LLE303", lambda w, v: w.containers(v), "letters, digits", "a_b", "-a", "a" * 64)
+out_of("LLE304", lambda _, v: ModelData.from_uri(v), "s3://",
+       "model.tar.gz", "ftp://x/y", "s3://", "s3://b/" + "k" * 1020)
+row("LLE305", lambda _: environment(**{f"K{n}": "v" for n in range(101)}), "101", "0 to 100")
+out_of("LLE306", lambda _, v: environment(**{v: "v"}), "digits", "1A", "A-B", "", "K" * 1025)
+row("LLE307", lambda _: environment(KEY="v" * 1025), "1025", "0 to 1024 bytes")
+row("LLE307", lambda _: environment(KEY="é" * 513), "1026", "0 to 1024 bytes")
+row("LLE308", lambda w: w.model(containers=[
+    environment(**{f"K{n}": "v" * 1000 for n in range(20)}) for _ in range(2)]),
+    "40", "0 to 32768 bytes")
+out_of("LLE309", lambda w, v: w.containers("a", "b", inference_mode=v), "Serial, Direct",
+       "SERIAL", "Parallel", "")
+row("LLE310", lambda w: w.model(security_groups=[]), "0", "1 to 5")
+row("LLE310", lambda w: w.model(security_groups=[
+    ec2.SecurityGroup.from_security_group_id(w.stack, f"G{n}", f"sg-{n}") for n in range(6)]),
+    "6", "1 to 5")
+row("LLE321", lambda w: w.containers("a", None), "1 hostnames for 2", "0 or 2")
+row("LLE322", lambda w: w.containers("a", "a"), "a", "differ")
+row("LLE323", lambda w: w.containers(None, None, inference_mode="Direct"), "no hostnames", "each")
+row("LLE324", lambda w: w.containers("a", inference_mode="Direct"), "one container", "no inference")
+row("LLE326", lambda _: Container(image=IMAGE, multi_model=True), "no data", "S3 prefix")
+row("LLE326", lambda _: Container(
+    image=IMAGE, multi_model=True, data=ModelData.from_uri("s3://b/model.tar.gz")),
+    "s3://b/model.tar.gz", "S3 prefix")
+out_of("LLE327", lambda _, v: ModelData.from_asset(v), ".tar.gz",
+       "model", "missing.tar.gz", "pyproject.toml")
+row("LLE328", lambda w: w.parts.model(w.new_stack(region="xx-north-1")), "xx-north-1", "us-east-1")
+out_of("LLE329", lambda w, v: ModelData.from_s3(
+    s3.Bucket.from_bucket_name(w.stack, "Bucket", "models"), v), "model.tar.gz", "", "/")
+
+GPU = "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker"
+NEURONX = "2.1.2-neuronx-py310-sdk2.20.0-ubuntu20.04"
+row("LLE330", lambda w: w.image("ml.inf2.xlarge", tag=GPU), "ml.inf2.xlarge", "ml.g5")
+row("LLE331", lambda w: w.image("ml.g5.xlarge", "pytorch-inference-neuronx", NEURONX),
+    "ml.g5.xlarge", "ml.inf2")
+row("LLE332", lambda w: w.image("ml.inf1.xlarge", "pytorch-inference-neuronx", NEURONX),
+    "ml.inf1.xlarge", "ml.inf2")
+row("LLE333", lambda w: w.image(
+    "ml.inf2.xlarge", "pytorch-inference-neuron", "1.13.1-neuron-py310-sdk2.20.0-ubuntu20.04"),
+    "ml.inf2.xlarge", "ml.inf1")
+row("LLE334", lambda w: w.image("ml.c7g.xlarge"), "ml.c7g.xlarge", "x86_64")
+row("LLE335", lambda w: w.image("ml.m5.xlarge", "pytorch-inference-arm64"), "ml.m5.xlarge", "arm64")
+row("LLE336", lambda w: w.image("ml.m5.xlarge", tag=GPU), "ml.m5.xlarge", "ml.g5")
+row("LLE337", lambda w: w.image(
+    "ml.g5.xlarge", tag="2.9.0-gpu-py312-cu130-ubuntu22.04",
+    ami="al2-ami-sagemaker-inference-gpu-3-1"), "cu130", "12.4")
+row("LLE338", lambda w: w.image("ml.m5.xlarge", ami="al2-ami-sagemaker-inference-gpu-2"),
+    "ml.m5.xlarge", "NVIDIA GPU")
+
+# --- 4 variants and endpoint configuration -----------------------------------------------------
+
+
+def routed(prefix_length=1024, concurrency_threshold=1):
+    return RoutingStrategy.prefix_aware(
+        prefix_length=prefix_length, concurrency_threshold=concurrency_threshold
+    )
+
+
+def pools(*given):
+    return [InstancePool(InstanceType(name), priority) for name, priority in given]
+
+
+TYPES = ("ml.m5.xlarge", "ml.m6i.xlarge", "ml.c5.xlarge", "ml.c6i.xlarge", "ml.r5.xlarge")
+PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/"
+
+
+def several(w, count):
+    return w.configuration(*(w.variant(name=f"v{n}", model=w.parts.model(
+        w.stack, f"M{n}")) for n in range(count)))
+
+
+row("LLE401", lambda w: EndpointConfiguration(w.stack, "Empty", variants=[]), "0", "1 to 10")
+row("LLE401", lambda w: several(w, 11), "11", "1 to 10")
+out_of("LLE402", lambda w, v: w.variant(name=v, model=w.model()), "letters, digits",
+       "a_b", "-a", "a-", "", "a" * 64)
+out_of("LLE403", lambda w, v: w.variant(initial_instance_count=v), "at least 1", 0, -1, 1.5)
+out_of("LLE404", lambda w, v: w.variant(weight=v), "at least 0", -0.1, float("nan"))
+out_of("LLE405", lambda _, v: InstanceType(v), "ml.g5.xlarge",
+       "g5.xlarge", "ml.g5", "", "ml.G5.xlarge", " ml.g5.xlarge")
+out_of("LLE406", lambda w, v: w.configured(startup_health_check_timeout=Duration.seconds(v)),
+       "60 to 3600 seconds", 59, 3601)
+out_of("LLE407", lambda w, v: w.configured(model_data_download_timeout=Duration.seconds(v)),
+       "60 to 3600 seconds", 59, 3601)
+out_of("LLE408", lambda w, v: w.variant(volume_size_gib=v), "1 to 512 GiB", 0, 513, 1.5)
+out_of("LLE409", lambda _, v: InferenceAmi(v), "al2023-ami-sagemaker-inference-gpu-4-1",
+       "al2-ami-sagemaker-inference-gpu-9", "")
+out_of("LLE410", lambda _, v: RoutingStrategy(v), "PREFIX_AWARE", "KV_AWARE", "random", "")
+out_of("LLE411", lambda _, v: routed(prefix_length=v), "1024 to 65536 bytes", 1023, 65537, 2048.5)
+out_of("LLE412", lambda _, v: routed(concurrency_threshold=v), "1 to 1024 requests", 0, 1025)
+row("LLE413", lambda w: w.variant(instance_pools=pools(
+    *((name, 1 + n) for n, name in enumerate(TYPES)), ("ml.r6i.xlarge", 5))), "6", "1 to 5")
+out_of("LLE414", lambda _, v: InstancePool(InstanceType("ml.m5.xlarge"), v), "1 to 5", 0, 6)
+out_of("LLE415", lambda w, v: w.configured(instance_provision_timeout=Duration.seconds(v)),
+       "300 to 3600 seconds", 299, 3601)
+out_of("LLE416", lambda _, v: DataCapture(destination="s3://b", sampling_percentage=v),
+       "0 to 100 percent", -1, 101, 0.5)
+out_of("LLE417", lambda w, v: w.configuration(
+    w.variant(), metrics=MetricsPublishing(frequency=Duration.seconds(v))), "10, 30, 60",
+    0, 15, 301)
+out_of("LLE418", lambda _, v: DataCapture(destination=v), "s3://",
+       "bucket", "http://b", "s3://", "s3://b/" + "k" * 512)
+out_of("LLE418", lambda _, v: CoreDump(v), "s3://", "bucket", "")
+out_of("LLE419", lambda w, v: w.variant(capacity_reservation_arn=v), "training-plan",
+       "reserved", "arn:aws:s3:::reserved", PLAN + "p" * 258)
+row("LLE421", lambda w: w.configuration(
+    w.variant(), w.variant(model=w.parts.model(w.stack, "Again"))), "primary", "differ")
+row("LLE422", lambda w: w.variant(instance_type=None), "neither", "instance_type or")
+row("LLE422", lambda w: w.variant(
+    instance_type=InstanceType("ml.m5.xlarge"), instance_pools=pools(("ml.m5.xlarge", 1))),
+    "both", "instance_type or")
+row("LLE423", lambda _: RoutingStrategy("RANDOM", prefix_length=1024), "RANDOM", "PREFIX_AWARE")
+row("LLE423", lambda _: RoutingStrategy("PREFIX_AWARE", concurrency_threshold=1),
+    "prefix_length=None", "both settings")
+row("LLE424", lambda w: w.configuration(
+    w.variant(instance_type=InstanceType("ml.g5.xlarge")), encryption_key=kms.Key(w.stack, "Key")),
+    "ml.g5.xlarge", "no key")
+row("LLE425", lambda w: w.variant(instance_pools=pools(("ml.m5.xlarge", 1), ("ml.m5.xlarge", 2))),
+    "ml.m5.xlarge", "instance_type")
+row("LLE425", lambda w: w.variant(instance_pools=pools(("ml.m5.xlarge", 1), ("ml.c5.xlarge", 1))),
+    "1, 1", "priority")
+row("LLE426", lambda w: w.configuration(w.variant(weight=0), w.variant(name="b", weight=0)),
+    "primary: 0, b: 0", "above 0")
+
+# --- 5 endpoint and deployments ----------------------------------------------------------------
+out_of("LLE501", lambda w, v: w.endpoint(endpoint_name=v), "letters, digits",
+       "a_b", "-a", "a" * 64, "")
+for make in (DeploymentPolicy.canary, DeploymentPolicy.linear, DeploymentPolicy.all_at_once,
+             DeploymentPolicy.rolling):
+    out_of("LLE502", lambda w, v, make=make: w.deployed(make(wait=Duration.seconds(v))),
+           "0 to 3600 seconds", 3601)
+out_of("LLE503", lambda _, v: DeploymentPolicy.canary(size_percent=v), "1 to 50", 0, 51, 10.5)
+out_of("LLE504", lambda _, v: DeploymentPolicy.linear(step_percent=v), "10 to 50", 9, 51)
+out_of("LLE505", lambda _, v: DeploymentPolicy.rolling(batch_percent=v), "5 to 50", 4, 51)
+out_of("LLE506", lambda w, v: w.deployed(DeploymentPolicy.canary(
+    termination_wait=Duration.seconds(v))), "0 to 3600 seconds", 3601)
+out_of("LLE507", lambda w, v: w.deployed(DeploymentPolicy.canary(
+    maximum_execution=Duration.seconds(v))), "600 to 28800 seconds", 599, 28801)
+row("LLE508", lambda w: w.endpoint(rollback_alarms=[cloudwatch.Alarm.from_alarm_arn(
+    w.stack, f"A{n}", f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:a{n}") for n in range(11)]),
+    "11", "1 to 10")
+row("LLE509", lambda w: w.endpoint(tags={f"k{n}": "v" for n in range(51)}), "51", "0 to 50")
+row("LLE521", lambda w: w.deployed(DeploymentPolicy.canary(
+    wait=Duration.minutes(10), maximum_execution=Duration.minutes(10))), "600 seconds", "more than")
+row("LLE522", lambda w: w.deployed(
+    DeploymentPolicy.rolling(), w.variant(), w.variant(name="b")), "2 variants", "1")
+row("LLE523", lambda w: w.deployed(
+    DeploymentPolicy.canary(), w.variant(instance_type=InstanceType("ml.inf1.xlarge"))),
+    "CANARY on ml.inf1.xlarge", "ALL_AT_ONCE")
+
+# --- 6 scaling ---------------------------------------------------------------------------------
+out_of("LLE601", lambda w, v: w.scaled(min_instances=v), "at least 1", 0, 1.5)
+out_of("LLE601", lambda w, v: w.scaled().on_schedule(
+    "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v), "at least 1", 0)
+out_of("LLE602", lambda w, v: w.scaled().track_concurrency(max_concurrency_per_instance=v),
+       "8.51592e-109", 0, -1, float("inf"), 1e200)
+row("LLE602", lambda w: w.scaled().track_invocations(max_tps_per_instance=1e200), "1e+200",
+    "8.51592e-109")
+out_of("LLE603", lambda w, v: w.scaled().track_invocations(max_tps_per_instance=v),
+       "at least 1e-06", 0, -1)
+out_of("LLE604", lambda w, v: w.scaled().track_invocations(
+    max_tps_per_instance=1, safety_factor=v), "0.01 to 1", 0, 1.01)
+for cooldown in ("scale_in_cooldown", "scale_out_cooldown"):
+    row("LLE605", lambda w, cooldown=cooldown: w.scaled().track_concurrency(
+        max_concurrency_per_instance=1, **{cooldown: Duration.millis(1500)}), "1.5 seconds",
+        "whole number")
+out_of("LLE606", lambda _, v: MeasuredThroughput(peak_tps=v, tps_per_instance=1), "at least 1e-06",
+       0, -5)
+row("LLE621", lambda w: w.scaled(min_instances=5), "min_instances=5", "at most 4")
+row("LLE621", lambda w: w.scaled().on_schedule(
+    "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=3, max_instances=2),
+    "min_instances=3", "at most 2")
+row("LLE106", lambda w: w.scaled().on_schedule(
+    "night", schedule=appscaling.Schedule.cron(hour="1"), max_instances=0), "0", "at least 1")
+row("LLE622", lambda w: w.endpoint().scale("other", min_instances=1, max_instances=2),
+    "other", "primary")
+row("LLE624", lambda w: w.scaled(instance_type=InstanceType("ml.t2.medium")), "ml.t2.medium",
+    "not burstable")
+row("LLE625", lambda w: w.scaled(initial_instance_count=5), "5", "2 to 4")
+row("LLE625", lambda w: w.scaled(initial_instance_count=1), "1", "2 to 4")
+
+
+def scaled_twice(w):
+    endpoint = w.endpoint()
+    for _ in range(2):
+        endpoint.scale("primary", min_instances=2, max_instances=4)
+
+
+row("LLE623", scaled_twice, "primary", "one")
+row("LLE626", lambda w: w.scaled().track_concurrency(max_concurrency_per_instance=1)
+    .track_concurrency(max_concurrency_per_instance=2), "Concurrency", "none of")
+row("LLE627", lambda w: w.scaled().on_schedule(
+    "night", schedule=appscaling.Schedule.cron(hour="1")), "neither", "one or both")
+METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
+row("LLE628", lambda w: w.scaled().step_on_metric("S", metric=METRIC, threshold=1, steps=[]),
+    "no steps", "at least one")
+
+# --- 7 metrics and alarms ----------------------------------------------------------------------
+out_of("LLE701", lambda w, v: w.alarms(model_latency={"p99": Duration.millis(v)}), "at least 0.001",
+       0)
+row("LLE701", lambda w: w.alarms(model_loading_wait=Duration.millis(0)), "0", "milliseconds")
+row("LLE701", lambda _: SlowRequests(threshold=Duration.millis(0)), "0", "milliseconds")
+for option in ("evaluation_periods", "datapoints_to_alarm"):
+    out_of("LLE702", lambda w, v, option=option: w.alarms(**{option: v}), "1 to 1440", 0, 1441)
+row("LLE702", lambda w: w.scaled().step_on_metric(
+    "S", metric=METRIC, threshold=1, steps=[ScalingStep(change=1)], evaluation_periods=0),
+    "0", "1 to 1440")
+for option in ("error_rate", "client_error_rate", "model_error_rate", "cache_miss_rate"):
+    out_of("LLE703", lambda w, v, option=option: w.alarms(**{option: v}), "1e-06 to 1", 0, 1.01)
+out_of("LLE704", lambda w, v: w.alarms(error_rate=0.01, minimum_invocations=v), "at least 0", -1)
+row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
+row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
+row("LLE723", lambda w: w.alarms(model_latency={
+    "p99": Duration.millis(1), "Critical": {"p99": Duration.millis(2)}}), "p99, Critical", "forms")
+row("LLE724", lambda w: w.alarms(capacity_at_maximum=True), "does not scale", "scaled variant")
+for option in ("cpu_utilization", "memory_utilization", "disk_utilization"):
+    out_of("LLE725", lambda w, v, option=option: w.alarms(**{option: v}), "1 to 100", 0, 101)
+out_of("LLE726", lambda _, v: SlowRequests(threshold=Duration.millis(1), objective=v), "0.95 to",
+       0.9, 1)
+out_of("LLE727", lambda w, v: w.alarms(zone_imbalance=v), "1.01 to 16", 1, 17)
+row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latency", "ModelLatency")
+out_of("LLE731", lambda w, v: w.alarms(model_latency={v: Duration.millis(1)}), "p99",
+       "P99", "p101", "mean", "")
+row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
+
+# Reachable elsewhere, or not at all through a construct, and why.
+ELSEWHERE = {
+    "LLE155": "the stack of the settings file looks VPCs up",
+    "LLE156": "the stack of the settings file looks subnets up",
+    "LLE201": "the library puts one security group on the interface endpoint; an adopted one has "
+              "what AWS accepted already",
+    "LLE311": "multi_model=True is the mode; no caller writes its name",
+    "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
+              "says which one is meant",
+    "LLE733": "a Duration is always finite",
+    "LLE734": "the plan's; alarms take percent of the whole instance (LLE725)",
+}
+# The warm-up's, and those of the commands that read a deployed stack: tried beside them.
+BESIDE = ("LLE54", "LLE55", "LLE56", "LLE57", "LLE58", "LLE59")
+
+
+@pytest.mark.parametrize(("code", "make", "got", "allowed"), ROWS)
+def test_refused(new_stack, parts, code, make, got, allowed):
+    with pytest.raises(ConfigurationError) as raised:
+        make(World(new_stack(), parts, new_stack))
+    error = raised.value
+    assert error.code == code, str(error)
+    assert got in error.got
+    assert allowed in error.allowed
+    assert error.mend
+    assert all(text in str(error) for text in (code, error.got, error.allowed, error.mend))
+
+
+def registered() -> set[str]:
+    """Codes 1xx to 7xx, after importing everything that a construct can reach."""
+    for module in pkgutil.walk_packages(low_latency_endpoint.__path__, "low_latency_endpoint."):
+        if module.name.split(".")[1] not in ("local_aws", "cli"):
+            importlib.import_module(module.name)
+    return {rule.code for rule in rules() if "1" <= rule.code[3] <= "7"}
+
+
+def test_every_rule_is_tried_here_or_said_to_be_elsewhere():
+    tried = {parameters.values[0] for parameters in ROWS}
+    assert {code for code in registered() - tried if not code.startswith(BESIDE)} == set(ELSEWHERE)
+    assert not tried & set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("make", [
+    lambda w, bare: w.configured(startup_health_check_timeout=bare),
+    lambda w, bare: w.deployed(DeploymentPolicy.canary(wait=bare)),
+    lambda w, bare: w.scaled().track_concurrency(
+        max_concurrency_per_instance=1, scale_in_cooldown=bare),
+    lambda w, bare: w.alarms(model_latency={"p99": bare}),
+])
+def test_a_bare_number_is_no_duration(new_stack, parts, make):
+    with pytest.raises(ConfigurationError) as raised:
+        make(World(new_stack(), parts, new_stack), 300)
+    assert raised.value.code == "LLE801"
+    assert raised.value.got == "300"
+
+
+def test_a_timedelta_is_one(new_stack, parts):
+    World(new_stack(), parts, new_stack).configured(
+        startup_health_check_timeout=timedelta(minutes=5)
+    )

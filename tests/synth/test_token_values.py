@@ -1,0 +1,191 @@
+"""Values that are known at deployment only pass every check and reach CloudFormation whole."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from low_latency_endpoint import (
+    ContainerImage,
+    DataCapture,
+    DeploymentPolicy,
+    InferenceAmi,
+    InstancePool,
+    InstanceType,
+    LatencyAlarms,
+    MetricsPublishing,
+    ModelData,
+    RoutingStrategy,
+)
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.scaling import ScalingStep
+from low_latency_endpoint.variant import CoreDump
+
+
+def text(stack):
+    return cdk.CfnParameter(stack, "Given").value_as_string
+
+
+def number(stack):
+    return cdk.CfnParameter(stack, "Given", type="Number").value_as_number
+
+
+def listed(stack):
+    return cdk.Token.as_string(cdk.Fn.select(0, cdk.Token.as_list({"Ref": "Given"})))
+
+
+def variant(**build):
+    def make(stack, parts, value):
+        given = {name: wrap(value) for name, wrap in build.items()}
+        if "instance_pools" in given:
+            given.setdefault("instance_type", None)
+        parts.configuration(stack, variants=[parts.variant(stack, **given)])
+
+    return make
+
+
+def container(**build):
+    def make(stack, parts, value):
+        given = {name: wrap(value) for name, wrap in build.items()}
+        parts.model(stack, containers=[parts.container(**given)])
+
+    return make
+
+
+def endpoint(**build):
+    def make(stack, parts, value):
+        parts.endpoint(stack, **{name: wrap(value) for name, wrap in build.items()})
+
+    return make
+
+
+def scaled(use, **bounds):
+    def make(stack, parts, value):
+        given = {"min_instances": 2, "max_instances": 4}
+        given |= {name: wrap(value) for name, wrap in bounds.items()}
+        use(parts.endpoint(stack).scale("primary", **given), value)
+
+    return make
+
+
+def alarms(**build):
+    def make(stack, parts, value):
+        LatencyAlarms(
+            stack, "Alarms", endpoint=parts.endpoint(stack), error_rate=0.01,
+            **{name: wrap(value) for name, wrap in build.items()},
+        )
+
+    return make
+
+
+def same(value):
+    return value
+
+
+METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
+TEXTS = {
+    "image uri": container(image=ContainerImage.from_uri),
+    "image tag": container(image=lambda v: ContainerImage.from_dlc("pytorch-inference", v)),
+    "model data uri": container(data=ModelData.from_uri),
+    "container hostname": container(hostname=same),
+    "environment value": container(environment=lambda v: {"KEY": v}),
+    "variant name": lambda stack, parts, v: parts.configuration(
+        stack, variants=[parts.variant(stack, name=v, model=parts.model(stack))]),
+    "instance type": variant(instance_type=InstanceType),
+    "instance pool type": variant(instance_pools=lambda v: [InstancePool(InstanceType(v), 1)]),
+    "inference ami": variant(inference_ami=InferenceAmi),
+    "routing strategy": variant(routing=RoutingStrategy),
+    "capacity reservation": variant(capacity_reservation_arn=same),
+    "core dump": variant(core_dump=CoreDump),
+    "data capture": lambda stack, parts, v: parts.configuration(
+        stack, data_capture=DataCapture(destination=v)),
+    "endpoint name": endpoint(endpoint_name=same),
+    "tag": endpoint(tags=lambda v: {"team": v}),
+}
+NUMBERS = {
+    "initial instance count": variant(initial_instance_count=same),
+    "weight": variant(weight=same),
+    "volume size": variant(volume_size_gib=same),
+    "pool priority": variant(
+        instance_pools=lambda v: [InstancePool(InstanceType("ml.m5.xlarge"), v)]),
+    "prefix length": variant(routing=lambda v: RoutingStrategy.prefix_aware(
+        prefix_length=v, concurrency_threshold=8)),
+    "concurrency threshold": variant(routing=lambda v: RoutingStrategy.prefix_aware(
+        prefix_length=2048, concurrency_threshold=v)),
+    "startup timeout": variant(startup_health_check_timeout=Duration.seconds),
+    "download timeout": variant(model_data_download_timeout=Duration.seconds),
+    "provision timeout": variant(instance_provision_timeout=Duration.seconds),
+    "sampling": lambda stack, parts, v: parts.configuration(
+        stack, data_capture=DataCapture(destination="s3://captured", sampling_percentage=v)),
+    "metric frequency": lambda stack, parts, v: parts.configuration(
+        stack, metrics=MetricsPublishing(frequency=Duration.seconds(v))),
+    "canary size": endpoint(deployment=lambda v: DeploymentPolicy.canary(size_percent=v)),
+    "canary wait": endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.seconds(v))),
+    "linear step": endpoint(deployment=lambda v: DeploymentPolicy.linear(step_percent=v)),
+    "linear step with a longest time": endpoint(deployment=lambda v: DeploymentPolicy.linear(
+        step_percent=v, maximum_execution=Duration.hours(2))),
+    "rolling batch": endpoint(deployment=lambda v: DeploymentPolicy.rolling(batch_percent=v)),
+    "termination wait": endpoint(deployment=lambda v: DeploymentPolicy.canary(
+        termination_wait=Duration.seconds(v), maximum_execution=Duration.minutes(30))),
+    "longest deployment": endpoint(deployment=lambda v: DeploymentPolicy.canary(
+        maximum_execution=Duration.seconds(v))),
+    "min instances": scaled(lambda scaling, v: None, min_instances=same),
+    "max instances": scaled(lambda scaling, v: None, max_instances=same),
+    "concurrency target": scaled(lambda scaling, v: scaling.track_concurrency(
+        max_concurrency_per_instance=v)),
+    "cooldown": scaled(lambda scaling, v: scaling.track_concurrency(
+        max_concurrency_per_instance=4, scale_in_cooldown=Duration.seconds(v))),
+    "scheduled minimum": scaled(lambda scaling, v: scaling.on_schedule(
+        "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v, max_instances=4)),
+    "step periods": scaled(lambda scaling, v: scaling.step_on_metric(
+        "S", metric=METRIC, threshold=1, steps=[ScalingStep(lower=0, change=1)],
+        evaluation_periods=v)),
+    "evaluation periods": alarms(evaluation_periods=same),
+    "datapoints": alarms(datapoints_to_alarm=same),
+}
+CASES = [
+    *(pytest.param(make, text, id=name) for name, make in TEXTS.items()),
+    *(pytest.param(make, listed, id=f"{name} of a list") for name, make in TEXTS.items()),
+    *(pytest.param(make, number, id=name) for name, make in NUMBERS.items()),
+]
+
+
+@pytest.mark.parametrize(("make", "token"), CASES)
+def test_reaches_cloudformation_whole(new_stack, parts, template_of, make, token):
+    # Some rules of cfn-lint mistake a parameter for its missing default.
+    stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
+    make(stack, parts, token(stack))
+    template = template_of(stack)
+    resources = json.dumps(template["Resources"])
+    assert '"Ref": "Given"' in resources
+    assert "Token[" not in resources
+    assert "e+2" not in resources  # a number that stood for a token, calculated with
+
+
+@pytest.mark.parametrize("make", [
+    pytest.param(scaled(lambda scaling, v: scaling.track_invocations(max_tps_per_instance=v)),
+                 id="throughput"),
+    pytest.param(scaled(lambda scaling, v: scaling.track_invocations(
+        max_tps_per_instance=1, safety_factor=v)), id="safety factor"),
+    pytest.param(alarms(model_latency=lambda v: {"p99": Duration.millis(v)}), id="milliseconds"),
+    pytest.param(alarms(model_latency=lambda v: {"p99": Duration.seconds(v)}), id="seconds"),
+    pytest.param(variant(startup_health_check_timeout=Duration.minutes), id="minutes"),
+    pytest.param(endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.minutes(v))),
+                 id="wait in minutes"),
+])
+def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, make):
+    with pytest.raises(ConfigurationError) as raised:
+        make(stack, parts, number(stack))
+    assert raised.value.code in ("LLE603", "LLE801")
+    assert "token" in raised.value.got
+
+
+def test_cloudformation_has_no_keys_that_it_computes(stack, parts):
+    with pytest.raises(ConfigurationError) as raised:
+        parts.container(environment={text(stack): "1"})
+    assert raised.value.code == "LLE306"
