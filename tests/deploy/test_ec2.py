@@ -140,6 +140,7 @@ def test_route_table_association_and_routes(aws, stack, vpc):
 
     stack.delete()
     assert ec2.describe_addresses()["Addresses"] == []
+    assert ec2.describe_network_interfaces()["NetworkInterfaces"] == []
     with pytest.raises(ClientError):
         ec2.describe_route_tables(RouteTableIds=[ids["Table"]])
 

@@ -93,7 +93,13 @@ class NatGateway(ResourceType):
         update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_nat_gateway(NatGatewayId=existing.physical_id)
+        ec2, identity = at.client("ec2"), existing.physical_id
+        (gateway,) = ec2.describe_nat_gateways(NatGatewayIds=[identity])["NatGateways"]
+        ec2.delete_nat_gateway(NatGatewayId=identity)
+        # AWS removes a gateway's interfaces with it, moto does not.
+        for address in gateway["NatGatewayAddresses"]:
+            if address.get("NetworkInterfaceId"):
+                ec2.delete_network_interface(NetworkInterfaceId=address["NetworkInterfaceId"])
 
 
 @emulated
