@@ -36,17 +36,17 @@ def line(what: str, result: str, goal: str = "") -> None:
 
 def synthesis(rounds: int) -> None:
     """The pattern against the same resources written by hand as L1 constructs."""
-    heading("Synthesis of one endpoint: whole process, from `python app.py` to the end")
+    heading("Synthesis of one endpoint: whole process, from the start of Python to its end")
     with tempfile.TemporaryDirectory() as folder:
         environment = {"CDK_CONTEXT_JSON": json.dumps(context())}
         counts = {}
         for app in ("pattern_app", "handwritten_l1_app"):
             output = Path(folder, app)
-            run(f"benchmarks/{app}.py", environment={**environment, "CDK_OUTDIR": str(output)})
+            run("-m", f"benchmarks.{app}", environment={**environment, "CDK_OUTDIR": str(output)})
             counts[app] = resource_types(output)
         require_same(counts["pattern_app"], counts["handwritten_l1_app"])
         runs = alternate(
-            {app: [f"benchmarks/{app}.py"] for app in counts},
+            {app: ["-m", f"benchmarks.{app}"] for app in counts},
             rounds,
             {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
         )
@@ -104,7 +104,7 @@ def growth(rounds: int) -> None:
     heading("Growth: endpoints that share one network, in one stack; processor seconds of the app")
     with tempfile.TemporaryDirectory() as folder:
         runs = alternate(
-            {str(size): ["benchmarks/pattern_app.py", str(size)] for size in SIZES},
+            {str(size): ["-m", "benchmarks.pattern_app", str(size)] for size in SIZES},
             rounds,
             {"CDK_CONTEXT_JSON": json.dumps(context()), "CDK_OUTDIR": folder},
         )

@@ -1,6 +1,6 @@
 """An app with any number of ``LowLatencyEndpoint``s that share one network and one PrivateLink.
 
-Usage: python benchmarks/pattern_app.py [number of endpoints]
+Usage: python -m benchmarks.pattern_app [number of endpoints]
 
 Prints the seconds that building and synthesising took, without the start of Python and Node.js.
 """
