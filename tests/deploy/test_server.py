@@ -124,8 +124,11 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted():
     port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
     assert is_open(port)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=10) == 0
-    process.stdout.close()
+    try:
+        assert process.wait(timeout=10) == 0
+    finally:
+        process.kill()  # of no effect when it has ended, as it should
+        process.stdout.close()
     assert not is_open(port)
 
 
