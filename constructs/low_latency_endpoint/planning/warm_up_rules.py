@@ -1,0 +1,131 @@
+"""Limits and rules of the warm-up."""
+
+from __future__ import annotations
+
+from ..errors import rule
+from .limits import Range
+from .plan_inputs import LARGEST_BODY_BYTES
+
+__all__ = [
+    "BELOW_TPS",
+    "CONCURRENCY_PER_ZONE",
+    "KEEP_WARM_EVERY",
+    "KEEP_WARM_REQUESTS",
+    "KEEP_WARM_TWICE",
+    "KEEP_WARM_WINDOW",
+    "LAST",
+    "OWN_TRAFFIC",
+    "PAYLOAD_BYTES",
+    "PAYLOAD_COUNT",
+    "PAYLOAD_KNOWN",
+    "PAYLOAD_READABLE",
+    "REQUESTS",
+    "RESERVED_CONCURRENCY",
+    "TIMEOUT_SECONDS",
+    "WHOLE_MINUTES",
+    "ZONES_OF_OTHER_NETWORK",
+]
+
+_LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
+_INVOKE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+_RATE = "/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html"
+
+LAMBDA_SECONDS = 900
+MARGIN_SECONDS = 90
+"""What a warm-up needs after its time: a last request of 70 s, and the report."""
+
+TIMEOUT_SECONDS = Range(
+    rule("LLE540", "the warm-up's timeout is out of range",
+         mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
+              "a last request and the report need 90 seconds of them.", source=_LAMBDA),
+    "the warm-up's timeout", 10, LAMBDA_SECONDS - MARGIN_SECONDS, "seconds",
+)
+REQUESTS = Range(
+    rule("LLE541", "the number of warm-up requests is out of range",
+         mend="Give how many requests are sent at least, in all zones together; the plan's "
+              "warm_up_requests reaches every worker. For none, leave the warm-up out."),
+    "the number of warm-up requests", 1, 1_000_000, "requests",
+)
+CONCURRENCY_PER_ZONE = Range(
+    rule("LLE542", "the warm-up's requests in flight per zone are out of range",
+         mend="Give 1 to 50. One function sends for all zones; more threads than that would "
+              "measure the function."),
+    "the requests in flight per zone", 1, 50, "requests",
+)
+LAST = Range(
+    rule("LLE543", "the number of last requests is out of range",
+         mend="Give how many of the last requests of each zone must meet the target; with 100 or "
+              "more a p99 tolerates a slow one."),
+    "the number of last requests", 1, 1000, "requests",
+)
+PAYLOAD_COUNT = Range(
+    rule("LLE544", "the number of warm-up payloads is out of range",
+         mend="Give one payload, or a list of up to 100 that are sent in turn."),
+    "the number of payloads", 1, 100,
+)
+PAYLOAD_BYTES = Range(
+    rule("LLE545", "the warm-up payload is too large",
+         mend="Send what callers send: SageMaker takes 25 MB at most.", source=_INVOKE),
+    "the payload", 0, LARGEST_BODY_BYTES, "bytes",
+)
+PAYLOAD_READABLE = rule(
+    "LLE546", "the warm-up payload cannot be read",
+    mend="Name a file that exists, relative to the folder in which the app runs, or give the "
+         "payload with from_json or from_text.",
+)
+PAYLOAD_KNOWN = rule(
+    "LLE547", "the warm-up payload is not known at synth",
+    mend="Give text without CDK tokens: the payload goes into the function's archive.",
+    source="/cdk/v2/guide/tokens.html",
+)
+RESERVED_CONCURRENCY = Range(
+    rule("LLE548", "the warm-up's reserved concurrency is out of range",
+         mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
+              "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
+              "10 altogether and can reserve none.",
+         source="/lambda/latest/dg/configuration-concurrency.html"),
+    "the reserved concurrency", 2, 100, "executions",
+)
+KEEP_WARM_EVERY = Range(
+    rule("LLE549", "the keep-warm period is out of range",
+         mend="Give whole minutes: EventBridge's shortest rate is one minute.", source=_RATE),
+    "the keep-warm period", 60, 86_400, "seconds",
+)
+KEEP_WARM_REQUESTS = Range(
+    rule("LLE550", "the number of keep-warm requests per zone is out of range",
+         mend="Give 1 to 100."),
+    "the keep-warm requests per zone", 1, 100, "requests",
+)
+BELOW_TPS = Range(
+    rule("LLE551", "the traffic below which the endpoint is kept warm is out of range",
+         mend="Give requests per second above zero."),
+    "the traffic", 1e-6, None, "requests per second", False,
+)
+KEEP_WARM_WINDOW = Range(
+    rule("LLE552", "the time over which traffic is measured is out of range",
+         mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a "
+              "minute.",
+         source="/sagemaker/latest/dg/monitoring-cloudwatch.html"),
+    "the time over which traffic is measured", 60, 86_400, "seconds",
+)
+OWN_TRAFFIC = rule(
+    "LLE553", "keep-warm requests alone would count as traffic",
+    mend="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
+         "or it would switch itself off.",
+)
+KEEP_WARM_TWICE = rule(
+    "LLE554", "the endpoint is kept warm already", mend="Call keep_warm once.",
+)
+WHOLE_MINUTES = rule(
+    "LLE555", "a duration is not in whole minutes",
+    mend="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
+    source=_RATE,
+)
+ZONES_OF_OTHER_NETWORK = rule(
+    "LLE556", "the warm-up's network and interface endpoint are not of the same VPC",
+    mend="Pass the network that the private link was made in: its zonal names answer there only.",
+)
+PAYLOAD_TEXT = rule(
+    "LLE557", "the warm-up payload has a value that HTTP or JSON cannot carry",
+    mend="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
+)

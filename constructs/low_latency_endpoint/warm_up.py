@@ -1,0 +1,359 @@
+"""Makes the first, slow calls to an endpoint before callers do, and keeps it warm."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from enum import Enum
+
+from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from .endpoint import Endpoint
+from .findings import acknowledge_wildcard_resources, warn
+from .iam_documents import allow, arn
+from .network import ZoneAlignedNetwork
+from .planning.latency_target import LatencyTarget
+from .planning.limits import Range
+from .planning.plan_inputs import LATENCY_KIND, MODEL_BODY_BYTES
+from .planning.warm_up_rules import (
+    BELOW_TPS,
+    CONCURRENCY_PER_ZONE,
+    KEEP_WARM_EVERY,
+    KEEP_WARM_REQUESTS,
+    KEEP_WARM_TWICE,
+    KEEP_WARM_WINDOW,
+    LAST,
+    MARGIN_SECONDS,
+    OWN_TRAFFIC,
+    REQUESTS,
+    RESERVED_CONCURRENCY,
+    TIMEOUT_SECONDS,
+    WHOLE_MINUTES,
+    ZONES_OF_OTHER_NETWORK,
+)
+from .private_link import RuntimePrivateLink
+from .validation import check, check_seconds
+from .warm_up_lambda import DeadLetters, WarmUpFunction, function_code
+from .warm_up_payload import WarmUpPayload, as_payloads, payload_digest
+
+__all__ = ["WarmUp", "WarmUpMiss", "WarmUpPayload"]
+
+DEFAULT_REQUESTS = 100
+
+_SENDER_SECONDS = 150  # as warm_up_function.controller has it
+_DEPLOYMENT_EVENT = "SageMaker Endpoint Deployment State Change"
+
+
+class WarmUpMiss(Enum):
+    """What becomes of a deployment whose warm-up misses the target, or is refused."""
+
+    FAIL = "FAIL"
+    """CloudFormation fails and rolls back."""
+    WARN = "WARN"
+    """The deployment succeeds; the log and the attributes tell."""
+
+
+class WarmUp(Construct):
+    """Sends test requests after each deployment, until the endpoint is as fast as it should be.
+
+    On create and on every new endpoint configuration, once the endpoint is in service, a function
+    in the network's subnets sends the payload through the interface endpoint: to each zone by its
+    zonal name, to all zones at the same time. It goes on until enough was sent and the last
+    requests of each zone succeed and meet the target, or the time is over. A delete never waits,
+    and neither a rollback nor a delete can fail for it.
+
+    Two functions do it. The *sender* sits in the isolated subnets and reaches the interface
+    endpoint, nothing else. The *controller* runs outside the VPC, because what it talks to has no
+    address inside: CloudFormation's answer goes to an S3 URL, traffic is read from CloudWatch, and
+    neither a NAT gateway nor an interface endpoint per service is worth their price for that.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : Endpoint
+    private_link : RuntimePrivateLink
+        Its security group lets the sender in.
+    network : ZoneAlignedNetwork
+        The network the private link was made in; the sender takes one address in each subnet.
+    payload : WarmUpPayload or sequence of WarmUpPayload
+        What is sent; several in turn, for instance one for each model of a multi-model endpoint.
+    requests : int
+        Requests to send at least, in all zones together; by default 100. The plan's
+        ``warm_up_requests`` is what reaches every worker of the fleet.
+    concurrency_per_zone : int
+        Requests in flight in each zone; by default 4.
+    latency : LatencyTarget, optional
+        What the last requests must meet, as the sender sees it; by default they must succeed.
+    last : int
+        How many of the last requests of each zone are judged; by default 50, so that no single
+        one may exceed a p99.
+    timeout : Duration
+        How long requests are sent; by default 10 minutes, at most 13 minutes 30 seconds.
+    on_miss : WarmUpMiss
+        By default the deployment fails, and rolls back.
+    during_deployments : bool
+        Also send, one request at a time in each zone, while a deployment of SageMaker's bakes: a
+        share reaches the new fleet before it takes all traffic. By default yes.
+    metrics : bool
+        Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as
+        custom metrics); by default it is in the log and in the attributes only.
+    reserved_concurrency : int, optional
+        Executions that each of the two functions reserves, and cannot exceed; by default 2.
+        ``None`` reserves nothing, for accounts too new to reserve any.
+
+    Attributes
+    ----------
+    outcome, requests_sent, failed_requests, zones_report : str
+        Of the last warm-up, as tokens, for instance for outputs. ``outcome`` is ``met``, ``sent``
+        (no target was given), ``missed`` or ``refused``; ``zones_report`` is JSON: counts, first
+        and last percentiles by zone.
+    sender, controller : WarmUpFunction
+
+    Raises
+    ------
+    ConfigurationError
+        LLE540 to LLE545, LLE548, LLE556, LLE557; LLE804 when ``latency`` is of another kind.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: Endpoint,
+        private_link: RuntimePrivateLink,
+        network: ZoneAlignedNetwork,
+        payload: WarmUpPayload | Sequence[WarmUpPayload],
+        requests: int = DEFAULT_REQUESTS,
+        concurrency_per_zone: int = 4,
+        latency: LatencyTarget | None = None,
+        last: int = 50,
+        timeout: Duration | None = None,
+        on_miss: WarmUpMiss = WarmUpMiss.FAIL,
+        during_deployments: bool = True,
+        metrics: bool = False,
+        reserved_concurrency: int | None = 2,
+    ) -> None:
+        super().__init__(scope, id)
+        path = self.node.path
+        check(REQUESTS, requests, path)
+        check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
+        check(LAST, last, path)
+        check(RESERVED_CONCURRENCY, reserved_concurrency, path)
+        seconds = _seconds(TIMEOUT_SECONDS, timeout or Duration.minutes(10), path)
+        if latency is not None and not isinstance(latency, LatencyTarget):
+            raise LATENCY_KIND.error(got=repr(latency), allowed="LatencyTarget(...)", where=path)
+        if private_link.network.vpc.vpc_id != network.vpc.vpc_id:
+            raise ZONES_OF_OTHER_NETWORK.error(
+                got="two VPCs", allowed="network=private_link.network", where=path
+            )
+        payloads = as_payloads(payload, path)
+        if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
+            warn(self, "warmUpPayloadSize",
+                 f"A warm-up payload is larger than {MODEL_BODY_BYTES:,} bytes, the limit in the "
+                 "API's model; the guide says 25 MB.")
+        zones = self._zones(private_link)
+        self._endpoint = endpoint
+        self._zone_count = len(zones)
+        self._kept_warm = False
+        requests_per_zone = math.ceil(requests / len(zones))
+        code = function_code(self, payloads)
+        dead_letters = DeadLetters(self, "DeadLetters")
+        group = _sender_group(self, network, private_link)
+        stack = Stack.of(self)
+        self.sender = WarmUpFunction(
+            self,
+            "Sender",
+            handler="sender.handler",
+            description=f"Sends warm-up requests to {endpoint.name_at_synth}",
+            code=code,
+            environment={
+                "WARM_UP": stack.to_json_string(
+                    {"endpoint": endpoint.name_at_synth, "zones": zones}
+                )
+            },
+            timeout_seconds=_SENDER_SECONDS,
+            memory_mib=1769,  # one vCPU, so that the function measures the endpoint, not itself
+            dead_letters=dead_letters,
+            statements=[
+                # ARNs of endpoints are in lower case, whatever the case of the name.
+                allow(["sagemaker:InvokeEndpoint"],
+                      arn("sagemaker", f"endpoint/{endpoint.name_at_synth.lower()}"))
+            ],
+            vpc=lambda_.CfnFunction.VpcConfigProperty(
+                subnet_ids=[subnet.subnet_id for subnet in network.subnets],
+                security_group_ids=[group.security_group_id],
+            ),
+            retries=0,
+            event_age_seconds=300,
+            reserved_concurrency=reserved_concurrency,
+        )
+        self.controller = WarmUpFunction(
+            self,
+            "Controller",
+            handler="controller.handler",
+            description=f"Decides when {endpoint.name_at_synth} is warmed up",
+            code=code,
+            environment={
+                "SENDER": self.sender.arn,
+                "WARM_UP": json.dumps(
+                    {
+                        "endpoint": endpoint.name_at_synth,
+                        "variants": [variant.name for variant in endpoint.configuration.variants],
+                        "requests_per_zone": requests_per_zone,
+                    }
+                ),
+            },
+            timeout_seconds=seconds + MARGIN_SECONDS,
+            memory_mib=256,
+            dead_letters=dead_letters,
+            statements=[
+                allow(["lambda:InvokeFunction"], self.sender.arn),
+                # Nothing in CloudFormation's request says that it is rolling back.
+                allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
+            ],
+            retries=1,
+            event_age_seconds=3600,
+            reserved_concurrency=reserved_concurrency,
+        )
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::WarmUp",
+            service_token=self.controller.arn,
+            # A function that dies must not hold the stack for CloudFormation's hour.
+            service_timeout=Duration.seconds(seconds + MARGIN_SECONDS + 120),
+            properties={
+                "EndpointName": endpoint.endpoint_name,
+                "EndpointConfigName": endpoint.configuration.endpoint_config_name,
+                "RequestsPerZone": requests_per_zone,
+                "ConcurrencyPerZone": concurrency_per_zone,
+                "Last": last,
+                "Target": dict(latency.milliseconds) if latency else {},
+                "TimeoutSeconds": seconds,
+                "OnMiss": on_miss.value,
+                "Payload": payload_digest(payloads),
+                **({"Metrics": "true"} if metrics else {}),
+            },
+        )
+        # Their rules let the sender through; nothing else refers to them.
+        resource.node.add_dependency(group, *private_link.connections.security_groups)
+        self.outcome: str = resource.get_att_string("Outcome")
+        self.requests_sent: str = resource.get_att_string("Requests")
+        self.failed_requests: str = resource.get_att_string("FailedRequests")
+        self.zones_report: str = resource.get_att_string("Zones")
+        if during_deployments:
+            self.controller.on(
+                "Deployments",
+                description=f"Deployments of {endpoint.name_at_synth}",
+                event_pattern={
+                    "source": ["aws.sagemaker"],
+                    "detail-type": [_DEPLOYMENT_EVENT],
+                    "resources": [endpoint.endpoint_arn],
+                },
+            )
+
+    def keep_warm(self, *, every: Duration | None = None, requests_per_zone: int = 1,
+                  below_tps: float | None = None, window: Duration | None = None) -> None:
+        """Send a few requests to each zone on a schedule, while callers send hardly any.
+
+        The controller reads the endpoint's ``Invocations`` first, and sends only while there were
+        fewer than ``below_tps``. Those it sent itself count too.
+
+        Parameters
+        ----------
+        every : Duration
+            Whole minutes; by default 1 minute.
+        requests_per_zone : int
+            By default 1. Each request reaches one instance: give about as many as a zone has.
+        below_tps : float, optional
+            Requests per second of all callers; by default 1, or twice what keep-warm itself sends.
+        window : Duration
+            Time over which traffic is measured, in whole minutes; by default 5 minutes.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE549 to LLE555.
+        """
+        path = self.node.path
+        if self._kept_warm:
+            raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
+        seconds = _whole_minutes(KEEP_WARM_EVERY, every or Duration.minutes(1), path)
+        measured = _whole_minutes(KEEP_WARM_WINDOW, window or Duration.minutes(5), path)
+        check(KEEP_WARM_REQUESTS, requests_per_zone, path)
+        own = self._zone_count * requests_per_zone / seconds
+        threshold = max(1.0, 2 * own) if below_tps is None else check(BELOW_TPS, below_tps, path)
+        if threshold <= own:
+            raise OWN_TRAFFIC.error(
+                got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
+                allowed=f"more than {own:g}",
+                where=path,
+            )
+        self._kept_warm = True
+        self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
+        acknowledge_wildcard_resources(
+            self.controller.role,
+            ["*"],
+            reason="cloudwatch:GetMetricStatistics takes no resource.",
+        )
+        minutes = seconds // 60
+        self.controller.on(
+            "KeepWarm",
+            description=f"Keeps {self._endpoint.name_at_synth} warm while traffic is low",
+            schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
+            input=json.dumps(
+                {
+                    "keep_warm": {
+                        "requests_per_zone": requests_per_zone,
+                        "below_tps": threshold,
+                        "window_seconds": measured,
+                    }
+                }
+            ),
+        )
+
+    def _zones(self, private_link: RuntimePrivateLink) -> dict[str, str]:
+        """Zone -> the name that is called there."""
+        if private_link.zonal_dns_names:
+            return dict(private_link.zonal_dns_names)
+        warn(self, "warmUpWithoutZonalNames",
+             "The interface endpoint's zonal names are not known (pass regional_dns_name to "
+             "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
+             "answers is not under control.")
+        stack = Stack.of(self)
+        return {"region": f"runtime.sagemaker.{stack.region}.{stack.url_suffix}"}
+
+
+def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
+                  private_link: RuntimePrivateLink) -> ec2.SecurityGroup:
+    group = ec2.SecurityGroup(
+        scope,
+        "SecurityGroup",
+        vpc=network.vpc,
+        description="Warm-up: nothing in, the SageMaker Runtime interface endpoint out",
+        allow_all_outbound=False,
+    )
+    private_link.allow_from(group, "Warm-up")
+    if not private_link.connections.security_groups:
+        # An adopted interface endpoint whose groups are unknown: no rule could be added to them.
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to the endpoint")
+    return group
+
+
+def _seconds(limit: Range, duration: Duration, where: str) -> int:
+    seconds = check_seconds(limit, duration, where)
+    assert seconds is not None
+    return seconds
+
+
+def _whole_minutes(limit: Range, duration: Duration, where: str) -> int:
+    seconds = _seconds(limit, duration, where)
+    if seconds % 60:
+        raise WHOLE_MINUTES.error(got=f"{seconds} seconds", allowed="whole minutes", where=where)
+    return seconds
