@@ -1,0 +1,42 @@
+"""``low-latency dashboard``: the dashboard as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="dashboard")(dashboard)
+
+
+def dashboard(
+    name: Annotated[str, typer.Argument(help="The dashboard's name.", show_default=False)],
+    picture: Annotated[Path, typer.Argument(
+        help="File to write: .svg, .png or .pdf.", show_default=False)],
+    hours: Annotated[float, typer.Option(help="How far back, in hours.", min=0.1, max=72)] = 3,
+    profile: Annotated[str | None, typer.Option(help="Profile of the AWS CLI.")] = None,
+    region: Annotated[str | None, typer.Option(help="Region; default: the profile's.")] = None,
+) -> None:
+    """Draw a CloudWatch dashboard with its data into a file.
+
+    \b
+    Examples:
+      low-latency dashboard LowLatencyEndpoint-sentimentDashboard last-night.png --hours 12
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
+    from ..operations.sessions import aws_errors_in_words, client_config, open_session
+
+    with aws_errors_in_words():
+        cloudwatch = open_session(profile, region).client("cloudwatch", config=client_config())
+        end = datetime.now(UTC)
+        draw_dashboard(cloudwatch, read_dashboard_body(cloudwatch, name), picture,
+                       start=end - timedelta(hours=hours), end=end)
+    typer.echo(f"wrote {picture}")
