@@ -9,18 +9,35 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
 from low_latency_endpoint import (
     ClientZones,
     Container,
     ContainerImage,
+    DataCapture,
+    DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    InferenceAmi,
+    InstancePool,
     InstanceType,
+    LatencyAlarms,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+    MetricsPublishing,
     Model,
     ModelData,
     ProductionVariant,
+    RoutingStrategy,
+    RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
 
@@ -145,3 +162,141 @@ def parts() -> Parts:
 @pytest.fixture
 def stack() -> cdk.Stack:
     return make_stack()
+
+
+# --- whole stacks, for the validators and the snapshots ------------------------------------------
+
+
+def _existing_network(stack: cdk.Stack) -> ZoneAlignedNetwork:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        availability_zones=["us-east-1a", "us-east-1b"],
+        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    )
+    zones = ClientZones.of_names("us-east-1a", "us-east-1b")
+    return ZoneAlignedNetwork.in_vpc(stack, "Network", vpc=vpc, client_zones=zones)
+
+
+def _private_link(stack: cdk.Stack, parts: Parts) -> None:
+    callers = ec2.Vpc.from_vpc_attributes(
+        stack, "Callers", vpc_id="vpc-0fedcba9876543210", availability_zones=["us-east-1a"]
+    )
+    link = RuntimePrivateLink(
+        stack, "Link", network=parts.network(stack), bidirectional_streaming=True,
+        sagemaker_api=True, hosted_zone_vpcs=[callers],
+    )
+    link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
+    link.serve("sentiment")
+    for zone, name in link.zonal_dns_names.items():
+        cdk.CfnOutput(stack, f"Dns-{zone}", value=name)
+
+
+def _models(stack: cdk.Stack, parts: Parts) -> None:
+    bucket = s3.Bucket.from_bucket_attributes(
+        stack, "Models", bucket_name="models", encryption_key=kms.Key.from_key_arn(
+            stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/"
+                          "0123abcd-0000-4000-8000-000000000000"),
+    )
+    parts.model(stack, "Pipeline", containers=[
+        parts.container(hostname="tokenize"),
+        parts.container(
+            hostname="score", data=ModelData.from_s3(bucket, "llama/"),
+            image=ContainerImage.from_uri(
+                "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:7"),
+        ),
+    ], inference_mode="Direct", network_isolation=True)
+    parts.model(stack, "Tenants", containers=[parts.container(
+        data=ModelData.from_uri("s3://models/tenants/"), multi_model=True)])
+    role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
+    parts.model(stack, "OwnRole", role=role)
+
+
+def _variants(stack: cdk.Stack, parts: Parts) -> None:
+    model = parts.model(stack)
+    gpu = InstanceType("ml.g5.xlarge")
+    parts.configuration(stack, variants=[
+        parts.variant(
+            stack, model=model, startup_health_check_timeout=Duration.minutes(5),
+            routing=RoutingStrategy.prefix_aware(prefix_length=4096, concurrency_threshold=16),
+        ),
+        parts.variant(stack, model=model, name="pools", weight=0.5, instance_pools=[
+            InstancePool(InstanceType("ml.m5.xlarge"), 1),
+            InstancePool(InstanceType("ml.m6i.xlarge"), 2)]),
+        parts.variant(
+            stack, model=model, name="dark", weight=0, instance_type=gpu,
+            inference_ami=InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
+        ),
+    ], data_capture=DataCapture(destination="s3://captured/sentiment"),
+        metrics=MetricsPublishing(enhanced=True, frequency=Duration.seconds(10)))
+
+
+def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
+    endpoint = parts.endpoint(
+        stack, deployment=DeploymentPolicy.linear(), tags={"team": "search"}
+    )
+    alarms = LatencyAlarms(
+        stack, "Rollback", endpoint=endpoint, new_fleet_only=True, error_rate=0.01,
+        model_latency={"p99": Duration.millis(200)},
+    )
+    endpoint.roll_back_on(*alarms.alarms.values())
+    endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
+        max_tps_per_instance=200, safety_factor=0.65
+    ).track_concurrency(max_concurrency_per_instance=4).on_schedule(
+        "morning", schedule=appscaling.Schedule.cron(hour="7", minute="30"), min_instances=8
+    )
+    LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        overhead_latency={"Average": Duration.millis(20)}, error_rate=0.01,
+    )
+    caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    endpoint.grant_invoke(caller)
+
+
+def _pattern(stack: cdk.Stack, parts: Parts, id: str = "Sentiment",
+             **given: Any) -> LowLatencyEndpoint:
+    if not given:
+        given["client_zones"] = ClientZones.of_ids("use1-az1", "use1-az2")
+    return LowLatencyEndpoint(
+        stack, id, containers=[parts.container()], instance_type=InstanceType("ml.m5.12xlarge"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+        **given,
+    )
+
+
+def _two_patterns(stack: cdk.Stack, parts: Parts) -> None:
+    first = _pattern(stack, parts, "First")
+    _pattern(stack, parts, "Second", network=first.network, private_link=first.private_link)
+
+
+WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
+    "network-by-zone-id": lambda stack, parts: parts.network(stack),
+    "network-by-zone-name": lambda stack, parts: parts.network(
+        stack, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+        flow_logs=ec2.FlowLogTrafficType.ALL, max_instances=100),
+    "network-in-existing-vpc": lambda stack, parts: RuntimePrivateLink(
+        stack, "Link", network=_existing_network(stack)),
+    "private-link": _private_link,
+    "private-link-fips": lambda stack, parts: RuntimePrivateLink(
+        stack, "Link", network=parts.network(stack), fips=True),
+    "models": _models,
+    "variants": _variants,
+    "endpoint": _endpoint,
+    "rolling-endpoint": lambda stack, parts: parts.endpoint(
+        stack, deployment=DeploymentPolicy.rolling()),
+    "pattern": _pattern,
+    "pattern-in-existing-vpc": lambda stack, parts: _pattern(
+        stack, parts, network=_existing_network(stack)),
+    "two-patterns": _two_patterns,
+}
+
+
+@pytest.fixture(scope="session", params=WHOLE_STACKS)
+def whole_stack_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def fill() -> Callable[[cdk.Stack, str], None]:
+    """Fill a stack with one of the whole stacks."""
+    return lambda stack, name: WHOLE_STACKS[name](stack, Parts())

@@ -1,0 +1,49 @@
+"""Templates of whole stacks, as they were agreed on; `make snapshots` accepts those of today."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from syrupy.extensions.json import JSONSnapshotExtension
+
+ASSET_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@pytest.fixture
+def snapshot(snapshot):
+    """One file for each template, so that a change shows up as a diff of that template."""
+    return snapshot.use_extension(JSONSnapshotExtension)
+
+
+def without_hashes(value: Any) -> Any:
+    """The template without what changes with the contents of assets, not with our code."""
+    if isinstance(value, dict):
+        return {key: without_hashes(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_hashes(item) for item in value]
+    return ASSET_HASH.sub("<asset hash>", value) if isinstance(value, str) else value
+
+
+def test_template(new_stack, fill, template_of, whole_stack_name, snapshot):
+    stack = new_stack()
+    fill(stack, whole_stack_name)
+    template = without_hashes(dict(template_of(stack)))
+    # CDK's own, the same in every stack: which bootstrap version it needs.
+    del template["Parameters"]["BootstrapVersion"], template["Rules"]["CheckBootstrapVersion"]
+    assert template == snapshot
+
+
+def test_two_runs_agree(new_stack, fill, template_of, whole_stack_name):
+    stacks = [new_stack(), new_stack()]
+    for stack in stacks:
+        fill(stack, whole_stack_name)
+    assert template_of(stacks[0]) == template_of(stacks[1])
+
+
+def test_hashes_of_assets_are_left_out():
+    template = {"Code": {"S3Key": "0" * 64 + ".zip"}, "Layers": [f"s3://b/{'a' * 64}"]}
+    assert without_hashes(template) == {
+        "Code": {"S3Key": "<asset hash>.zip"}, "Layers": ["s3://b/<asset hash>"]
+    }
