@@ -286,7 +286,7 @@ def main() -> int:
         life_of_the_stack(settings, Path(folder))
     except StepFailed as failure:
         keep = True  # for the log, which the advice names
-        return report(failure.what, failure.output, failure.advice)
+        return report(failure.what, failure.output[-8:], failure.advice)
     except SettingsError as error:
         return report(f"{settings.name} has mistakes", str(error).splitlines(), "Mend the file.")
     except (LocalAwsError, LowLatencyEndpointError) as error:
@@ -310,7 +310,7 @@ def report(what: str, output: list[str], advice: str) -> int:
     """Say what failed, how it ended, and what to do."""
     console.print("\nFailed: ", style="bold red", end="")
     console.print(what, markup=False)
-    for line in output[-8:]:
+    for line in output:
         say(line)
     if advice:
         console.print(advice, markup=False)
