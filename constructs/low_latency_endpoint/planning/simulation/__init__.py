@@ -1,0 +1,52 @@
+"""What would happen: instances behind a router, simulated request by request.
+
+Names are loaded when they are first used: the plan does not pay for the simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import rules as rules  # the error codes, for the list of all of them
+
+if TYPE_CHECKING:
+    from .estimates import Estimate
+    from .replication import Replication
+    from .scenario import (
+        Deployment,
+        InstanceFailure,
+        PrefixCache,
+        Scenario,
+        TargetTracking,
+        ZoneOutage,
+        Zones,
+    )
+    from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
+    from .simulating import Comparison, SimulationResult, compare, simulate
+    from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, Shape, ShapedLoop, shape, shapes
+
+__all__ = [
+    "ArrivalTrace", "ClosedLoop", "Comparison", "Constant", "Deployment", "Empirical", "Estimate",
+    "Exponential", "Gamma", "InstanceFailure", "Lognormal", "OpenLoop", "PrefixCache",
+    "Replication", "Scenario", "Shape", "ShapedLoop", "SimulationResult", "TargetTracking",
+    "TokenCount", "ZoneOutage", "Zones", "compare", "shape", "shapes", "simulate",
+]
+
+_MODULES = {
+    "estimates": ("Estimate",),
+    "replication": ("Replication",),
+    "scenario": ("Deployment", "InstanceFailure", "PrefixCache", "Scenario", "TargetTracking",
+                 "ZoneOutage", "Zones"),
+    "service_laws": ("Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "TokenCount"),
+    "simulating": ("Comparison", "SimulationResult", "compare", "simulate"),
+    "traffic": ("ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "shape",
+                "shapes"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,317 @@
+"""Simulate a scenario in several replications; compare scenarios under the same chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .compilation import loops
+from .estimates import Estimate, estimate
+from .replication import Replication, RunLength, replicate
+from .rules import OVERLOADED, REPLICATIONS, REQUESTS, SECONDS, WARM_UP
+from .scenario import Scenario, is_closed
+from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
+
+__all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
+
+DEFAULT_REQUESTS = 200_000
+_FULL = 0.999  # offered load from which on a steady queue has no end
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What the replications of one scenario found.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What was simulated.
+    replications : tuple of Replication
+        Each run, in order.
+    seed : int
+        The seed.
+    confidence : float
+        Of all intervals.
+    """
+
+    scenario: Scenario
+    replications: tuple[Replication, ...]
+    seed: int
+    confidence: float = 0.99
+
+    def estimate(self, value: Callable[[Replication], float]) -> Estimate:
+        """Any number of a replication, as mean with interval.
+
+        Where the scenario's laws have known means, the luck of the draw is taken out of the value
+        (control variates), so the interval is narrower than the replications differ.
+        """
+        return estimate([value(each) for each in self.replications], confidence=self.confidence,
+                        controls=self.controls)
+
+    @cached_property
+    def controls(self) -> list[list[float]]:
+        """What chance gave each replication, less what it gives on average."""
+        runs = self.replications
+        mean = self.scenario.service.mean_seconds
+        controls = [[run.mean_service / mean - 1 for run in runs]]
+        traffic = self.scenario.traffic
+        if isinstance(traffic, OpenLoop):
+            controls.append([run.mean_gap * traffic.rate - 1 for run in runs])
+        return controls
+
+    @property
+    def mean(self) -> Estimate:
+        """Mean client latency, in seconds."""
+        return self.estimate(lambda run: run.mean)
+
+    @property
+    def waiting(self) -> Estimate:
+        """Mean wait in line, in seconds."""
+        return self.estimate(lambda run: run.waiting)
+
+    def percentile(self, percentile: float) -> Estimate:
+        """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9."""
+        return self.estimate(lambda run: run.percentiles[percentile])
+
+    def wait_percentile(self, percentile: float) -> Estimate:
+        """A percentile of the wait in line, in seconds."""
+        return self.estimate(lambda run: run.wait_percentiles[percentile])
+
+    @property
+    def throughput(self) -> Estimate:
+        """Answers per second and instance."""
+        return self.estimate(lambda run: run.throughput)
+
+    @property
+    def utilisation(self) -> Estimate:
+        """Share of the instances' time with a request at work."""
+        return self.estimate(lambda run: run.utilisation)
+
+    @property
+    def slow_share(self) -> Estimate:
+        """Share of the answers later than the latency target."""
+        return self.estimate(lambda run: run.slow_share)
+
+    @property
+    def instance_hours(self) -> Estimate:
+        """Paid instance hours."""
+        return self.estimate(lambda run: run.instance_hours)
+
+    @property
+    def requests(self) -> int:
+        """Requests counted in all replications."""
+        return sum(run.requests for run in self.replications)
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed in all replications."""
+        return sum(run.failed for run in self.replications)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimates as JSON-safe data; times in milliseconds."""
+        def shown(value: Estimate, factor: float = 1.0) -> dict[str, float]:
+            return {"mean": value.mean * factor, "half_width": value.half_width * factor}
+
+        names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
+        return {
+            "instances": self.scenario.instances,
+            "routing": self.scenario.routing,
+            "replications": len(self.replications),
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "requests": self.requests,
+            "failed": self.failed,
+            "client_latency_ms": {
+                "mean": shown(self.mean, 1e3),
+                **{name: shown(self.percentile(at), 1e3) for at, name in names.items()},
+            },
+            "wait_ms": shown(self.waiting, 1e3),
+            "throughput_per_instance": shown(self.throughput),
+            "utilisation": shown(self.utilisation),
+            "in_system": shown(self.estimate(lambda run: run.in_system)),
+            "slower_than_target": shown(self.slow_share),
+            "instance_hours": shown(self.instance_hours),
+            "littles_law": max(run.littles_law for run in self.replications),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scenarios under the same chance: differences are far surer than each value.
+
+    Attributes
+    ----------
+    results : dict of str to SimulationResult
+        By the name given; the first is the base.
+    """
+
+    results: dict[str, SimulationResult]
+
+    @property
+    def base(self) -> str:
+        """What the others are compared with."""
+        return next(iter(self.results))
+
+    def change(self, name: str, value: Callable[[Replication], float]) -> Estimate:
+        """The relative change of a number against the base, paired by replication."""
+        one, other = self.results[self.base], self.results[name]
+        pairs = zip(one.replications, other.replications, strict=True)
+        return estimate([value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
+                        confidence=other.confidence)
+
+    def percentile_change(self, name: str, percentile: float) -> Estimate:
+        """The relative change of a percentile of the client latency."""
+        return self.change(name, lambda run: run.percentiles[percentile])
+
+    def throughput_change(self, name: str) -> Estimate:
+        """The relative change of the throughput per instance."""
+        return self.change(name, lambda run: run.throughput)
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    requests: int | None = None,
+    seconds: float | None = None,
+    discard: float | None = None,
+    window: float | None = None,
+    replications: int = 8,
+    seed: int = 1,
+    confidence: float = 0.99,
+    processes: int = 1,
+    compiled: bool | None = None,
+) -> SimulationResult:
+    """Simulate a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate.
+    requests : int, optional
+        Requests to count in each replication. By default 200,000, or the whole shape or trace.
+    seconds : float, optional
+        Simulated seconds of each replication, instead of a number of requests.
+    discard : float, optional
+        Share at the start that is not counted. By default 0.1; 0 for shapes and traces, whose
+        start is part of them.
+    window : float, optional
+        Length of a line of the timeline, in seconds. By default no timeline; 60 for shapes.
+    replications : int
+        Independent runs. By default 8.
+    seed : int
+        The same seed gives the same results to the last bit, on one process or more, with numba
+        or without. By default 1.
+    confidence : float
+        Of the intervals. By default 0.99.
+    processes : int
+        Processes over which replications are spread. By default 1.
+    compiled : bool, optional
+        Whether numba compiles the loops. By default when it is installed.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE858``, ``LLE862`` for numbers out of range, ``LLE877`` for a steady open loop that the
+        fleet can never serve, ``LLE878`` for a run that counts nothing.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.planning.simulation import Exponential, OpenLoop
+    >>> result = simulate(
+    ...     Scenario(service=Exponential(0.1), traffic=OpenLoop(rate=5.0)),
+    ...     requests=4000, replications=4)
+    >>> result.utilisation.holds(0.5)  # rate x service time
+    True
+    """
+    REPLICATIONS.check(replications, "replications")
+    length = _length(scenario, requests, seconds, discard, window)
+    jobs = [(scenario, length, seed, number, compiled) for number in range(replications)]
+    loops(compiled)  # say what is missing here, and not in another process
+    return SimulationResult(scenario, tuple(_spread(jobs, processes)), seed, confidence)
+
+
+def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
+    """Simulate scenarios with the same arrivals and the same work, request by request.
+
+    Parameters
+    ----------
+    scenarios : mapping of str to Scenario
+        By name; the first is the base of the changes.
+    **options
+        As for :func:`simulate`.
+    """
+    options = dict(options)
+    processes = options.pop("processes", 1)
+    replications = options.pop("replications", 8)
+    seed, confidence = options.pop("seed", 1), options.pop("confidence", 0.99)
+    compiled = options.pop("compiled", None)
+    REPLICATIONS.check(replications, "replications")
+    loops(compiled)
+    jobs = [
+        (scenario, _length(scenario, options.get("requests"), options.get("seconds"),
+                           options.get("discard"), options.get("window")), seed, number, compiled)
+        for scenario in scenarios.values() for number in range(replications)
+    ]
+    runs = list(_spread(jobs, processes))
+    return Comparison({
+        name: SimulationResult(scenario, tuple(runs[at * replications:(at + 1) * replications]),
+                               seed, confidence)
+        for at, (name, scenario) in enumerate(scenarios.items())
+    })
+
+
+def _length(scenario: Scenario, requests: int | None, seconds: float | None,
+            discard: float | None, window: float | None) -> RunLength:
+    traffic = scenario.traffic
+    whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
+    if discard is None:
+        discard = 0.0 if whole else 0.1
+    if not 0 <= discard < 1:
+        raise WARM_UP.error(got=discard, allowed="a share from 0 to below 1", where="discard")
+    if seconds is not None:
+        SECONDS.check(seconds, "seconds")
+        if not seconds:
+            raise WARM_UP.error(got="0 seconds", allowed="above 0", where="seconds")
+    elif requests is not None:
+        REQUESTS.check(requests, "requests")
+    elif isinstance(traffic, ShapedLoop):
+        seconds = traffic.shape.seconds
+    else:
+        requests = len(traffic.seconds) if isinstance(traffic, ArrivalTrace) else DEFAULT_REQUESTS
+    load = scenario.offered_load
+    steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
+    if load is not None and steady and load > _FULL:
+        raise OVERLOADED.error(
+            got=f"{load:.0%} of what {scenario.instances} instances serve", where="traffic",
+            allowed="below 100 %")
+    if window is None and isinstance(traffic, ShapedLoop):
+        window = 60.0
+    if window is not None and seconds is None:
+        raise WARM_UP.error(got="a timeline without an end in seconds", where="window",
+                            allowed="seconds with window")
+    return RunLength(requests, seconds, discard, window)
+
+
+def _spread(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
+    """Run jobs here, or over processes; the order and the results are the same."""
+    if processes <= 1 or len(jobs) < 2:
+        return [_replicate(job) for job in jobs]
+    with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
+        return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
+
+
+def _replicate(job: tuple[Any, ...]) -> Replication:
+    scenario, length, seed, number, compiled = job
+    return replicate(scenario, length, loops(compiled), seed, number)
+
+
+def instances_for(scenario: Scenario, load: float) -> int:
+    """Instances with which an open loop is at a given share of what they serve."""
+    offered = scenario.offered_load
+    if offered is None or is_closed(scenario):
+        return scenario.instances
+    return max(1, math.ceil(offered * scenario.instances / load))
