@@ -21,6 +21,8 @@ __all__ = ["Budget", "CallTiming", "ClientCounts", "call_timing", "may_retry", "
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350
 KEEPALIVE_PROBES = 3
+#: Share of calls that may be retried: an endpoint in need must not be asked twice by everybody.
+RETRY_SHARE = 0.1
 
 _IDLE_PAGE = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"

@@ -9,14 +9,21 @@ Idea and numbers: Dean and Barroso, "The Tail at Scale", CACM 56(2), 2013.
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from ..planning.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 
-__all__ = ["Hedging", "HedgingState"]
+__all__ = ["Hedging", "HedgingState", "hedged_in_tasks", "hedged_in_threads"]
+
+T = TypeVar("T")
 
 _WINDOW = 1_000  # most recent calls that the percentile is of
 _ENOUGH = 100  # below this a percentile says nothing
@@ -102,3 +109,60 @@ class HedgingState:
     def won(self) -> None:
         """The second copy answered first."""
         self._counts.add("hedges_won")
+
+
+def hedged_in_threads(call: Callable[[], T], hedging: HedgingState,
+                      threads: ThreadPoolExecutor) -> T:
+    """The first good result of one or two calls; the later one runs to its end and is dropped.
+
+    When both fail, the first call's own error is raised.
+    """
+    started = time.monotonic()
+    first = threads.submit(call)
+    try:
+        done, _ = wait((first,), hedging.delay_seconds)
+        if done or not hedging.allow():
+            return first.result()
+        second = threads.submit(call)
+        winner = _first_good(first, second)
+        if winner is second:
+            hedging.won()
+        return winner.result()
+    finally:
+        hedging.record(time.monotonic() - started)
+
+
+def _first_good(first: Future[T], second: Future[T]) -> Future[T]:
+    done, waiting = wait((first, second), return_when=FIRST_COMPLETED)
+    for future in (*(one for one in (first, second) if one in done), *waiting):
+        if future.exception() is None:  # waits for the one that is still under way
+            return future
+    return first
+
+
+async def hedged_in_tasks(call: Callable[[], Awaitable[T]], hedging: HedgingState) -> T:
+    """The first good result of one or two calls; the other is cancelled.
+
+    When both fail, the first call's own error is raised.
+    """
+    started = time.monotonic()
+    tasks = [asyncio.ensure_future(call())]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=hedging.delay_seconds)
+        if not done and hedging.allow():
+            tasks.append(asyncio.ensure_future(call()))
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                good = [task for task in tasks if task in done and task.exception() is None]
+                if good:
+                    if good[0] is tasks[1]:
+                        hedging.won()
+                    return good[0].result()
+        return await tasks[0]
+    finally:
+        hedging.record(time.monotonic() - started)
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # seen, so that asyncio does not complain of it later
+            task.cancel()

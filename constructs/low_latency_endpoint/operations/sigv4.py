@@ -24,7 +24,7 @@ from botocore.auth import SIGNED_HEADERS_BLACKLIST
 from botocore.exceptions import NoCredentialsError
 from botocore.utils import normalize_url_path
 
-__all__ = ["CredentialsSource", "PreparedRequest", "Sigv4Signer"]
+__all__ = ["CredentialsSource", "PreparedRequest", "Sigv4Signer", "host_of"]
 
 _sha256 = hashlib.sha256
 _hmac_digest = hmac.digest
@@ -159,7 +159,7 @@ class PreparedRequest:
             if lower == "x-amz-content-sha256" and self._own_body_hash is None:
                 self._own_body_hash = value.encode()
         if "host" not in fixed:
-            fixed["host"] = [_host(url)]
+            fixed["host"] = [host_of(url)]
         self._signer = signer
         self._date_name = date_name
         self._fixed = {name: _canonical_value(values) for name, values in fixed.items()}
@@ -198,7 +198,9 @@ class PreparedRequest:
         if state is None or state.second != second:
             state = self._state_of(second)
             self._second = state  # one assignment of a complete object: threads see old or new
-        body_hash = self._own_body_hash or _sha256(body).hexdigest().encode()
+        body_hash = self._own_body_hash
+        if body_hash is None:
+            body_hash = _sha256(body).hexdigest().encode()
         canonical = _sha256(state.canonical + body_hash).hexdigest()
         signature = _hmac_digest(
             state.key, state.string_to_sign + canonical.encode(), "sha256"
@@ -253,7 +255,7 @@ def _canonical_query(query: str) -> str:
     return "&".join(f"{key}={value}" for key, value in pairs)
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     """The ``Host`` header that HTTP clients send: no user, no default port."""
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -97,6 +97,7 @@ class ZonalRoute:
         self._closed = False
         self._retry_at = 0.0
         self._pause = FIRST_PAUSE_SECONDS
+        self._trying = False
 
     @property
     def zone_is_open(self) -> bool:
@@ -111,6 +112,7 @@ class ZonalRoute:
             now = self._clock()
             if now >= self._retry_at:
                 self._retry_at = now + self._pause  # this call tries; the others stay away
+                self._trying = True
                 return self.zonal
         return self.regional
 
@@ -119,13 +121,15 @@ class ZonalRoute:
         if origin != self.zonal:
             return False
         with self._lock:
-            if self._closed:
-                self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-            else:
+            if not self._closed:
                 self._pause = FIRST_PAUSE_SECONDS
+                self._retry_at = self._clock() + self._pause
                 _log.warning("%s does not answer; calls go to %s", origin, self.regional)
+            elif self._trying:  # not the many that were under way when the zone failed
+                self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+                self._retry_at = self._clock() + self._pause
+            self._trying = False
             self._closed = True
-            self._retry_at = self._clock() + self._pause
         self._counts.add("failovers")
         return True
 
@@ -136,6 +140,6 @@ class ZonalRoute:
         with self._lock:
             if not self._closed:
                 return
-            self._closed = False
+            self._closed = self._trying = False
         self._counts.add("recoveries")
         _log.warning("%s answers again; calls go there", origin)

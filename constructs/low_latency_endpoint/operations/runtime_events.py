@@ -1,0 +1,143 @@
+"""Decisions of the boto3 client at botocore's events: which host, whether again, whether twice."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from botocore.exceptions import (
+    ConnectionError as NoConnectionError,
+)
+from botocore.exceptions import (
+    HTTPClientError,
+    ReadTimeoutError,
+)
+from botocore.response import StreamingBody
+
+from .client_timing import RETRY_SHARE, Budget, CallTiming, ClientCounts, may_retry
+from .hedging import HedgingState, hedged_in_threads
+from .tls_connections import Connections
+from .zonal_route import ZonalRoute
+
+__all__ = ["Handlers", "is_idempotent"]
+
+
+class Handlers:
+    """One client's handlers of botocore's events."""
+
+    def __init__(self, client: Any, connections: Connections | None,
+                 hedging: HedgingState | None, threads: int) -> None:
+        self._timing: CallTiming = client.timing
+        self._counts: ClientCounts = client.counts
+        self._route: ZonalRoute | None = client.route
+        self._regional: str = client.meta.endpoint_url
+        self._connections = connections
+        self._hedging = hedging
+        self._retry_budget = Budget(RETRY_SHARE)
+        self._threads: ThreadPoolExecutor | None = None
+        # botocore names events after the service's ID; clients know theirs.
+        service = client.meta.service_model.service_id.hyphenize()
+        events = client.meta.events
+        events.register_first(f"provide-client-params.{service}", self.take_idempotent)
+        events.register_first(f"needs-retry.{service}", self.decide_on_retry)
+        if self._route is not None:
+            # Before the request is signed: the signature covers the host.
+            events.register_first(f"request-created.{service}", self.choose_host)
+        if connections is not None:
+            events.register(f"before-send.{service}", connections.send)
+        if hedging is not None:
+            self._threads = ThreadPoolExecutor(threads, "hedging")
+            plain = client.invoke_endpoint
+            client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
+
+    def preconnect(self, number: int) -> int:
+        """Where calls go first: all; to the other name: one, to have it checked and warm."""
+        if self._connections is None:
+            return 0
+        opened = 0
+        if self._route is not None:
+            opened += self._connections.open(self._route.zonal, number)
+            number = 1 if opened else number
+        opened += self._connections.open(self._regional, number)
+        self._counts.add("connections_opened", opened)
+        return opened
+
+    def close(self) -> None:
+        if self._connections is not None:
+            self._connections.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def take_idempotent(self, params: Mapping[str, Any], context: dict[str, Any],
+                        **_: Any) -> Mapping[str, Any] | None:
+        """Handle ``provide-client-params``: our parameter is not for AWS."""
+        self._retry_budget.earn()
+        context["low_latency_idempotent"] = is_idempotent(params)
+        if "Idempotent" not in params:
+            return None
+        return {name: value for name, value in params.items() if name != "Idempotent"}
+
+    def choose_host(self, request: Any, **_: Any) -> None:
+        """Handle ``request-created``: the zone's host, or the Region's."""
+        assert self._route is not None
+        origin = self._route.choose()
+        request.context["low_latency_origin"] = origin
+        if origin != self._regional and request.url.startswith(self._regional):
+            request.url = origin + request.url[len(self._regional):]
+
+    def decide_on_retry(self, response: Any, caught_exception: Any, attempts: int,
+                        request_dict: dict[str, Any], **_: Any) -> float | bool | None:
+        """Handle ``needs-retry``: seconds to wait, or ``False`` for no further attempt."""
+        context = request_dict["context"]
+        origin = context.get("low_latency_origin")
+        if response is not None:
+            if self._route is not None:
+                self._route.answered(origin)
+            status = response[0].status_code
+            if status < 300:
+                return None  # as most calls: nothing to decide
+            sent, timed_out = True, False
+        else:
+            status, timed_out = None, isinstance(caught_exception, ReadTimeoutError)
+            if not isinstance(caught_exception, (HTTPClientError, NoConnectionError)):
+                return False  # a mistake in the call, not on the way
+            # No connection was made, so nothing was sent.
+            sent = not isinstance(caught_exception, NoConnectionError)
+            if (self._route is not None and not timed_out
+                    and self._route.failed(origin)
+                    and (not sent or context["low_latency_idempotent"])
+                    and not context.get("low_latency_failed_over")):
+                context["low_latency_failed_over"] = True  # on top of the retries, once
+                return 0.0
+        failovers = 1 if context.get("low_latency_failed_over") else 0
+        if attempts - failovers > self._timing.retries:
+            return False
+        idempotent = context["low_latency_idempotent"]
+        if not may_retry(sent=sent, status=status, timed_out=timed_out, idempotent=idempotent):
+            return False
+        if not self._retry_budget.spend():
+            return False
+        self._counts.add("retries")
+        return random.uniform(0, self._timing.retry_delay.total_seconds())
+
+    def _invoke(self, plain: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+        if not is_idempotent(parameters):
+            return plain(**parameters)
+        assert self._hedging is not None
+        assert self._threads is not None
+        return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
+
+
+def _read(response: dict[str, Any]) -> dict[str, Any]:
+    """The whole answer, so that its connection is free again whoever wins."""
+    body = response["Body"].read()
+    response["Body"] = StreamingBody(io.BytesIO(body), len(body))
+    return response
+
+
+def is_idempotent(parameters: Mapping[str, Any]) -> bool:
+    """What the call says itself; sessions have a state, so their calls are not by default."""
+    return bool(parameters.get("Idempotent", not parameters.get("SessionId")))

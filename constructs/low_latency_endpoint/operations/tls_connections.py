@@ -1,0 +1,148 @@
+"""Connections of the boto3 client: one pool, one TLS context, opened before the first call.
+
+boto3 reads the bundle of certificate authorities again for every new connection (about 20 ms of
+processor time). Here one context with the bundle serves all. The way in is botocore's public
+``before-send`` event: whoever returns a response there replaces botocore's own transport.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import (
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    ReadTimeoutError,
+    SSLError,
+)
+from urllib3 import HTTPConnectionPool, PoolManager, Retry, Timeout
+from urllib3 import exceptions as urllib3_errors
+
+__all__ = ["Connections", "tls_context"]
+
+_log = logging.getLogger(__name__)
+_NO_RETRY = Retry(False)
+_BLOCK_SIZE = 128 * 1024  # botocore's own choice: urllib3's 16 KB costs time on large answers
+
+
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """A verifying client context with this bundle read once."""
+    return ssl.create_default_context(cafile=ca_file)
+
+
+class Connections:
+    """HTTP for botocore's ``before-send`` event.
+
+    Parameters
+    ----------
+    size : int
+        Connections kept per host.
+    connect_timeout, read_timeout : timedelta
+        For every request.
+    options : list of tuple
+        Socket options of every connection.
+    ca_file : str
+        Bundle of certificate authorities in PEM form.
+    """
+
+    def __init__(self, *, size: int, connect_timeout: timedelta, read_timeout: timedelta,
+                 options: list[tuple[int, int, int]], ca_file: str) -> None:
+        self._manager = PoolManager(
+            num_pools=8,
+            maxsize=size,
+            block=False,
+            timeout=Timeout(connect=connect_timeout.total_seconds(),
+                            read=read_timeout.total_seconds()),
+            ssl_context=tls_context(ca_file),
+            cert_reqs="CERT_REQUIRED",
+            socket_options=options,
+            blocksize=_BLOCK_SIZE,
+        )
+        self._pools: dict[str, HTTPConnectionPool] = {}
+
+    def _pool(self, origin: str) -> HTTPConnectionPool:
+        pool = self._pools.get(origin)
+        if pool is None:
+            self._pools[origin] = pool = self._manager.connection_from_url(origin)
+        return pool
+
+    def send(self, request: Any, **_: Any) -> AWSResponse:
+        """Handle ``before-send``: make the exchange, raise botocore's own errors."""
+        url = request.url
+        parts = urlsplit(url)  # cached by the standard library
+        origin = f"{parts.scheme}://{parts.netloc}"
+        try:
+            raw = self._pool(origin).urlopen(
+                request.method, url[len(origin):] or "/", body=request.body,
+                headers=request.headers, retries=_NO_RETRY, redirect=False,
+                assert_same_host=False, preload_content=False, decode_content=False,
+            )
+            response = AWSResponse(url, raw.status, raw.headers, raw)
+            if not request.stream_output:
+                response.content  # noqa: B018  # reads it all, as botocore does
+        except urllib3_errors.SSLError as error:
+            raise SSLError(endpoint_url=url, error=error) from error
+        except urllib3_errors.ConnectTimeoutError as error:
+            # NewConnectionError is a kind of it in urllib3 1 and 2.
+            if isinstance(error, urllib3_errors.NewConnectionError):
+                raise EndpointConnectionError(endpoint_url=url, error=error) from error
+            raise ConnectTimeoutError(endpoint_url=url, error=error) from error
+        except urllib3_errors.NewConnectionError as error:
+            raise EndpointConnectionError(endpoint_url=url, error=error) from error
+        except urllib3_errors.ReadTimeoutError as error:
+            raise ReadTimeoutError(endpoint_url=url, error=error) from error
+        except urllib3_errors.ProtocolError as error:
+            raise ConnectionClosedError(error=error, request=request,
+                                        endpoint_url=url) from error
+        except urllib3_errors.HTTPError as error:
+            raise HTTPClientError(error=error) from error
+        return response
+
+    def open(self, origin: str, number: int) -> int:
+        """Open connections and put them into the pool; returns how many are open.
+
+        Uses two methods that urllib3 keeps for its own subclasses; where they are gone, nothing is
+        opened ahead and calls open their connections themselves.
+        """
+        pool = self._pool(origin)
+        take: Callable[[], Any] | None = getattr(pool, "_get_conn", None)
+        put: Callable[[Any], None] | None = getattr(pool, "_put_conn", None)
+        if take is None or put is None:
+            _log.warning("this urllib3 opens no connections ahead of the first call")
+            return 0
+        taken = [take() for _ in range(number)]
+        opened = 0
+        lock = threading.Lock()
+
+        def connect(connection: Any) -> None:
+            nonlocal opened
+            try:
+                if not connection.is_connected:
+                    connection.connect()
+                with lock:
+                    opened += 1
+            except (OSError, urllib3_errors.HTTPError) as error:
+                _log.warning("%s: %s", origin, type(error).__name__)
+                connection.close()
+
+        # Few threads: the handshakes compete for this process's one interpreter lock anyway.
+        with ThreadPoolExecutor(min(number, 8), "open-connections") as threads:
+            list(threads.map(connect, taken))
+        for connection in taken:
+            put(connection)
+        return opened
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pools.clear()
+        self._manager.clear()
