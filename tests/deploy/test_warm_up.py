@@ -1,0 +1,319 @@
+"""The warm-up deployed: create, update, rollback and delete, with its functions really running.
+
+Behind SageMaker Runtime stands a loopback server, so that a test can say how the model behaves.
+"""
+
+from __future__ import annotations
+
+import http.server
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    Endpoint,
+    EndpointConfiguration,
+    InstanceType,
+    LatencyTarget,
+    Model,
+    ModelData,
+    ProductionVariant,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.local_aws import (
+    DeployedStack,
+    delete_stack,
+    deploy_template,
+    lambda_runner,
+)
+from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+
+CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Fleet:
+    """The model behind the endpoint."""
+
+    seconds: float = 0.0
+    refusal: str = ""
+    bodies: list[bytes] = field(default_factory=list)
+
+
+@pytest.fixture
+def fleet(monkeypatch) -> Iterator[Fleet]:
+    """Functions of the local AWS reach this model as SageMaker Runtime."""
+    model = Fleet()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            model.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            time.sleep(model.seconds)
+            body = b"[]"
+            self.send_response(424 if model.refusal else 200)
+            if model.refusal:
+                body = json.dumps({
+                    "Message": "ModelError", "OriginalStatusCode": 400,
+                    "OriginalMessage": model.refusal,
+                }).encode()
+                self.send_header("x-amzn-ErrorType", "ModelError")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: Any) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    environment = lambda_runner._environment
+
+    def with_fleet(function: lambda_runner.Function, scratch: str) -> dict[str, str]:
+        url = f"http://127.0.0.1:{server.server_port}"
+        return {
+            **environment(function, scratch), "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": url,
+        }
+
+    monkeypatch.setattr(lambda_runner, "_environment", with_fleet)
+    yield model
+    server.shutdown()
+    server.server_close()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stack after a deployment."""
+
+    stack: DeployedStack
+    seconds: float
+
+    def one(self, prefix: str) -> str:
+        """The physical ID of the one resource whose logical ID starts so."""
+        (found,) = [
+            physical for logical, physical in self.stack.resources.items()
+            if logical.startswith(prefix)
+        ]
+        return found
+
+
+@pytest.fixture
+def deploy(aws, tmp_path) -> Iterator[Callable[..., Made]]:
+    """Synthesise and deploy a small endpoint with a warm-up; the same stack again updates it."""
+    name = f"WarmUp{next(_numbers)}"
+    rounds = itertools.count(1)
+
+    def run(
+        *, instances: int = 1, keep_warm: bool = False, described: str = "", timeout: int = 30,
+        expect_failure: bool = False, **warm_up: Any,
+    ) -> Made:
+        out = tmp_path / f"cdk.out.{next(rounds)}"
+        app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        stack = cdk.Stack(app, name, env=env, description=described or None)
+        network = ZoneAlignedNetwork(
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        link = RuntimePrivateLink(stack, "Link", network=network)
+        image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")
+        model = Model(stack, "Model", network=network, containers=[
+            Container(image=image, data=ModelData.from_uri("s3://models/model.tar.gz"))
+        ])
+        endpoint = Endpoint(stack, "Endpoint", configuration=EndpointConfiguration(
+            stack, "Configuration", variants=[ProductionVariant(
+                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
+                initial_instance_count=instances,
+            )],
+        ))
+        link.serve(endpoint.name_at_synth)
+        given = {"payload": WarmUpPayload.from_text("hello"), "requests": 20, "last": 5,
+                 "timeout": cdk.Duration.seconds(max(timeout, 10)), **warm_up}
+        warm = WarmUp(
+            stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given
+        )
+        if timeout < 10:  # less than the construct allows, so that a miss costs no 10 seconds
+            resource = warm.node.find_child("Resource").node.default_child
+            resource.add_property_override("TimeoutSeconds", timeout)
+        if keep_warm:
+            warm.keep_warm(requests_per_zone=2)
+        for key, value in {
+            "Outcome": warm.outcome, "Requests": warm.requests_sent, "Zones": warm.zones_report,
+            "Failed": warm.failed_requests, "EndpointName": endpoint.endpoint_name,
+        }.items():
+            cdk.CfnOutput(stack, key, value=value)
+        app.synth()
+        began = time.perf_counter()
+        made = deploy_template(aws, out, name, expect_failure=expect_failure)
+        return Made(made, time.perf_counter() - began)
+
+    yield run
+    delete_stack(aws, name)
+
+
+def target(milliseconds: float) -> LatencyTarget:
+    return LatencyTarget(p99=cdk.Duration.millis(milliseconds))
+
+
+def logged(aws, made: Made, function: str) -> list[dict[str, Any]]:
+    """The JSON lines that a function has logged."""
+    group = f"/aws/lambda/{made.one(function)}"
+    events = aws.client("logs").filter_log_events(logGroupName=group)["events"]
+    lines = [line for event in events for line in event["message"].splitlines()]
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def test_a_create_warms_up_and_reports(aws, fleet, deploy):
+    made = deploy(latency=target(5000))
+    outputs = made.stack.outputs
+    assert (outputs["Outcome"], outputs["Failed"]) == ("met", "0")
+    assert int(outputs["Requests"]) == len(fleet.bodies) >= 20
+    assert set(fleet.bodies) == {b"hello"}
+    zones = json.loads(outputs["Zones"])
+    assert set(zones) == {"use1-az1", "use1-az2"}
+    for zone in zones.values():
+        assert zone["requests"] >= 10
+        assert 0 < zone["last"]["p50"] <= zone["last"]["p99"] <= 5000
+    (report,) = [
+        line for line in logged(aws, made, "WarmUpControllerFunction") if line["event"] == "warm-up"
+    ]
+    assert report["endpoint"] == outputs["EndpointName"]
+    served = aws.client("sagemaker").describe_endpoint(EndpointName=outputs["EndpointName"])
+    assert report["configuration"] == served["EndpointConfigName"]
+
+
+def test_a_new_configuration_warms_up_again_and_nothing_else_does(aws, fleet, deploy):
+    first = deploy()
+    sent = len(fleet.bodies)
+    assert sent == 20
+    deploy(described="another description")
+    assert len(fleet.bodies) == sent
+    second = deploy(instances=2)
+    assert len(fleet.bodies) == 2 * sent
+    assert second.one("WarmUpE31EFA2C") == first.one("WarmUpE31EFA2C")
+    assert first.one("Configuration") != second.one("Configuration")
+
+
+def test_a_miss_fails_the_create_and_leaves_nothing(aws, fleet, deploy):
+    fleet.seconds = 0.05
+    made = deploy(latency=target(1), timeout=2, expect_failure=True)
+    assert made.stack.status == "ROLLBACK_COMPLETE"
+    assert "Warm-up missed: within 2 s" in made.stack.failure_reason
+    assert "p99 1 ms" in made.stack.failure_reason
+    assert made.stack.resources == {}
+    assert made.seconds < 40
+
+
+def test_a_miss_that_may_only_warn_does_not_fail(aws, fleet, deploy):
+    fleet.seconds = 0.05
+    made = deploy(latency=target(1), timeout=2, on_miss=WarmUpMiss.WARN)
+    assert made.stack.status == "CREATE_COMPLETE"
+    assert made.stack.outputs["Outcome"] == "missed"
+
+
+def test_an_update_that_is_refused_rolls_back_although_the_old_fleet_refuses_too(
+    aws, fleet, deploy
+):
+    before = deploy(latency=target(5000))
+    fleet.refusal = "inputs: field required"
+    sent = len(fleet.bodies)
+    failed = deploy(latency=target(5000), instances=2, expect_failure=True)
+    assert failed.stack.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "the model answered 400: inputs: field required" in failed.stack.failure_reason
+    # A few for the new configuration, a few for the one that came back.
+    assert sent < len(fleet.bodies) <= sent + 2 * 2 * 8
+    endpoint = aws.client("sagemaker").describe_endpoint(
+        EndpointName=before.stack.outputs["EndpointName"]
+    )
+    assert endpoint["ProductionVariants"][0]["CurrentInstanceCount"] == 1
+    reports = [line for line in logged(aws, failed, "WarmUpControllerFunction")
+               if line["event"] == "warm-up"]
+    assert [report["outcome"] for report in reports] == ["met", "refused", "refused"]
+    assert [bool(report["target_ms"]) for report in reports] == [True, True, False]
+
+
+def test_a_delete_does_not_wait_for_a_model_that_is_gone(aws, fleet, deploy):
+    made = deploy(keep_warm=True)
+    fleet.seconds = 30
+    sent = len(fleet.bodies)
+    began = time.perf_counter()
+    delete_stack(aws, made.stack.name)
+    assert time.perf_counter() - began < 20
+    assert len(fleet.bodies) == sent
+    for rule in aws.client("events").list_rules()["Rules"]:
+        assert not rule["Name"].startswith(made.stack.name)
+
+
+def test_the_schedule_keeps_it_warm_while_traffic_is_low(aws, fleet, deploy):
+    made = deploy(keep_warm=True)
+    sent = len(fleet.bodies)
+    events = aws.client("events")
+    rule = made.one("WarmUpControllerKeepWarm4")
+    assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 minute)"
+    (to,) = events.list_targets_by_rule(Rule=rule)["Targets"]
+    lambda_ = aws.client("lambda")
+    answer = lambda_.invoke(FunctionName=to["Arn"], Payload=to["Input"])
+    assert json.loads(answer["Payload"].read()) == "sent"
+    assert len(fleet.bodies) == sent + 2 * 2
+
+
+def test_a_deployment_that_bakes_is_sent_to(aws, fleet, deploy):
+    made = deploy()
+    sent = len(fleet.bodies)
+    arn = aws.client("sagemaker").describe_endpoint(
+        EndpointName=made.stack.outputs["EndpointName"]
+    )["EndpointArn"]
+    events = aws.client("events")
+    rule = made.one("WarmUpControllerDeployments1")
+    event = {
+        "source": "aws.sagemaker", "resources": [arn],
+        "detail-type": "SageMaker Endpoint Deployment State Change",
+        "detail": {"PendingDeploymentSummary": {"ProductionVariants": [
+            {"VariantName": "primary", "VariantStatus": [{"Status": "Baking"}]}
+        ]}},
+    }
+    pattern = json.loads(events.describe_rule(Name=rule)["EventPattern"])
+    assert pattern == {
+        "source": [event["source"]], "detail-type": [event["detail-type"]], "resources": [arn],
+    }
+    (to,) = events.list_targets_by_rule(Rule=rule)["Targets"]
+    answer = aws.client("lambda").invoke(FunctionName=to["Arn"], Payload=json.dumps(event))
+    assert json.loads(answer["Payload"].read()) == "sent"
+    assert len(fleet.bodies) == sent + 20
+
+
+def test_functions_are_bounded_and_know_the_zonal_names(aws, fleet, deploy):
+    made = deploy()
+    lambda_ = aws.client("lambda")
+    for prefix, retries, seconds in (
+        ("WarmUpSenderFunction", 0, 150), ("WarmUpControllerFunction", 1, 120),
+    ):
+        name = made.one(prefix)
+        found = lambda_.get_function(FunctionName=name)
+        configuration = found["Configuration"]
+        assert found["Concurrency"]["ReservedConcurrentExecutions"] == 2
+        assert configuration["Timeout"] == seconds
+        asynchronous = lambda_.get_function_event_invoke_config(FunctionName=name)
+        assert asynchronous["MaximumRetryAttempts"] == retries
+    sender = lambda_.get_function(FunctionName=made.one("WarmUpSenderFunction"))["Configuration"]
+    assert len(sender["VpcConfig"]["SubnetIds"]) == 2
+    zones = json.loads(sender["Environment"]["Variables"]["WARM_UP"])["zones"]
+    names = aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
+    known = {entry["DnsName"] for endpoint in names for entry in endpoint.get("DnsEntries", [])}
+    assert set(zones) == {"use1-az1", "use1-az2"}
+    assert set(zones.values()) <= known
