@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .alarm_options import AlarmOptions, SlowRequests
+    from .alarm_topic import AlarmTopic
     from .alarms import LatencyAlarms
     from .client_zones import ClientZones
     from .dashboard import LatencyDashboard
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AlarmOptions": "alarm_options",
+    "AlarmTopic": "alarm_topic",
     "ClientZones": "client_zones",
     "Container": "model",
     "ContainerImage": "images",
@@ -69,6 +71,7 @@ _MODULE_OF = {
 
 __all__ = [
     "AlarmOptions",
+    "AlarmTopic",
     "ClientZones",
     "Container",
     "ContainerImage",

@@ -28,7 +28,7 @@ class DataCapture:
     Parameters
     ----------
     destination : str
-        ``s3://bucket/prefix``. The model's role must be allowed to write there.
+        ``s3://bucket/prefix``. The model's role is allowed to write there.
     sampling_percentage : int
         Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
         endpoints with high traffic".
@@ -124,6 +124,7 @@ class EndpointConfiguration(Construct):
             _check_key(variants, path)
         for variant in variants:
             _check_images(self, variant)
+        _grant(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:
             optional["kms_key_id"] = encryption_key.key_arn
@@ -144,6 +145,19 @@ class EndpointConfiguration(Construct):
     def variant(self, name: str) -> ProductionVariant | None:
         """The variant of that name, or None."""
         return next((variant for variant in self.variants if variant.name == name), None)
+
+
+def _grant(variants: Sequence[ProductionVariant], encryption_key: kms.IKey | None,
+           data_capture: DataCapture | None) -> None:
+    """Let each model's role do what the configuration asks of it."""
+    for model in {variant.model.node.path: variant.model for variant in variants}.values():
+        if encryption_key is not None:
+            model.grant_volume_key(encryption_key)
+        if data_capture is not None and not is_token(data_capture.destination):
+            model.grant_write(data_capture.destination, data_capture.key)
+    for variant in variants:
+        if variant.core_dump is not None and not is_token(variant.core_dump.destination):
+            variant.model.grant_write(variant.core_dump.destination, variant.core_dump.key)
 
 
 def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:

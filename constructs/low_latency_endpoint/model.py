@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -172,7 +174,7 @@ class Model(Construct):
         self.role = role or iam.Role(
             self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
         )
-        policy = iam.Policy(
+        self._policy = policy = iam.Policy(
             self, "Policy", document=iam.PolicyDocument.from_json(document(*statements))
         )
         self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
@@ -211,6 +213,30 @@ class Model(Construct):
         self.connections = ec2.Connections(security_groups=groups)
         self.containers = tuple(containers)
         self.network = network
+
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
+        """Let the role write objects under an S3 URI: captured data, core dumps."""
+        bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
+        resource = f"arn:{Aws.PARTITION}:s3:::{bucket}/{prefix.rstrip('/')}{'/' if prefix else ''}*"
+        self._policy.add_statements(
+            iam.PolicyStatement.from_json(allow(["s3:PutObject"], resource))
+        )
+        acknowledge_wildcard_resources(
+            self._policy, [resource], reason="SageMaker names the objects it writes."
+        )
+        if key is not None:
+            key.grant_encrypt(self.role)
+
+    def grant_volume_key(self, key: kms.IKey) -> None:
+        """Let the role use a key for the storage volumes of its instances."""
+        key.grant_encrypt_decrypt(self.role)
+        for statement in (
+            allow(["kms:DescribeKey"], key.key_arn),
+            allow(["kms:CreateGrant"], key.key_arn,
+                  condition={"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+        ):
+            self._policy.add_statements(iam.PolicyStatement.from_json(statement))
 
 
 def _check_containers(
