@@ -161,7 +161,7 @@ class Comparison:
         one, other = self.results[self.base], self.results[name]
         pairs = zip(one.replications, other.replications, strict=True)
         return estimate([value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
-                        confidence=other.confidence)
+                        confidence=other.confidence, controls=other.controls)
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""

@@ -17,8 +17,8 @@ from .core import (
     FREE_JOB,
     IN_SYSTEM,
     INSTANCES,
-    LEAVES,
     LEAST_OUTSTANDING,
+    LEAVES,
     NEVER,
     NEXT_ARRIVAL,
     NOW,
@@ -316,7 +316,7 @@ class World:
             self.redirect[source] = self._group_of(source)
 
     def _group_of(self, source: int) -> int:
-        """The group that takes a source's requests: its own zone's, else the next with instances."""
+        """The group for a source's requests: its own zone's, else the next with instances."""
         routers, zones = self.scenario.routers, self.scenario.zones.count
         zone, router = divmod(source, routers)
         if not self.scenario.zones.local_routing:
