@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from enum import Enum
+from typing import cast
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -118,6 +119,26 @@ class WarmUp(Construct):
     ------
     ConfigurationError
         LLE540 to LLE545, LLE548, LLE556, LLE557; LLE804 when ``latency`` is of another kind.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Duration, Environment, Stack
+    >>> from low_latency_endpoint import *
+    >>> from low_latency_endpoint.warm_up import WarmUp, WarmUpPayload
+    >>> stack = Stack(App(), "Sentiment",
+    ...               env=Environment(account="123456789012", region="us-east-1"))
+    >>> latency = LatencyTarget(p99=Duration.millis(200))
+    >>> sentiment = LowLatencyEndpoint(
+    ...     stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+    ...     containers=[Container(image=ContainerImage.from_uri(
+    ...         "123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1"))],
+    ...     instance_type=InstanceType("ml.m5.xlarge"), latency=latency)
+    >>> warm_up = WarmUp(
+    ...     stack, "WarmUp", endpoint=sentiment.endpoint, private_link=sentiment.private_link,
+    ...     network=sentiment.network, latency=latency,
+    ...     payload=WarmUpPayload.from_json({"inputs": "I like you."}),
+    ...     requests=sentiment.plan["warm_up_requests"].value)
+    >>> warm_up.keep_warm(every=Duration.minutes(1))
     """
 
     def __init__(
@@ -343,6 +364,16 @@ def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
     if not private_link.connections.security_groups:
         # An adopted interface endpoint whose groups are unknown: no rule could be added to them.
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to the endpoint")
+        return group
+    # The rule towards the link's group is a resource of its own, for which the CDK drops its
+    # stand-in; EC2 gives a group that is created without any rule one that allows everything.
+    resource = cast(ec2.CfnSecurityGroup, group.node.default_child)
+    resource.security_group_egress = [
+        ec2.CfnSecurityGroup.EgressProperty(
+            cidr_ip="255.255.255.255/32", ip_protocol="icmp", from_port=252, to_port=86,
+            description="Disallow all traffic",
+        )
+    ]
     return group
 
 

@@ -317,3 +317,20 @@ def test_functions_are_bounded_and_know_the_zonal_names(aws, fleet, deploy):
     known = {entry["DnsName"] for endpoint in names for entry in endpoint.get("DnsEntries", [])}
     assert set(zones) == {"use1-az1", "use1-az2"}
     assert set(zones.values()) <= known
+
+
+def test_the_sender_can_reach_the_interface_endpoint_and_nothing_else(aws, fleet, deploy):
+    made = deploy()
+    ec2 = aws.client("ec2")
+    own, link = made.one("WarmUpSecurityGroup4572DC26"), made.one("LinkSecurityGroupAA66925B")
+    found = {
+        group["GroupId"]: group
+        for group in ec2.describe_security_groups(GroupIds=[own, link])["SecurityGroups"]
+    }
+    out = [rule for rule in found[own]["IpPermissionsEgress"] if rule["IpProtocol"] != "icmp"]
+    (rule,) = out
+    assert (rule["FromPort"], rule["ToPort"], rule["IpRanges"]) == (443, 443, [])
+    assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == [link]
+    assert found[own]["IpPermissions"] == []
+    (entry,) = found[link]["IpPermissions"]
+    assert [pair["GroupId"] for pair in entry["UserIdGroupPairs"]] == [own]

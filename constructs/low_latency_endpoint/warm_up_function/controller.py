@@ -24,7 +24,7 @@ BAKING = "Baking"  # traffic is on the new capacity, and its alarms are watched
 
 SLICE_SECONDS = 60  # one call of the sender: no connection may stay silent for 350 s
 SENDER_SECONDS = 150  # the slice, a last request of 70 s, and a cold start
-GIVE_UP_SECONDS = 60  # for so long the sender may be out of reach
+GIVE_UP_SECONDS = 180  # for so long the sender may be out of reach: see SenderUnavailable
 RETRY_SECONDS = 2
 KEEP_WARM_SECONDS = 10
 REASON_LIMIT = 1500
@@ -34,7 +34,11 @@ MET, SENT, MISSED, REFUSED, SKIPPED = "met", "sent", "missed", "refused", "skipp
 
 
 class SenderUnavailable(Exception):
-    """Lambda did not run the sender."""
+    """Lambda did not run the sender; trying again may help.
+
+    A role that is new, a throttle, or a sender that was idle for weeks: Lambda takes back its
+    network interface, refuses the next call, and makes another one.
+    """
 
 
 def handler(event: Mapping[str, Any], context: Any) -> Any:
@@ -99,18 +103,19 @@ def warm_up(
     ends = began + float(properties["TimeoutSeconds"])
     zones: dict[str, Any] = {}
     reached = began
-    settled, refused = False, ""
+    settled, refused, message = False, "", ""
     while not settled and not refused and (left := ends - time.monotonic()) > 0:
         event = {"run": {**run, "seconds": min(SLICE_SECONDS, left)}, "zones": zones}
         try:
             answer = invoke(event)
-        except SenderUnavailable as error:  # a new role, a throttle, an interface being made
+        except SenderUnavailable as error:
+            message = f"the sender could not be called: {error}"
             if time.monotonic() - reached > GIVE_UP_SECONDS:
                 raise
             _log({"event": "the sender cannot be called yet", "reason": str(error)})
             time.sleep(RETRY_SECONDS)
             continue
-        reached = time.monotonic()
+        reached, message = time.monotonic(), ""
         zones, settled, refused = answer["zones"], answer["settled"], answer["refused"]
     outcome = REFUSED if refused else MISSED if not settled else MET if target else SENT
     counted = {name: Zone(**zone) for name, zone in zones.items()}
@@ -118,7 +123,7 @@ def warm_up(
         "endpoint": properties["EndpointName"],
         "configuration": properties["EndpointConfigName"],
         "outcome": outcome,
-        "message": refused,
+        "message": refused or message,
         "requests": sum(zone.sent for zone in counted.values()),
         "failed": sum(zone.failed for zone in counted.values()),
         "seconds": round(time.monotonic() - began, 1),
@@ -151,6 +156,7 @@ def _verdict(
             f"requests of each zone did not all succeed"
             + (f" and meet {wanted}" if wanted else "")
             + f"; last: {_lasts(report['zones'])}"
+            + (f"; {report['message']}" if report["message"] else "")
         )
     return rolling_back or properties["OnMiss"] == "WARN", reason, data
 

@@ -257,9 +257,19 @@ def test_gives_up_on_a_sender_that_stays_away(cloudformation, sender_answers):
     refusal = controller.SenderUnavailable("not authorized to perform lambda:InvokeFunction")
     asked = sender_answers(*[refusal] * 100)
     answer = run(cloudformation, "Create", TimeoutSeconds="600")
-    assert len(asked) * controller.RETRY_SECONDS == pytest.approx(60, abs=4)
+    assert len(asked) * controller.RETRY_SECONDS == pytest.approx(180, abs=4)
     assert answer["Status"] == "FAILED"
     assert "not authorized to perform lambda:InvokeFunction" in answer["Reason"]
+
+
+def test_a_time_that_is_over_before_the_sender_is_there_is_a_miss_with_the_reason(
+    cloudformation, sender_answers
+):
+    sender_answers(*[controller.SenderUnavailable("ResourceConflictException")] * 100)
+    answer = run(cloudformation, "Create", TimeoutSeconds="30")
+    assert answer["Status"] == "FAILED"
+    assert "last: nothing was sent" in answer["Reason"]
+    assert "the sender could not be called: ResourceConflictException" in answer["Reason"]
 
 
 def test_sends_in_slices_and_hands_each_what_the_last_one_measured(sender_answers):

@@ -1,0 +1,511 @@
+"""The warm-up in the template: what it may do, when it runs, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Annotations, Match
+from cdk_nag import AwsSolutionsChecks
+
+from low_latency_endpoint import ClientZones, LatencyTarget, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint import warm_up as warm_up_module
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.planning import warm_up_rules
+from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint.warm_up_function import controller, sender
+
+PAYLOAD = WarmUpPayload.from_json({"inputs": "I like you."})
+
+
+@pytest.fixture
+def make(stack, parts):
+    """Make a warm-up and what it needs; keyword arguments are the warm-up's."""
+
+    def make(**given):
+        network = given.pop("network", None) or parts.network(stack)
+        link = given.pop("private_link", None) or RuntimePrivateLink(
+            stack, "Link", network=network
+        )
+        endpoint = given.pop("endpoint", None) or parts.endpoint(stack)
+        given = {"payload": PAYLOAD, **given}
+        return WarmUp(
+            stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given
+        )
+
+    return make
+
+
+@pytest.fixture
+def refused(make):
+    """The code of the error that these arguments raise."""
+
+    def refused(**given):
+        with pytest.raises(ConfigurationError) as raised:
+            make(**given)
+        return raised.value.code
+
+    return refused
+
+
+def function_of(template, name):
+    (found,) = [
+        properties for logical_id, properties in template.of_type("AWS::Lambda::Function").items()
+        if logical_id.startswith(f"WarmUp{name}Function")
+    ]
+    return found
+
+
+def statements_of(template, name):
+    """Effect, actions and resource of everything that a function may do."""
+    role = template["Resources"][function_of(template, name)["Role"]["Fn::GetAtt"][0]]
+    assert "ManagedPolicyArns" not in role["Properties"]
+    (policy,) = role["Properties"]["Policies"]
+    return policy["PolicyDocument"]["Statement"]
+
+
+def may(template, name):
+    """Action -> resource, of what is allowed."""
+    return {
+        action: statement["Resource"]
+        for statement in statements_of(template, name) if statement["Effect"] == "Allow"
+        for action in statement["Action"]
+    }
+
+
+# ------------------------------------------------------------------------------ the custom resource
+
+
+def test_runs_after_the_endpoint_and_again_for_each_configuration(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    resource = template.only("Custom::WarmUp")
+    endpoint = template.only_id("AWS::SageMaker::Endpoint")
+    assert resource["EndpointName"] == {"Fn::GetAtt": [endpoint, "EndpointName"]}
+    assert resource["EndpointConfigName"] == {
+        "Fn::GetAtt": [template.only_id("AWS::SageMaker::EndpointConfig"), "EndpointConfigName"]
+    }
+
+
+def test_says_how_much_is_sent(stack, make, template_of):
+    make(requests=4938, concurrency_per_zone=8, last=100, timeout=Duration.minutes(5),
+         latency=LatencyTarget(p50=Duration.millis(40), p99=Duration.millis(200)),
+         on_miss=WarmUpMiss.WARN)
+    resource = template_of(stack).only("Custom::WarmUp")
+    assert {name: resource[name] for name in (
+        "RequestsPerZone", "ConcurrencyPerZone", "Last", "TimeoutSeconds", "Target", "OnMiss",
+    )} == {
+        "RequestsPerZone": 2469, "ConcurrencyPerZone": 8, "Last": 100, "TimeoutSeconds": 300,
+        "Target": {"p50": 40, "p99": 200}, "OnMiss": "WARN",
+    }
+
+
+def test_defaults_fail_the_deployment_after_ten_minutes(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    resource = template.only("Custom::WarmUp")
+    assert (resource["OnMiss"], resource["TimeoutSeconds"], resource["Target"]) == ("FAIL", 600, {})
+    assert resource["RequestsPerZone"] == 50
+    timeout = function_of(template, "Controller")["Timeout"]
+    # The function reports before it ends, and CloudFormation waits until after.
+    assert 600 < timeout < int(resource["ServiceTimeout"]) < 3600
+
+
+def test_the_longest_warm_up_fits_into_lambdas_fifteen_minutes(stack, make, template_of):
+    make(timeout=Duration.seconds(810))
+    assert function_of(template_of(stack), "Controller")["Timeout"] == 900
+
+
+def test_waits_for_the_security_groups_rules(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    rules = [
+        logical_id
+        for kind in ("Ingress", "Egress")
+        for logical_id in template.of_type(f"AWS::EC2::SecurityGroup{kind}")
+        if "WarmUp" in logical_id
+    ]
+    assert len(rules) == 2
+    waits_for = template.depends_on(template.only_id("Custom::WarmUp"))
+    assert set(rules) <= set(waits_for)
+
+
+def test_another_payload_is_tried_at_once(stack, parts, template_of, new_stack):
+    digests = set()
+    for payload in (PAYLOAD, WarmUpPayload.from_json({"inputs": "I hate you."}),
+                    WarmUpPayload.from_json({"inputs": "I like you."}, target_model="a.tar.gz"),
+                    [PAYLOAD, PAYLOAD]):
+        stack = new_stack()
+        network = parts.network(stack)
+        WarmUp(stack, "WarmUp", endpoint=parts.endpoint(stack), network=network, payload=payload,
+               private_link=RuntimePrivateLink(stack, "Link", network=network))
+        digests.add(template_of(stack).only("Custom::WarmUp")["Payload"])
+    assert len(digests) == 4
+
+
+def test_the_results_are_attributes(stack, make, template_of):
+    made = make()
+    for name in ("outcome", "requests_sent", "failed_requests", "zones_report"):
+        cdk.CfnOutput(stack, name.replace("_", ""), value=getattr(made, name))
+    template = template_of(stack)
+    attributes = {output["Value"]["Fn::GetAtt"][1] for output in template["Outputs"].values()}
+    data = controller._verdict(
+        {"outcome": "met", "requests": 1, "failed": 0, "seconds": 1, "zones": {}}, {}, False
+    )[2]
+    assert attributes <= set(data)
+    assert len(attributes) == 4
+
+
+# ------------------------------------------------------------------------------------ the functions
+
+
+def test_the_sender_sits_in_the_callers_subnets_on_arm(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    function = function_of(template, "Sender")
+    assert function["VpcConfig"]["SubnetIds"] == [
+        {"Ref": subnet} for subnet in template.of_type("AWS::EC2::Subnet")
+    ]
+    assert (function["Architectures"], function["Runtime"]) == (["arm64"], "python3.14")
+    assert function["Timeout"] == controller.SENDER_SECONDS
+    assert "VpcConfig" not in function_of(template, "Controller")
+
+
+def test_the_sender_knows_each_zone_by_its_zonal_name(stack, make, template_of):
+    make()
+    variable = function_of(template_of(stack), "Sender")["Environment"]["Variables"]["WARM_UP"]
+    parts = variable["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "<token>" for part in parts)
+    known = json.loads(text)
+    assert known["endpoint"] == "serving-endpoint-c149cba2"
+    name = "<token>-<token>.runtime.<token>"
+    assert known["zones"] == {"use1-az1": name, "use1-az2": name}
+    zones = [part["Fn::GetAtt"] for part in parts if isinstance(part, dict) and
+             "AvailabilityZone" in part.get("Fn::GetAtt", [])]
+    assert len(zones) == 2
+
+
+def test_the_sender_may_invoke_this_endpoint_and_nothing_else(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    allowed = may(template, "Sender")
+    interfaces = {action for action in allowed if action.startswith("ec2:")}
+    assert set(allowed) - interfaces == {
+        "sagemaker:InvokeEndpoint", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:SendMessage",
+    }
+    arn = "".join(part for part in allowed["sagemaker:InvokeEndpoint"]["Fn::Join"][1]
+                  if isinstance(part, str))
+    assert arn.endswith(":endpoint/serving-endpoint-c149cba2")
+    (denied,) = [s for s in statements_of(template, "Sender") if s["Effect"] == "Deny"]
+    # Lambda needs these for the interfaces; the code does not.
+    assert set(denied["Action"]) == interfaces
+    assert list(denied["Condition"]) == ["ArnLike"]
+    assert list(denied["Condition"]["ArnLike"]) == ["lambda:SourceFunctionArn"]
+
+
+def test_the_controller_may_start_the_sender_and_read_the_stacks_status(
+    stack, make, template_of
+):
+    make()
+    allowed = may(template_of(stack), "Controller")
+    assert set(allowed) == {
+        "lambda:InvokeFunction", "cloudformation:DescribeStacks", "logs:CreateLogStream",
+        "logs:PutLogEvents", "sqs:SendMessage",
+    }
+    assert "Sender" in allowed["lambda:InvokeFunction"]["Fn::GetAtt"][0]
+    assert allowed["cloudformation:DescribeStacks"] == {"Ref": "AWS::StackId"}
+
+
+def test_only_the_interface_endpoint_is_reached(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    (group_id,) = [i for i in template.of_type("AWS::EC2::SecurityGroup") if "WarmUp" in i]
+    group = template["Resources"][group_id]["Properties"]
+    assert "SecurityGroupIngress" not in group
+    # The CDK's way to say "nothing out"; an empty list would mean everything.
+    assert [rule["CidrIp"] for rule in group["SecurityGroupEgress"]] == ["255.255.255.255/32"]
+    (egress,) = [
+        rule for rule in template.of_type("AWS::EC2::SecurityGroupEgress").values()
+        if rule["GroupId"] == {"Fn::GetAtt": [group_id, "GroupId"]}
+    ]
+    assert (egress["FromPort"], egress["ToPort"]) == (443, 443)
+    assert "LinkSecurityGroup" in egress["DestinationSecurityGroupId"]["Fn::GetAtt"][0]
+
+
+@pytest.mark.parametrize("name", ["Sender", "Controller"])
+def test_functions_are_bounded_logged_and_leave_no_event_behind(stack, make, template_of, name):
+    make()
+    template = template_of(stack)
+    function = function_of(template, name)
+    assert function["ReservedConcurrentExecutions"] == 2
+    queue = template.only_id("AWS::SQS::Queue")
+    assert function["DeadLetterConfig"]["TargetArn"] == {"Fn::GetAtt": [queue, "Arn"]}
+    logs = template["Resources"][function["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert logs["Properties"]["RetentionInDays"] == 30
+    (retries,) = [
+        found for found in template.of_type("AWS::Lambda::EventInvokeConfig").values()
+        if name in found["FunctionName"]["Ref"]
+    ]
+    assert retries["MaximumRetryAttempts"] <= 1
+    assert retries["MaximumEventAgeInSeconds"] <= 3600
+
+
+def test_dead_letters_are_encrypted_and_take_tls_only(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    assert template.only("AWS::SQS::Queue")["SqsManagedSseEnabled"] is True
+    (statement,) = template.only("AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_nothing_is_reserved_when_the_account_cannot(stack, make, template_of):
+    make(reserved_concurrency=None)
+    for function in template_of(stack).of_type("AWS::Lambda::Function").values():
+        assert "ReservedConcurrentExecutions" not in function
+
+
+def test_the_archive_holds_the_package_and_the_payloads(stack, make):
+    make(payload=[PAYLOAD, WarmUpPayload.from_text("1,2", content_type="text/csv",
+                                                   target_container="second")])
+    assembly = stack.node.root.synth()
+    manifest = json.loads(Path(assembly.directory, "Serving.assets.json").read_text())
+    (folder,) = [
+        Path(assembly.directory, file["source"]["path"]) for file in manifest["files"].values()
+        if file["source"]["packaging"] == "zip"
+    ]
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    assert set(files) == {
+        "warm_up_function/__init__.py", "warm_up_function/controller.py",
+        "warm_up_function/measurements.py", "warm_up_function/sender.py",
+        "payloads/payloads.json", "payloads/0", "payloads/1",
+    }
+    assert files["payloads/0"].read_bytes() == b'{"inputs":"I like you."}'
+    assert json.loads(files["payloads/payloads.json"].read_text()) == [
+        {"File": "0", "ContentType": "application/json"},
+        {"File": "1", "ContentType": "text/csv", "TargetContainerHostname": "second"},
+    ]
+    for path in files.values():
+        assert path.stat().st_mode & 0o444 == 0o444, "Lambda's user must be able to read it"
+
+
+# ------------------------------------------------------------------------ deployments and keep-warm
+
+
+def rules_of(template):
+    return [
+        (logical_id, rule) for logical_id, rule in template.of_type("AWS::Events::Rule").items()
+        if logical_id.startswith("WarmUp")
+    ]
+
+
+def test_hears_of_this_endpoints_deployments(stack, make, template_of):
+    make()
+    template = template_of(stack)
+    ((rule_id, rule),) = rules_of(template)
+    assert rule["EventPattern"] == {
+        "source": ["aws.sagemaker"], "detail-type": [controller.DEPLOYMENT_EVENT],
+        "resources": [{"Ref": template.only_id("AWS::SageMaker::Endpoint")}],
+    }
+    permission = template.only("AWS::Lambda::Permission")
+    assert permission["SourceArn"] == {"Fn::GetAtt": [rule_id, "Arn"]}
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert "Controller" in permission["FunctionName"]["Ref"]
+
+
+def test_deployments_can_be_left_alone(stack, make, template_of):
+    make(during_deployments=False)
+    assert rules_of(template_of(stack)) == []
+
+
+def test_keep_warm_by_default_sends_one_request_a_minute_below_one_per_second(
+    stack, make, template_of
+):
+    make(during_deployments=False).keep_warm()
+    template = template_of(stack)
+    ((_, rule),) = rules_of(template)
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert json.loads(rule["Targets"][0]["Input"]) == {
+        "keep_warm": {"requests_per_zone": 1, "below_tps": 1.0, "window_seconds": 300}
+    }
+    assert may(template, "Controller")["cloudwatch:GetMetricStatistics"] == "*"
+
+
+def test_keep_warm_as_given(stack, make, template_of):
+    made = make(during_deployments=False)
+    made.keep_warm(every=Duration.minutes(5), requests_per_zone=4, below_tps=0.5,
+                   window=Duration.minutes(15))
+    ((_, rule),) = rules_of(template_of(stack))
+    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    assert json.loads(rule["Targets"][0]["Input"])["keep_warm"] == {
+        "requests_per_zone": 4, "below_tps": 0.5, "window_seconds": 900,
+    }
+
+
+def test_the_default_threshold_stays_above_what_keep_warm_sends(stack, make, template_of):
+    made = make(during_deployments=False)
+    made.keep_warm(requests_per_zone=60)  # two zones: 2 per second
+    ((_, rule),) = rules_of(template_of(stack))
+    assert json.loads(rule["Targets"][0]["Input"])["keep_warm"]["below_tps"] == 4
+
+
+@pytest.mark.parametrize(("given", "code"), [
+    ({"every": Duration.seconds(30)}, "LLE549"),
+    ({"every": Duration.seconds(90)}, "LLE555"),
+    ({"requests_per_zone": 0}, "LLE550"),
+    ({"below_tps": 0}, "LLE551"),
+    ({"window": Duration.seconds(0)}, "LLE552"),
+    ({"window": Duration.hours(25)}, "LLE552"),
+    ({"below_tps": 2 / 60}, "LLE553"),  # exactly what two zones get
+])
+def test_keep_warm_refuses(make, given, code):
+    made = make()
+    with pytest.raises(ConfigurationError) as raised:
+        made.keep_warm(**given)
+    assert raised.value.code == code
+    made.keep_warm()  # a refused call leaves nothing behind
+
+
+def test_keep_warm_is_called_once(make):
+    made = make()
+    made.keep_warm()
+    with pytest.raises(ConfigurationError) as raised:
+        made.keep_warm()
+    assert raised.value.code == "LLE554"
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(("given", "code"), [
+    ({"timeout": Duration.minutes(15)}, "LLE540"),
+    ({"timeout": Duration.seconds(811)}, "LLE540"),
+    ({"timeout": Duration.seconds(9)}, "LLE540"),
+    ({"requests": 0}, "LLE541"),
+    ({"requests": 1.5}, "LLE541"),
+    ({"concurrency_per_zone": 0}, "LLE542"),
+    ({"concurrency_per_zone": 51}, "LLE542"),
+    ({"last": 0}, "LLE543"),
+    ({"payload": []}, "LLE544"),
+    ({"payload": [PAYLOAD] * 101}, "LLE544"),
+    ({"payload": ["text"]}, "LLE557"),
+    ({"reserved_concurrency": 1}, "LLE548"),
+    ({"latency": {"p99": Duration.millis(200)}}, "LLE804"),
+])
+def test_refuses(refused, given, code):
+    assert refused(**given) == code
+
+
+def test_refuses_a_network_of_another_vpc(stack, parts, refused):
+    other = parts.network(stack, "Other")
+    link = RuntimePrivateLink(stack, "OtherLink", network=other)
+    assert refused(private_link=link) == "LLE556"
+
+
+@pytest.mark.parametrize(("make_payload", "code"), [
+    (lambda: WarmUpPayload.from_json({"inputs": object()}), "LLE557"),
+    (lambda: WarmUpPayload.from_json({"inputs": float("nan")}), "LLE557"),
+    (lambda: WarmUpPayload.from_json({"inputs": cdk.Aws.REGION}), "LLE547"),
+    (lambda: WarmUpPayload.from_text(cdk.Aws.REGION), "LLE547"),
+    (lambda: WarmUpPayload.from_text("x", content_type="text/csv\r\nX-Evil: 1"), "LLE557"),
+    (lambda: WarmUpPayload.from_text("x", target_model=cdk.Aws.REGION), "LLE547"),
+    (lambda: WarmUpPayload.from_file("no-such-file.json"), "LLE546"),
+    (lambda: WarmUpPayload.from_file("."), "LLE546"),
+    (lambda: WarmUpPayload.from_text("x" * (25 * 1024 * 1024 + 1)), "LLE545"),
+])
+def test_payloads_refused(make_payload, code):
+    with pytest.raises(ConfigurationError) as raised:
+        make_payload()
+    assert raised.value.code == code
+
+
+def test_a_payload_from_a_file_is_its_bytes(tmp_path):
+    file = tmp_path / "image.npy"
+    file.write_bytes(bytes(range(256)))
+    payload = WarmUpPayload.from_file(file, content_type="application/x-npy")
+    assert (payload.body, payload.content_type) == (bytes(range(256)), "application/x-npy")
+
+
+def test_json_keeps_its_letters():
+    assert WarmUpPayload.from_json({"inputs": "Grüße"}).body == '{"inputs":"Grüße"}'.encode()
+
+
+def test_a_payload_above_the_api_models_limit_is_a_warning(stack, make):
+    make(payload=WarmUpPayload.from_text("x" * 6_291_457))
+    Annotations.from_stack(stack).has_warning(
+        "/Serving/WarmUp", Match.string_like_regexp("larger than 6,291,456 bytes")
+    )
+
+
+def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
+    stack, parts, make, template_of
+):
+    network = parts.network(stack)
+    adopted = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+        stack, "Adopted", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
+    )
+    link = RuntimePrivateLink.from_interface_endpoint(
+        stack, "Link", network=network, interface_endpoint=adopted
+    )
+    make(network=network, private_link=link)
+    Annotations.from_stack(stack).has_warning(
+        "/Serving/WarmUp", Match.string_like_regexp("zonal names are not known")
+    )
+    template = template_of(stack)
+    variable = function_of(template, "Sender")["Environment"]["Variables"]["WARM_UP"]
+    text = "".join(part if isinstance(part, str) else "amazonaws.com"
+                   for part in variable["Fn::Join"][1])
+    assert json.loads(text)["zones"] == {"region": "runtime.sagemaker.us-east-1.amazonaws.com"}
+    (group,) = [group for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
+                if "WarmUp" in logical_id]
+    (rule,) = group["SecurityGroupEgress"]
+    assert (rule["CidrIp"], rule["FromPort"], rule["ToPort"]) == ("0.0.0.0/0", 443, 443)
+
+
+def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        availability_zones=["us-east-1a", "us-east-1b"],
+        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    )
+    network = ZoneAlignedNetwork.in_vpc(
+        stack, "Theirs", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+    )
+    endpoint = parts.endpoint(
+        stack, configuration=parts.configuration(
+            stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
+        )
+    )
+    make(network=network, endpoint=endpoint)
+    function = function_of(template_of(stack), "Sender")
+    assert function["VpcConfig"]["SubnetIds"] == [
+        "subnet-0123456789abcdef0", "subnet-0123456789abcdef1",
+    ]
+
+
+# --------------------------------------------------------------------------------------- validators
+
+
+def test_aws_solutions_has_no_finding(stack, make):
+    make().keep_warm()
+    cdk.Validations.of(stack.node.root).add_plugins(AwsSolutionsChecks())
+    stack.node.root.synth()  # raises with the findings
+
+
+def test_aws_solutions_would_have_found_something(stack, make):
+    make()
+    sqs.CfnQueue(stack, "Bad")
+    cdk.Validations.of(stack.node.root).add_plugins(AwsSolutionsChecks())
+    with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
+        stack.node.root.synth()
+
+
+def test_what_construct_and_function_both_know_is_the_same():
+    assert warm_up_module._SENDER_SECONDS == controller.SENDER_SECONDS
+    assert warm_up_module._DEPLOYMENT_EVENT == controller.DEPLOYMENT_EVENT
+    assert warm_up_rules.MARGIN_SECONDS > sender.READ_TIMEOUT
