@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import jsii
 from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -85,6 +86,7 @@ class Container:
             )
 
 
+@jsii.implements(iam.IGrantable, ec2.IConnectable)
 class Model(Construct):
     """A SageMaker model in the network's subnets, with a role of its own.
 
@@ -209,11 +211,22 @@ class Model(Construct):
         )
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
-        self.grant_principal = self.role
-        self.connections = ec2.Connections(security_groups=groups)
+        self._connections = ec2.Connections(security_groups=groups)
         self.containers = tuple(containers)
         self.network = network
 
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role: pass the model to any ``grant_*`` method."""
+        return self.role
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The security groups: pass the model to any ``allow_*`` method."""
+        return self._connections
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
         """Let the role write objects under an S3 URI: captured data, core dumps."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
+import jsii
 from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_route53 as route53
@@ -39,6 +40,7 @@ _BIDIRECTIONAL = 8443
 _PRIVATE_DNS_OWNER = "low-latency-endpoint:privateDns"
 
 
+@jsii.implements(ec2.IConnectable)
 class RuntimePrivateLink(Construct):
     """An interface endpoint for ``sagemaker.runtime`` in the network's subnets.
 
@@ -99,7 +101,7 @@ class RuntimePrivateLink(Construct):
 
     network: ZoneAlignedNetwork
     interface_endpoint: ec2.IInterfaceVpcEndpoint
-    connections: ec2.Connections
+    _connections: ec2.Connections
     zonal_dns_names: dict[str, str]
     ports: tuple[int, ...]
     regional_dns_name: str | None
@@ -160,7 +162,7 @@ class RuntimePrivateLink(Construct):
             )
         self.network = network
         self.interface_endpoint = endpoint
-        self.connections = group.connections
+        self._connections = group.connections
         self.ports = _ports(bidirectional_streaming)
         # DnsEntries is a list of "<hosted zone ID>:<DNS name>", the regional name first.
         entry = Fn.select(0, endpoint.vpc_endpoint_dns_entries)
@@ -232,6 +234,12 @@ class RuntimePrivateLink(Construct):
             hosted_zone_vpcs=hosted_zone_vpcs,
         )
 
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The interface endpoint's security groups."""
+        return self._connections
+
     def allow_from(self, caller: ec2.IConnectable, description: str = "") -> None:
         """Let a caller in: a security group, a ``Peer`` range, any construct with connections."""
         for port in self.ports:
@@ -283,7 +291,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
             )
         self.network = network
         self.interface_endpoint = interface_endpoint
-        self.connections = interface_endpoint.connections
+        self._connections = interface_endpoint.connections
         self.ports = _ports(bidirectional_streaming)
         self.regional_dns_name = regional_dns_name
         self.zonal_dns_names = (

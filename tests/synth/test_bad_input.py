@@ -433,9 +433,6 @@ row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), 
 ELSEWHERE = {
     "LLE155": "the stack of the settings file looks VPCs up",
     "LLE156": "the stack of the settings file looks subnets up",
-    "LLE201": "the library puts one security group on the interface endpoint; an adopted one has "
-              "what AWS accepted already",
-    "LLE311": "multi_model=True is the mode; no caller writes its name",
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
               "says which one is meant",
     "LLE733": "a Duration is always finite",

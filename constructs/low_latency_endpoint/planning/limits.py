@@ -181,12 +181,6 @@ MAX_INSTANCES = _range(
     source=API + "ProductionVariant.html",
 )
 
-# --- 2 PrivateLink -----------------------------------------------------------------------------
-SECURITY_GROUPS_PER_INTERFACE = _range(
-    "LLE201", "the number of security groups on the interface endpoint", 1, 16,
-    source="/vpc/latest/userguide/amazon-vpc-limits.html",
-)
-
 # --- 3 model -----------------------------------------------------------------------------------
 CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,
                          source=API + "CreateModel.html")
@@ -212,8 +206,6 @@ INFERENCE_MODE = _choice("LLE309", "the inference execution mode", ("Serial", "D
                          source=API + "InferenceExecutionConfig.html")
 MODEL_SECURITY_GROUPS = _range("LLE310", "the number of security groups of the model", 1, 5,
                                source=API + "VpcConfig.html")
-CONTAINER_MODE = _choice("LLE311", "the container mode", ("SingleModel", "MultiModel"),
-                         source=API + "ContainerDefinition.html")
 
 # --- 4 variants and endpoint configuration -----------------------------------------------------
 VARIANT_COUNT = _range("LLE401", "the number of production variants", 1, 10,

@@ -49,7 +49,6 @@ PATTERNS = {
 }
 CHOICES = {
     "INFERENCE_MODE": "InferenceExecutionConfig.Mode",
-    "CONTAINER_MODE": "ContainerDefinition.Mode",
     "INFERENCE_AMI": "ProductionVariant.InferenceAmiVersion",
 }
 
