@@ -63,8 +63,9 @@ HEDGE_PERCENTILE = Range(
 )
 CLIENT_URL = rule(
     "LLE577", "an endpoint URL of the runtime client cannot be used",
-    mend="Give scheme and host, such as the stack's output ZonalUrl-use1-az1: "
-         "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
+    mend="Give scheme and host, such as "
+         "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com, "
+         "the stack's output ZonalUrl-use1-az1.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 CLIENT_REGION = rule(
@@ -253,7 +254,7 @@ class Budget:
     def spend(self) -> bool:
         """Take one extra request from the budget, if it has one."""
         with self._lock:
-            if self._left < 1:
+            if self._left < 1 - 1e-9:  # ten tenths are a little less than one
                 return False
             self._left -= 1
             return True

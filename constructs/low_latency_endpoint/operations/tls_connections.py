@@ -25,8 +25,9 @@ from botocore.exceptions import (
     ReadTimeoutError,
     SSLError,
 )
-from urllib3 import HTTPConnectionPool, PoolManager, Retry, Timeout
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Retry, Timeout
 from urllib3 import exceptions as urllib3_errors
+from urllib3.connection import HTTPSConnection
 
 __all__ = ["Connections", "tls_context"]
 
@@ -38,6 +39,38 @@ _BLOCK_SIZE = 128 * 1024  # botocore's own choice: urllib3's 16 KB costs time on
 def tls_context(ca_file: str) -> ssl.SSLContext:
     """A verifying client context with this bundle read once."""
     return ssl.create_default_context(cafile=ca_file)
+
+
+class _TlsConnection(HTTPSConnection):
+    """A connection that is not taken for dropped because TLS 1.3 sent session tickets.
+
+    Tickets follow the handshake and wait unread on a connection that was opened ahead; urllib3
+    takes any unread byte for the peer's farewell, and would open the connection again.
+    """
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the next request can use it."""
+        if super().is_connected:
+            return True
+        sock = self.sock
+        if not isinstance(sock, ssl.SSLSocket):
+            return False
+        timeout = sock.gettimeout()
+        try:
+            sock.settimeout(0)
+            sock.recv(1)
+        except ssl.SSLWantReadError:
+            return True  # tickets, which are read now
+        except OSError:
+            return False
+        finally:
+            sock.settimeout(timeout)
+        return False  # its end, or an answer that nobody asked for
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
 
 
 class Connections:
@@ -68,6 +101,7 @@ class Connections:
             socket_options=options,
             blocksize=_BLOCK_SIZE,
         )
+        self._manager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _TlsPool}
         self._pools: dict[str, HTTPConnectionPool] = {}
 
     def _pool(self, origin: str) -> HTTPConnectionPool:
