@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from . import serving
+from .cloudwatch import evaluation
 from .server import LocalAws
 
 
@@ -31,11 +32,14 @@ def main() -> int:
     for wanted in (signal.SIGINT, signal.SIGTERM):
         signal.signal(wanted, lambda *_: stopped.set())
     aws = LocalAws.in_process(region=arguments.region, port=arguments.port)
+    aws.evaluate_alarms_in_background()
     for name, value in aws.exports().items():
         print(f"export {name}={value}")
     print(f"# serving at {aws.url}, log in {aws.log_path}; Ctrl-C stops and forgets everything")
     sys.stdout.flush()
-    stopped.wait()
+    # A signal may reach another thread; its handler runs when this one wakes up.
+    while not stopped.wait(0.2):
+        pass
     aws.stop()
     return 0
 
@@ -45,6 +49,7 @@ def _serve_for_parent(port: int, log: Path) -> int:
     serving.log_to(log)
     logging.captureWarnings(True)
     _, url, _ = serving.serve_in_thread(port)
+    evaluation.BACKGROUND.start()
     print(url, flush=True)
     sys.stdin.read()
     # Not sys.exit: threads of running operations must not delay the end.

@@ -13,6 +13,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from . import protocols
+from .cloudwatch import control
 from .connections import ACCOUNT
 from .protocols import ServiceError
 
@@ -79,6 +80,14 @@ class Application:
         if environ.get("PATH_INFO") == "/moto-api/reset":
             for forget in self._on_reset:
                 forget()
+        path = environ.get("PATH_INFO", "")
+        if path.startswith(control.PREFIX):
+            status, answer = control.control(path, environ.get("QUERY_STRING", ""))
+            start_response(
+                f"{status} {'OK' if status == 200 else 'Error'}",
+                [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],
+            )
+            return [answer]
         scope = re.search(
             r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
         )

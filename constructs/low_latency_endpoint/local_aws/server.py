@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import urllib.parse
+import urllib.request
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -183,12 +187,46 @@ class LocalAws:
         """
         return find_leftovers(self.client, self.account, self.region)
 
+    def evaluate_alarms(
+        self, at: datetime | None = None, *, since: datetime | None = None
+    ) -> None:
+        """Evaluate all alarms on the data before a moment, as CloudWatch does every minute.
+
+        Parameters
+        ----------
+        at
+            The moment; by default the present.
+        since
+            Evaluate after each minute from here up to `at`, as time passing would.
+        """
+        moments = {"at": at, "since": since}
+        given = {name: str(m.timestamp()) for name, m in moments.items() if m is not None}
+        self._post(f"/_local/cloudwatch/evaluate?{urllib.parse.urlencode(given)}")
+
+    def evaluate_alarms_in_background(self, on: bool = True) -> None:
+        """Evaluate all alarms every minute from now on, or no longer.
+
+        A server of its own process (`LocalAws.start`) does so from the start, one of this process
+        does not.
+        """
+        self._post(f"/_local/cloudwatch/background?on={str(on).lower()}")
+
+    def alarm_actions(self) -> list[dict[str, Any]]:
+        """List what alarms have done: alarm, action, state, time, and the problem if one arose."""
+        actions: list[dict[str, Any]] = json.loads(self._post("/_local/cloudwatch/actions"))[
+            "actions"
+        ]
+        return actions
+
+    def _post(self, path: str) -> bytes:
+        request = urllib.request.Request(f"{self.url}{path}", method="POST")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            body: bytes = answer.read()
+        return body
+
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""
-        import urllib.request
-
-        request = urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")
-        urllib.request.urlopen(request, timeout=30).close()
+        self._post("/moto-api/reset")
 
 
 def _without_aws(environment: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,9 @@ from moto.cloudwatch.exceptions import (
     ValidationError,
 )
 
-from .state import INITIAL_REASON, AlarmRecord, CloudWatchState, now
+from .composite_rules import RuleError, parse_rule
+from .metric_alarms import problem_of
+from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
 Request = dict[str, Any]
 _PAGE = 50
@@ -23,6 +25,9 @@ _STATES = ("OK", "ALARM", "INSUFFICIENT_DATA")
 
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
     """PutMetricAlarm: create or replace."""
+    problem = problem_of(request)
+    if problem:
+        raise ValidationError(problem)
     _put(state, request, composite=False)
 
 
@@ -32,12 +37,22 @@ def put_composite_alarm(state: CloudWatchState, request: Request) -> None:
         for name in ("ActionsSuppressorWaitPeriod", "ActionsSuppressorExtensionPeriod"):
             if name not in request:
                 raise ValidationError(f"{name} is required when ActionsSuppressor is specified")
+    try:
+        children = parse_rule(request["AlarmRule"]).children
+    except RuleError as error:
+        raise ValidationError(f"AlarmRule is not valid: {error}") from error
+    unknown = [name for name in children if state.find(name) is None]
+    if unknown:
+        raise ValidationError(
+            f"Could not save the composite alarm as alarms [{', '.join(unknown)}] in the alarm "
+            "rule do not exist"
+        )
     _put(state, request, composite=True)
 
 
 def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
     name = request["AlarmName"]
-    at = now()
+    at = state.present()
     with state.lock:
         alarm = state.alarms.get(name)
         if alarm is not None and alarm.composite != composite:
@@ -56,6 +71,10 @@ def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
                 },
             )
             state.alarms[name] = alarm
+        if alarm.settings.get("ActionsSuppressor") != request.get("ActionsSuppressor"):
+            # "If you replace the action suppressor alarm, any active period is discarded."
+            alarm.waiting_since = alarm.suppressor_left = alarm.pending = None
+            alarm.suppressor_was_on = False
         alarm.settings = {
             "ActionsEnabled": True,
             **{key: value for key, value in request.items() if key != "Tags"},
@@ -85,6 +104,13 @@ def describe_alarms(state: CloudWatchState, request: Request) -> dict[str, Any]:
             tests.append(lambda alarm: alarm.name.startswith(prefix))
         if request.get("StateValue"):
             tests.append(lambda alarm: alarm.state == request["StateValue"])
+        if request.get("ChildrenOfAlarmName"):
+            parent = state.alarms.get(request["ChildrenOfAlarmName"])
+            names_below = _children(parent)
+            tests.append(lambda alarm: alarm.name in names_below)
+        if request.get("ParentsOfAlarmName"):
+            child_name = request["ParentsOfAlarmName"]
+            tests.append(lambda alarm: child_name in _children(alarm))
         if request.get("ActionPrefix"):
             tests.append(lambda alarm: _acts_on(alarm, request["ActionPrefix"]))
         found = [alarm for alarm in found if all(test(alarm) for test in tests)]
@@ -94,6 +120,13 @@ def describe_alarms(state: CloudWatchState, request: Request) -> dict[str, Any]:
             "CompositeAlarms": [alarm.described() for alarm in page if alarm.composite],
             "NextToken": token,
         }
+
+
+def _children(alarm: AlarmRecord | None) -> set[str]:
+    if alarm is None or not alarm.composite:
+        return set()
+    named = parse_rule(alarm.settings["AlarmRule"]).children
+    return {name.rpartition(":alarm:")[2] for name in named}
 
 
 def _acts_on(alarm: AlarmRecord, prefix: str) -> bool:
@@ -133,15 +166,31 @@ def delete_alarms(state: CloudWatchState, request: Request) -> None:
         found = [state.alarms[name] for name in names if name in state.alarms]
         if sum(alarm.composite for alarm in found) > 1:
             raise ValidationError("You can delete only one composite alarm in one operation")
+        _check_unused(state, found)
         for alarm in found:
             state.remember(
                 alarm,
-                now(),
+                state.present(),
                 "ConfigurationUpdate",
                 f'Alarm "{alarm.name}" deleted',
                 json.dumps({"version": "1.0", "type": "Delete"}),
             )
             del state.alarms[alarm.name]
+
+
+def _check_unused(state: CloudWatchState, deleted: list[AlarmRecord]) -> None:
+    """Refuse to delete what a composite that stays depends on, as AWS does."""
+    names = {alarm.name for alarm in deleted}
+    for composite in state.alarms.values():
+        if not composite.composite or composite.name in names:
+            continue
+        children = map(state.find, parse_rule(composite.settings["AlarmRule"]).children)
+        used = sorted({child.name for child in children if child is not None} & names)
+        if used:
+            raise ValidationError(
+                f"Cannot delete {','.join(used)} as there are composite alarm(s) depending on "
+                f"{'it' if len(used) == 1 else 'them'}."
+            )
 
 
 def describe_alarm_history(state: CloudWatchState, request: Request) -> dict[str, Any]:

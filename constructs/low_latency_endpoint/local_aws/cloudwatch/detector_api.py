@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from typing import Any
 
 from moto.cloudwatch.exceptions import InvalidParameterCombination, ResourceNotFoundException
 
 from .alarm_api import paged
+from .detectors import detector_key
 from .state import CloudWatchState
 
 Request = dict[str, Any]
@@ -26,12 +26,6 @@ def _single(request: Request) -> Request:
     if not {"Namespace", "MetricName", "Stat"} <= set(single):
         raise InvalidParameterCombination("Namespace, MetricName and Stat must be specified")
     return single
-
-
-def detector_key(namespace: str, name: str, dimensions: list[dict[str, str]], stat: str) -> str:
-    """Write what makes a detector unique: its metric and statistic."""
-    pairs = sorted((d["Name"], d["Value"]) for d in dimensions)
-    return json.dumps([namespace, name, pairs, stat])
 
 
 def _key(request: Request) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
+from .metric_store import MetricStore
+
 INITIAL_REASON = "Unchecked: Initial alarm creation"
 HISTORY_KEPT = timedelta(days=30)
 """Source: CloudWatch user guide, "Using Amazon CloudWatch alarms"."""
@@ -68,11 +70,18 @@ class CloudWatchState:
     account: str
     region: str
     alarms: dict[str, AlarmRecord]
+    metrics: MetricStore = field(default_factory=MetricStore)
     detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
     """Every action taken: alarm, action (an ARN), state, time."""
+    clock: datetime | None = None
+    """The moment of the last evaluation whose time was given; None follows the machine's clock."""
     lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def present(self) -> datetime:
+        """Give the present, as evaluation was told last."""
+        return self.clock or now()
 
     def find(self, name_or_arn: str) -> AlarmRecord | None:
         """Give an alarm by name or ARN."""
@@ -108,7 +117,7 @@ def state_of(backend: Any) -> CloudWatchState:
         if found is None:
             found = CloudWatchState(backend.account_id, backend.region_name, backend.alarms)
             backend.local_aws_state = found
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 def all_states() -> list[CloudWatchState]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
+from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
 
-from ..cloudwatch import alarm_api, detector_api
+from ..cloudwatch import alarm_api, detector_api, evaluation, metric_api
 from ..cloudwatch.state import CloudWatchState, state_of
 
 _OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]] = {
@@ -23,6 +23,10 @@ _OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any
         alarm_api.delete_alarms,
         alarm_api.enable_alarm_actions,
         alarm_api.disable_alarm_actions,
+        evaluation.set_alarm_state,
+        metric_api.get_metric_data,
+        metric_api.get_metric_statistics,
+        metric_api.list_metrics,
         detector_api.put_anomaly_detector,
         detector_api.describe_anomaly_detectors,
         detector_api.delete_anomaly_detector,
@@ -34,6 +38,14 @@ def apply() -> None:
     """Replace moto's operations on alarms and metrics, and add those it does not have."""
     for name, operation in _OPERATIONS.items():
         setattr(CloudWatchResponse, name, _answering(name, operation))
+    # At the backend, since other services of moto write metrics there.
+    CloudWatchBackend.put_metric_data = _put_metric_data
+
+
+def _put_metric_data(self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+    for number, datum in enumerate(metric_data, start=1):
+        self._validate_parameters_put_metric_data(datum, number)
+    metric_api.put_metric_data(state_of(self), namespace, metric_data)
 
 
 def _answering(
