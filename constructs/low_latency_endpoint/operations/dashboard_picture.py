@@ -113,7 +113,7 @@ def _alarms(figure: Any, box: tuple[float, float, float, float],
     from matplotlib.patches import FancyBboxPatch
 
     left, bottom, width, height = box
-    per_row = 4
+    per_row = 3
     rows = -(-len(states) // per_row)
     cell_width, cell_height = (width - 0.02) / per_row, height / max(rows, 1)
     for index, (name, state) in enumerate(states):
@@ -154,9 +154,11 @@ def _draw(figure: Any, box: tuple[float, float, float, float], graph: Graph, sta
     for line in graph.lines:
         target = other if line.right and other is not None else axes
         target.axhline(line.value, color=line.color, linewidth=1.1, linestyle=(0, (5, 3)))
-        target.annotate(line.label, (1, line.value), xycoords=("axes fraction", "data"),
-                        xytext=(-3, 3), textcoords="offset points", ha="right", fontsize=8,
-                        color=line.color)
+        # Lines of the right axis are labelled on the left, so that two close ones stay readable.
+        target.annotate(line.label, (0 if line.right else 1, line.value),
+                        xycoords=("axes fraction", "data"), xytext=(3 if line.right else -3, 3),
+                        textcoords="offset points", ha="left" if line.right else "right",
+                        fontsize=8, color=line.color)
     for each in (axes, other):
         if each is not None:
             each.set_ylim(bottom=0, top=max(each.get_ylim()[1] * 1.12, 1e-9))

@@ -150,7 +150,7 @@ def dashboard_body(
     ]
     top = 2
     if alarm_arns:
-        height = 2 + 2 * ((len(alarm_arns) + 5) // 6)
+        height = 1 + (len(alarm_arns) + 2) // 3
         widgets.append(_widget("alarm", 0, top, _COLUMNS, height,
                                {"title": "Alarms", "alarms": list(alarm_arns)}))
         top += height
