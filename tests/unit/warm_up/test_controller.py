@@ -253,6 +253,11 @@ def test_waits_for_a_sender_that_is_not_there_yet(cloudformation, sender_answers
     assert run(cloudformation, "Create")["Status"] == "SUCCESS"
 
 
+def test_a_sender_that_is_lost_late_is_waited_for_as_well(cloudformation, sender_answers):
+    sender_answers(COLD, COLD, COLD, COLD, controller.SenderUnavailable("throttled"), WARM)
+    assert run(cloudformation, "Create", TimeoutSeconds="600")["Status"] == "SUCCESS"
+
+
 def test_gives_up_on_a_sender_that_stays_away(cloudformation, sender_answers):
     refusal = controller.SenderUnavailable("not authorized to perform lambda:InvokeFunction")
     asked = sender_answers(*[refusal] * 100)
@@ -311,6 +316,16 @@ def test_the_answer_of_sixteen_zones_fits_cloudformation(cloudformation, sender_
     (body,) = cloudformation.bodies
     assert len(body) <= 4096
     assert found["Data"]["Requests"] == str(16 * 50)
+
+
+def test_zones_that_do_not_fit_are_left_to_the_log(cloudformation, sender_answers, capsys):
+    zones = {f"{number:060}": zone(*[123456.7] * 50) for number in range(40)}
+    sender_answers({**WARM, "zones": zones})
+    answer = run(cloudformation, "Create")
+    assert len(cloudformation.bodies[0]) <= 4096
+    assert (answer["Status"], answer["Data"]["Requests"]) == ("SUCCESS", "2000")
+    assert answer["Data"]["Zones"] == "{}"
+    assert set(json.loads(capsys.readouterr().out)["zones"]) == set(zones)
 
 
 def test_four_zones_are_all_among_the_attributes(cloudformation, sender_answers):
