@@ -15,7 +15,7 @@ import typer
 
 from .. import __version__
 from ..errors import LowLatencyEndpointError, SettingsError
-from . import dashboard, errors, local_aws, plan, schema
+from . import dashboard, diagnose, errors, local_aws, plan, schema, simulate
 
 __all__ = ["app", "main"]
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, schema, errors, dashboard, local_aws):
+for command in (plan, simulate, schema, errors, dashboard, diagnose, local_aws):
     command.register(app)
 
 

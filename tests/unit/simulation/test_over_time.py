@@ -175,7 +175,7 @@ def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
         300.0, window=10.0)
     assert run.failed == pytest.approx(50, abs=20)
     assert [line.serving for line in run.timeline][9:19] == [2, 1, 1, 1, 1, 1, 1, 1, 2, 2]
-    assert run.requests + run.failed == run.entered
+    assert 0 <= run.entered - run.requests - run.failed <= 1  # one may still be at work
 
 
 def test_least_outstanding_keeps_away_from_an_instance_that_hangs() -> None:

@@ -185,7 +185,7 @@ class TestClosed:
         both = compare(
             {routing: Scenario(service=Exponential(1.0), traffic=ClosedLoop(20), instances=5,
                                concurrency=2, routing=routing) for routing in ("RANDOM", LEAST)},
-            requests=250_000, replications=20, seed=seed)
+            requests=150_000, replications=40, seed=seed)
         for result in both.results.values():
             check_little(result.replications)
         found = both.throughput_change(LEAST)

@@ -109,8 +109,8 @@ def _compiler() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
-            return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(cache=True, nogil=True)(function)
         except RuntimeError:  # "no locator available": nowhere may be written
-            return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(nogil=True)(function)
 
     return compiled

@@ -102,11 +102,11 @@ def advance(
             # --- route the request to instance k
             from_ = source[entry] if sources > 1 else 0
             group = redirect[from_]
-            if group >= 0 and routing >= POWER_OF_TWO:
-                # Before anything changes: is there a boundary for one more outstanding request?
-                if members[group] > 0 and first[(group + 1) * counts - 2] < members[group]:
-                    status = COUNTS_FULL
-                    break
+            # Before anything changes: is there a boundary for one more outstanding request?
+            if (group >= 0 and routing >= POWER_OF_TWO
+                    and first[(group + 1) * counts - 2] < members[group]):
+                status = COUNTS_FULL
+                break
             if pending == 1:
                 pending = 0
             elif closed == 1:

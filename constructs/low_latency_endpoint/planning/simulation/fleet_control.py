@@ -45,7 +45,8 @@ class FleetControl:
         # CloudWatch's InvocationsPerInstance: each request counts 1 / instances in service.
         self._minute = 0.0
         self._counted = 0
-        self._values: list[float] = []
+        self._arrived_before = 0
+        self._values: list[tuple[float, float]] = []  # per instance, and all requests
         self._no_out_before = self._no_in_before = 0.0
         if scenario.scaling:
             self.at(MINUTE, self._end_of_minute)
@@ -126,21 +127,28 @@ class FleetControl:
         assert policy
         self._count_minute()
         value, self._minute = self._minute, 0.0
-        self.at(self._now + policy.metric_delay, lambda: self._see(value))
+        load, self._arrived_before = self._counted - self._arrived_before, self._counted
+        self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
         self.at(self._now + MINUTE, self._end_of_minute)
 
-    def _see(self, value: float) -> None:
-        """A minute's value has reached the alarms."""
+    def _see(self, value: float, load: float) -> None:
+        """A minute's value has reached the alarms.
+
+        AWS does not publish how it computes the new capacity. Here it is the minute's load over the
+        target: that is current capacity x value / target, but no second step for a minute that
+        the first step's instances had not seen yet.
+        """
         policy = self.scenario.scaling
         assert policy
-        self._values.append(value)
+        self._values.append((value, load))
         out = self._values[-policy.out_datapoints:]
-        if len(out) == policy.out_datapoints and min(out) > policy.target:
-            self._scale(math.ceil(self.desired * value / policy.target))
+        if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
+            self._scale(max(self.desired, math.ceil(load / policy.target)))
             return
         back = self._values[-policy.in_datapoints:]
-        if len(back) == policy.in_datapoints and max(back) < _IN_BELOW * policy.target:
-            self._scale(math.ceil(self.desired * max(back) / policy.target))
+        if len(back) == policy.in_datapoints and max(back)[0] < _IN_BELOW * policy.target:
+            most = max(load for _, load in back)
+            self._scale(min(self.desired, math.ceil(most / policy.target)))
 
     def _scale(self, wanted: int) -> None:
         policy = self.scenario.scaling
@@ -152,7 +160,6 @@ class FleetControl:
         if wanted > self.desired:
             if now < self._no_out_before:
                 return
-            self._no_out_before = now + policy.scale_out_cooldown
             self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
             started = self._launch(wanted - self.desired)
             self.desired = wanted
@@ -166,8 +173,12 @@ class FleetControl:
             self.desired = wanted
 
     def _scaled_out(self, started: list[int]) -> None:
+        """The cooldown counts from the success of the activity."""
+        policy = self.scenario.scaling
+        assert policy
         self._serve(started)
         self.updating = False
+        self._no_out_before = self._now + policy.scale_out_cooldown
 
     def _youngest(self, number: int) -> list[int]:
         """Instances to take away, from the zones that have most."""

@@ -218,7 +218,7 @@ def quantile(bins: Any, rank: float) -> float:
             octave = at // PER_OCTAVE + LOWEST
             step = 2.0 ** octave / (2 * PER_OCTAVE)
             low = 2.0 ** (octave - 1) + (at % PER_OCTAVE) * step
-            return low + step * (rank - before) / inside
+            return float(low + step * (rank - before) / inside)
         before += inside
     return 0.0
 

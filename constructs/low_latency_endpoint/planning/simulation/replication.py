@@ -81,9 +81,11 @@ class Replication:
     throughput : float
         Answers per second and instance (of the mean number that serve and start).
     utilisation : float
+        Mean share of an instance's concurrency that is at work.
+    busy : float
         Share of the instances' time with at least one request at work.
-    at_work, in_system : float
-        Mean requests at work on an instance; mean requests in the whole system.
+    in_system : float
+        Mean requests in the whole system, at work or in line.
     slow_share : float
         Share of the answers later than the latency target.
     failed : int
@@ -110,7 +112,7 @@ class Replication:
     wait_percentiles: dict[float, float]
     throughput: float
     utilisation: float
-    at_work: float
+    busy: float
     in_system: float
     slow_share: float
     failed: int
@@ -284,8 +286,8 @@ class _Run:
             percentiles={at: counter.latency(at) if requests else 0.0 for at in PERCENTILES},
             wait_percentiles={at: counter.wait(at) if requests else 0.0 for at in PERCENTILES},
             throughput=requests / instance_seconds,
-            utilisation=areas[2] / instance_seconds,
-            at_work=areas[1] / instance_seconds,
+            utilisation=areas[1] / instance_seconds / self.scenario.concurrency,
+            busy=areas[2] / instance_seconds,
             in_system=areas[0] / seconds if seconds else 0.0,
             slow_share=float(counter.sums[5]) / requests if requests else 0.0,
             failed=self._failed - self.failures,

@@ -88,7 +88,7 @@ class SimulationResult:
 
     @property
     def utilisation(self) -> Estimate:
-        """Share of the instances' time with a request at work."""
+        """Mean share of the instances' concurrency that is at work."""
         return self.estimate(lambda run: run.utilisation)
 
     @property

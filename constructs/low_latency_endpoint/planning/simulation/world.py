@@ -206,7 +206,7 @@ class World:
 
     def in_flight(self, k: int) -> int:
         """Whether an instance has requests at work or in line."""
-        return int(self.running[k]) + (self.line_head[k] >= 0)
+        return int(self.running[k]) + int(self.line_head[k] >= 0)
 
     def start(self, k: int) -> None:
         """Launch an instance; it serves from :meth:`join` on."""

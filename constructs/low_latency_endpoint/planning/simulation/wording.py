@@ -1,0 +1,197 @@
+"""What a simulation says: sentences, and rows of tables, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .assumptions import Model
+from .estimates import Estimate
+from .searching import Found, SearchResult
+from .simulating import Comparison, SimulationResult
+from .traffic import Shape
+
+LEAST = "LEAST_OUTSTANDING_REQUESTS"
+_GIVES_UP = 60.0  # seconds that SageMaker waits for a container
+
+
+def milliseconds(value: Estimate) -> str:
+    """A time with its interval; in seconds from ten seconds on.
+
+    Examples
+    --------
+    >>> milliseconds(Estimate(0.19732, 0.0012)), milliseconds(Estimate(612.5, 12))
+    ('197 ± 1.2 ms', '612 ± 12 s')
+    """
+    factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
+    mean, half = factor * value.mean, factor * value.half_width
+    digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
+    return f"{mean:,.{digits}f} ± {half:,.2g} {unit}" if half < 100 else (
+        f"{mean:,.0f} ± {half:,.0f} {unit}")
+
+
+def percent(value: Estimate) -> str:
+    """A relative change with its interval."""
+    return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
+
+
+def steady_sentence(model: Model, result: SimulationResult) -> str:
+    """What the fleet does at the peak."""
+    p99 = result.percentile(99.0)
+    text = (f"At {model.peak_tps:,g} requests per second {model.instances} instances with "
+            f"{model.routing} answer 99 of 100 within {milliseconds(p99)}, "
+            f"{result.utilisation.mean:.0%} of their workers in use")
+    if model.latency_target is None:
+        return text + "."
+    target = f"{1000 * model.latency_target:g} ms"
+    if p99.high < model.latency_target:
+        return f"{text}: within the target of {target}."
+    if p99.low > model.latency_target:
+        return f"{text}: above the target of {target}."
+    return f"{text}: too near to the target of {target} to tell; simulate more replications."
+
+
+def steady_table(results: Mapping[str, SimulationResult]) -> tuple[list[str], list[list[str]]]:
+    """Fleets side by side."""
+    columns = [_column(result) for result in results.values()]
+    rows = [[head, *(column[head] for column in columns)] for head in columns[0]]
+    return ["", *results], rows
+
+
+def _column(result: SimulationResult) -> dict[str, str]:
+    cells = {"Mean latency": milliseconds(result.mean)}
+    cells |= {f"p{at:g}": milliseconds(result.percentile(at))
+              for at in (50.0, 90.0, 95.0, 99.0, 99.9)}
+    cells |= {
+        "Mean wait in line": milliseconds(result.waiting),
+        "Workers in use": f"{result.utilisation.mean:.1%}",
+        "Requests in flight": f"{result.estimate(lambda run: run.in_system).mean:,.1f}",
+        "TPS per instance": f"{result.throughput.mean:,.4g}",
+    }
+    if result.scenario.latency_target is not None:
+        cells["Later than the target"] = f"{result.slow_share.mean:.2%}"
+    return cells
+
+
+def comparison_sentence(model: Model, both: Comparison) -> str:
+    """Which strategy is quicker."""
+    change = both.percentile_change(LEAST, 99.0)
+    head = (f"At {model.peak_tps:,g} requests per second over {model.instances} instances "
+            f"{LEAST} ")
+    if change.high < 0:
+        return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
+    if change.low > 0:
+        return head + f"lengthens p99 by {percent(change)[1:]}."
+    return head + f"and RANDOM have the same p99, as far as can be told ({percent(change)})."
+
+
+def change_rows(both: Comparison) -> list[list[str]]:
+    """Paired differences."""
+    return [
+        ["Mean", percent(both.change(LEAST, lambda run: run.mean))],
+        *([f"p{at:g}", percent(both.percentile_change(LEAST, at))]
+          for at in (50.0, 95.0, 99.0, 99.9)),
+        ["TPS per instance", percent(both.throughput_change(LEAST))],
+    ]
+
+
+def shape_sentence(model: Model, shape: Shape, result: SimulationResult) -> str:
+    """What happened under a shape."""
+    late = [line for line in result.replications[0].timeline if model.latency_target
+            and line.p99 > model.latency_target]
+    text = (f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
+            f"{result.instance_hours.mean:.4g} instance hours")
+    if result.failed:
+        text += f", {result.failed / len(result.replications):,.0f} requests failed"
+    if model.latency_target:
+        text += (f"; p99 above the target in {len(late)} of "
+                 f"{len(result.replications[0].timeline)} minutes"
+                 if late else "; p99 within the target in every minute")
+    if result.percentile(99.0).mean > _GIVES_UP:
+        text += ("; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
+                 "than simulated")
+    return text + "."
+
+
+def shape_titles() -> list[str]:
+    """Heads of the table of shapes."""
+    return ["Traffic", "p50", "p99", "Over target", "Failed", "Instances", "Instance hours"]
+
+
+def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
+    """One shape."""
+    serving = [line.serving for line in result.replications[0].timeline]
+    return [
+        shape.name, milliseconds(result.percentile(50.0)), milliseconds(result.percentile(99.0)),
+        f"{result.slow_share.mean:.2%}", f"{result.failed / len(result.replications):,.0f}",
+        f"{min(serving)} to {max(serving)}", f"{result.instance_hours.mean:,.2f}",
+    ]
+
+
+def search_sentences(result: SearchResult) -> list[str]:
+    """What a search found."""
+    goal = result.goal
+    best, moving = result.best, result.best_over_time
+    if best is None:
+        most = max(each.candidate.maximum for each in result.steady)
+        first = (f"No fleet up to {most} instances holds p{goal.percentile:g} under "
+                 f"{1000 * goal.seconds:g} ms at {goal.tps:,g} TPS.")
+    else:
+        first = (f"{goal.wish.capitalize()} for p{goal.percentile:g} under "
+                 f"{1000 * goal.seconds:g} ms at {goal.tps:,g} TPS: {best.candidate}, with "
+                 f"{milliseconds(best.latency)}.")
+    name = result.shape.name
+    if moving is None:
+        quickest = min(result.over_time, key=lambda each: each.latency.mean)
+        return [first, f"On the shape '{name}' nothing tried holds it; the quickest is "
+                       f"{quickest.candidate}, with {milliseconds(quickest.latency)}."]
+    return [first, f"On the shape '{name}' the cheapest that holds it is {moving.candidate}: "
+                   f"{moving.cost:.2f} instances paid on average, {milliseconds(moving.latency)}."]
+
+
+def found_titles() -> list[str]:
+    """Heads of the table of a front."""
+    return ["Fleet", "Paid instances", "Latency", "Holds"]
+
+
+def found_rows(found: Iterable[Found], result: SearchResult) -> list[list[str]]:
+    """Points of a front."""
+    return [[str(each.candidate), f"{each.cost:.2f}", milliseconds(each.latency),
+             "yes" if each.holds else "no"] for each in found]
+
+
+def settings_fragment(found: Found, result: SearchResult) -> str:
+    """The point as lines of a settings file, with where they come from."""
+    one = found.candidate
+    lines = [
+        f"# simulated: {result.goal}: {milliseconds(found.latency)} "
+        f"({result.replications} replications, seed {result.seed})",
+        f"routing: {one.routing.lower()}",
+        f"instances: {{min: {one.minimum}, initial: {one.maximum}, max: {one.maximum}}}",
+    ]
+    if not one.fixed:
+        lines += [f"scaling: {{scale_out_cooldown: {one.scale_out_cooldown:g}s}}",
+                  f"# throughput: safety_factor: {one.safety_factor:g}"]
+    return "In the settings of the endpoint:\n  " + "\n  ".join(lines)
+
+
+def search_data(result: SearchResult) -> dict[str, Any]:
+    """A search as JSON-safe data."""
+    def point(each: Found | None) -> dict[str, Any] | None:
+        if each is None:
+            return None
+        one = each.candidate
+        return {
+            "routing": one.routing, "min_instances": one.minimum, "max_instances": one.maximum,
+            "safety_factor": one.safety_factor, "scale_out_cooldown": one.scale_out_cooldown,
+            "latency_ms": {"mean": 1e3 * each.latency.mean,
+                           "half_width": 1e3 * each.latency.half_width},
+            "paid_instances": each.cost, "failed": each.failed, "holds": each.holds,
+        }
+
+    return {
+        "goal": str(result.goal), "best": point(result.best),
+        "front": [point(each) for each in result.front],
+        "shape": result.shape.name, "best_on_shape": point(result.best_over_time),
+        "front_on_shape": [point(each) for each in result.front_over_time],
+    }
