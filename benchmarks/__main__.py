@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from .clients import clients
 from .importing import import_cost, light_import
 from .measure import ROOT, BenchmarkFailed, Run, alternate, median_seconds, run
 
@@ -162,6 +163,7 @@ def main() -> int:
         "command_line": (command_line, 5),
         "synthesis": (synthesis, 7),
         "growth": (growth, 4),
+        "clients": (clients, 5),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")

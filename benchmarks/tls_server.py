@@ -1,9 +1,9 @@
 """A small, fast SageMaker Runtime on loopback over TLS: what client benchmarks and tests call.
 
 Speaks enough HTTP/1.1 for keep-alive clients, checks no signature, and does what the endpoint's
-name says: ``plain``; ``slow-20`` (20 ms); ``status-503``;
-``once-503`` (the first request only); ``drop`` (closes the connection without
-an answer); ``sometimes-slow-200`` (every tenth request); ``stream-3`` (three parts);
+name says: ``plain``; ``slow-20`` (20 ms); ``sometimes-slow-200`` (every tenth request);
+``status-503``; ``once-503`` (the first request only); ``close`` (answers and closes the
+connection); ``drop`` (closes it without an answer); ``stream-3`` (three parts);
 ``broken-stream-2`` (two parts, then an error event).
 
 ``python -m benchmarks.tls_server FOLDER`` writes ``FOLDER/server.json`` once it listens, and serves
@@ -93,7 +93,10 @@ class Connection(asyncio.Protocol):
             line.decode("latin-1").split(": ", 1) for line in head.split(b"\r\n")[1:]
         )
         kind, _, number = name.rpartition("-")
-        if name == "drop":
+        if name == "close":
+            self.transport.write(_response(200, REPLY, b"Connection: close\r\n"))
+            self.transport.close()
+        elif name == "drop":
             self.transport.abort()
         elif kind == "status" or (kind == "once" and runtime.requests[name] == 1):
             self.transport.write(_error(int(number)))

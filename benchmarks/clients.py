@@ -1,0 +1,286 @@
+"""Callers' clients over TLS on loopback, as ratios to plain boto3 in the same run.
+
+``python -m benchmarks.clients CLIENT FOLDER`` measures one client against the server that
+``benchmarks.tls_server`` runs, and prints JSON; :func:`clients` runs all of them in turns. Client
+and server have a processor each where there are two. Signatures are not checked by the server, so
+its time is the same for all; every client waits for it, which flatters the slower ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpsession import get_cert_path
+
+from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.operations.runtime_client import runtime_client
+from low_latency_endpoint.operations.sigv4 import Sigv4Signer
+
+from .measure import ROOT, BenchmarkFailed, Run, alternate
+
+BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
+TOKEN = "T" * 700  # as long as a role's
+TARGET = timedelta(milliseconds=200)
+CALLS = 1_000
+NEW_CONNECTIONS = 30
+CALLERS = 50
+MODEL_SECONDS = 0.05
+PAUSE_SECONDS = 0.15  # 50 callers, 200 ms a turn: 250 requests per second asked for
+CALLER_TURNS = 12
+TASKS = 16
+CLIENTS = ("boto3", "runtime_client", "asyncio", "uvloop")
+
+
+def credentials() -> boto3.Session:
+    """A session that reads nothing from the machine."""
+    return boto3.Session("AKIDEXAMPLE", "secret", TOKEN, "us-east-1")
+
+
+def percentile(seconds: list[float], share: float) -> float:
+    """The value below which this share lies."""
+    ordered = sorted(seconds)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def summary(seconds: list[float], cpu: float) -> dict[str, float]:
+    """p50, p99 and processor time per call, all in milliseconds."""
+    return {"p50": percentile(seconds, 0.5) * 1000, "p99": percentile(seconds, 0.99) * 1000,
+            "cpu": cpu / len(seconds) * 1000}
+
+
+def measure_threads(client: Any, made: float) -> dict[str, Any]:
+    """boto3's client, plain or ours."""
+    def call(name: str = "plain") -> float:
+        started = time.perf_counter()
+        client.invoke_endpoint(EndpointName=name, Body=BODY,
+                               ContentType="application/json")["Body"].read()
+        return time.perf_counter() - started
+
+    first = call()
+    for _ in range(100):
+        call()
+    used = time.process_time()
+    one = summary([call() for _ in range(CALLS)], time.process_time() - used)
+    used = time.process_time()
+    new = [call("close") for _ in range(NEW_CONNECTIONS)]
+    fresh = summary(new, time.process_time() - used)
+
+    seconds: list[float] = []
+    start = threading.Barrier(CALLERS)
+
+    def caller(number: int) -> None:
+        start.wait()
+        time.sleep(number / CALLERS * (MODEL_SECONDS + PAUSE_SECONDS))
+        for _ in range(CALLER_TURNS):
+            seconds.append(call(f"slow-{MODEL_SECONDS * 1000:.0f}") - MODEL_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+
+    threads = [threading.Thread(target=caller, args=(number,)) for number in range(CALLERS)]
+    used = time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    many = summary(seconds, time.process_time() - used)
+    return {"made": made * 1000, "first": first * 1000, "one": one, "many": many,
+            "new_connection_cpu": fresh["cpu"] - one["cpu"], "busy_cpu": one["cpu"]}
+
+
+async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
+    """The asyncio client."""
+    started = time.perf_counter()
+    async with AsyncRuntimeClient(session=credentials(), url=url, ca_bundle=ca_file,
+                                  latency_target=TARGET, concurrency=CALLERS,
+                                  preconnect=CALLERS) as client:
+        made = time.perf_counter() - started
+
+        async def call(name: str = "plain") -> float:
+            started = time.perf_counter()
+            await client.invoke_endpoint(EndpointName=name, Body=BODY,
+                                         ContentType="application/json")
+            return time.perf_counter() - started
+
+        first = await call()
+        for _ in range(100):
+            await call()
+        used = time.process_time()
+        one = summary([await call() for _ in range(CALLS)], time.process_time() - used)
+
+        async def calls() -> None:
+            for _ in range(CALLS // TASKS):
+                await call()
+
+        used = time.process_time()
+        await asyncio.gather(*(calls() for _ in range(TASKS)))
+        busy = (time.process_time() - used) / (CALLS // TASKS * TASKS) * 1000
+        seconds: list[float] = []
+
+        async def caller(number: int) -> None:
+            await asyncio.sleep(number / CALLERS * (MODEL_SECONDS + PAUSE_SECONDS))
+            for _ in range(CALLER_TURNS):
+                seconds.append(await call(f"slow-{MODEL_SECONDS * 1000:.0f}") - MODEL_SECONDS)
+                await asyncio.sleep(PAUSE_SECONDS)
+
+        used = time.process_time()
+        await asyncio.gather(*(caller(number) for number in range(CALLERS)))
+        many = summary(seconds, time.process_time() - used)
+        for _ in range(CALLERS):
+            await call("close")  # the kept connections, one by one
+        used = time.process_time()
+        new = [await call("close") for _ in range(NEW_CONNECTIONS)]
+        fresh = summary(new, time.process_time() - used)
+    return {"made": made * 1000, "first": first * 1000, "one": one, "many": many,
+            "new_connection_cpu": fresh["cpu"] - one["cpu"], "busy_cpu": busy}
+
+
+def measure_one(client: str, folder: Path) -> dict[str, Any]:
+    """One client in this process."""
+    url = json.loads((folder / "server.json").read_text(encoding="utf-8"))["url"]
+    ca_file = str(folder / "bundle.pem")
+    if client == "asyncio":
+        return asyncio.run(measure_tasks(url, ca_file))
+    if client == "uvloop":
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(measure_tasks(url, ca_file))
+    started = time.perf_counter()
+    made: Any
+    if client == "boto3":
+        made = credentials().client("sagemaker-runtime", endpoint_url=url, verify=ca_file)
+    else:
+        made = runtime_client(session=credentials(), url=url, ca_bundle=ca_file,
+                              latency_target=TARGET, concurrency=CALLERS, preconnect=CALLERS)
+    return measure_threads(made, time.perf_counter() - started)
+
+
+def measure_signing() -> dict[str, float]:
+    """Microseconds per signature, the best of several rounds."""
+    url = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/sentiment/invocations"
+    headers = {"Content-Type": "application/json"}
+    keys = Credentials("AKIDEXAMPLE", "secret", TOKEN)
+    request = Sigv4Signer(keys, region="us-east-1").prepare("POST", url, headers)
+
+    def botocores() -> None:
+        SigV4Auth(keys, "sagemaker", "us-east-1").add_auth(
+            AWSRequest("POST", url, data=BODY, headers=headers))
+
+    def best(call: Callable[[], Any], number: int) -> float:
+        return min(timeit.repeat(call, number=number, repeat=15)) / number * 1e6
+
+    return {"botocore": best(botocores, 300), "ours": best(lambda: request.sign(BODY), 3_000)}
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[None]:
+    """The server in a process of its own, and a bundle as long as the real one."""
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.tls_server", str(folder)],
+                              cwd=ROOT, stdin=subprocess.PIPE)
+    try:
+        for _ in range(400):
+            if (folder / "server.json").exists():
+                break
+            if server.poll() is not None:
+                raise BenchmarkFailed("the TLS server did not start")
+            time.sleep(0.05)
+        pin(1, server.pid)
+        real = Path(get_cert_path(True)).read_bytes()
+        (folder / "bundle.pem").write_bytes(real + b"\n" + (folder / "ca.pem").read_bytes())
+        yield
+    finally:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(10)
+
+
+def pin(processor: int, process: int = 0) -> None:
+    """Bind a process to one processor, where the system can and has two."""
+    with suppress(AttributeError, OSError):
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) > 1:
+            os.sched_setaffinity(process, {allowed[processor]})
+
+
+def clients(rounds: int) -> None:
+    """All clients in turns; prints each next to its goal."""
+    from .__main__ import heading, line
+
+    with tempfile.TemporaryDirectory() as name, running_server(Path(name)):
+        programs = {one: ["-m", "benchmarks.clients", one, name] for one in (*CLIENTS, "signing")}
+        runs = alternate(programs, rounds)
+
+    def values(client: str, *path: str) -> list[float]:
+        return [_dig(run, *path) for run in runs[client]]
+
+    def ratio(client: str, *path: str, base: str = "boto3") -> float:
+        """The median of the rounds' ratios."""
+        pairs = zip(values(base, *path), values(client, *path), strict=True)
+        return statistics.median(plain / ours for plain, ours in pairs)
+
+    def show(title: str, goals: dict[str, str], *path: str, digits: int = 2) -> None:
+        heading(title)
+        for one in CLIENTS:
+            found = f"{statistics.median(values(one, *path)):.{digits}f} ms"
+            less = "" if one == "boto3" else f"{ratio(one, *path):.1f} times less"
+            line(f"{one:<16}{found:>12}", less, goals.get(one, ""))
+
+    heading(f"Callers' clients over TLS, {CALLS} calls of {len(BODY)} bytes; medians of {rounds}")
+    print("  boto3: as it comes; asyncio and uvloop: AsyncRuntimeClient on each event loop")
+    sixth = "6 times less"
+    show(f"Processor time per request; tasks: {TASKS} at once, boto3: one after the other",
+         {"asyncio": sixth, "uvloop": sixth}, "busy_cpu", digits=3)
+    show("One call after the other: p50", {}, "one", "p50", digits=3)
+    show("One call after the other: p99", {}, "one", "p99", digits=3)
+    show("One call after the other: processor time per request", {}, "one", "cpu", digits=3)
+    show("First call of the client", {}, "first")
+    show("Making the client, with 50 connections open except for boto3", {}, "made")
+    show("Processor time of a new TLS connection", {"runtime_client": "10 times less"},
+         "new_connection_cpu")
+    what = f"{CALLERS} callers, a model of {MODEL_SECONDS * 1000:.0f} ms, 250 requests/s asked for"
+    show(f"{what}: time added at p50", {}, "many", "p50")
+    show(f"{what}: time added at p99", {}, "many", "p99")
+    show(f"{what}: processor time per request", {}, "many", "cpu")
+    heading("Signing, with a session token")
+    signing = [run.answer() for run in runs["signing"]]
+    ours = statistics.median(one["ours"] for one in signing)
+    botocores = statistics.median(one["botocore"] for one in signing)
+    line("botocore's SigV4Auth", f"{botocores:.1f} us")
+    line("Sigv4Signer", f"{ours:.1f} us", "5 us or less")
+
+
+def _dig(run: Run, *path: str) -> float:
+    found: Any = run.answer()
+    for key in path:
+        found = found[key]
+    return float(found)
+
+
+def main() -> None:
+    """Measure one client and print JSON."""
+    pin(0)
+    if sys.argv[1] == "signing":
+        print(json.dumps(measure_signing()))
+    else:
+        print(json.dumps(measure_one(sys.argv[1], Path(sys.argv[2]))))
+
+
+if __name__ == "__main__":
+    main()
