@@ -20,6 +20,7 @@ from pathlib import Path
 from .clients import clients
 from .importing import import_cost, light_import
 from .measure import ROOT, BenchmarkFailed, Run, alternate, median_seconds, run
+from .simulating import simulating
 
 # Equal steps; the second shows whether the first was the start of a curve.
 SIZES = (1, 10, 19)
@@ -164,6 +165,7 @@ def main() -> int:
         "synthesis": (synthesis, 7),
         "growth": (growth, 4),
         "clients": (clients, 5),
+        "simulating": (lambda rounds: simulating(rounds, heading, line), 5),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")

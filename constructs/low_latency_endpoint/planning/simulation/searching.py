@@ -254,8 +254,7 @@ def _try(model: Model, goal: Goal, candidates: Sequence[Candidate], over: Shape 
 def _found(job: tuple[Any, ...]) -> Found:
     model, goal, candidate, over, seed, replications, requests = job
     scenario = scenario_of(model, candidate, over)
-    # A single try has no interval of its own; two halves of the work do for the estimate's form.
-    if replications == 1:
+    if replications == 1:  # a first look; it has no interval
         from .compilation import loops
         from .replication import RunLength, replicate
 
@@ -280,7 +279,8 @@ def scenario_of(model: Model, candidate: Candidate, over: Shape | None) -> Scena
     if candidate.fixed:
         return replace(model, scales=False).over_time(
             over, instances=candidate.minimum, routing=candidate.routing)
-    assert candidate.safety_factor and candidate.scale_out_cooldown is not None
+    assert candidate.safety_factor
+    assert candidate.scale_out_cooldown is not None
     policy = model.policy(
         target=model.tps_per_instance * candidate.safety_factor * 60,
         minimum=candidate.minimum, maximum=candidate.maximum,
@@ -310,7 +310,7 @@ def adopt(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
         values.pop("instances_at_peak")
     rule = f"found by simulation for {result.goal}"
     inputs = {
-        "simulated p{:g}".format(result.goal.percentile):
+        f"simulated p{result.goal.percentile:g}":
             f"{1000 * found.latency.mean:.3g} ± {1000 * found.latency.half_width:.2g} ms",
         "paid instances": round(found.cost, 2), "seed": result.seed,
     }

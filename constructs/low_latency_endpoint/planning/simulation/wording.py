@@ -25,6 +25,8 @@ def milliseconds(value: Estimate) -> str:
     """
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
+    if half == 0:
+        return f"{mean:,.3g} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
     digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
     return f"{mean:,.{digits}f} ± {half:,.2g} {unit}" if half < 100 else (
         f"{mean:,.0f} ± {half:,.0f} {unit}")
