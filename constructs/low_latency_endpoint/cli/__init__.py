@@ -15,7 +15,7 @@ import typer
 
 from .. import __version__
 from ..errors import LowLatencyEndpointError, SettingsError
-from . import dashboard, diagnose, errors, local_aws, plan, schema, simulate
+from . import dashboard, diagnose, errors, local_aws, plan, preflight, schema, simulate, verify
 
 __all__ = ["app", "main"]
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, simulate, schema, errors, dashboard, diagnose, local_aws):
+for command in (plan, preflight, verify, simulate, schema, errors, dashboard, diagnose, local_aws):
     command.register(app)
 
 
@@ -47,6 +47,8 @@ def _options(
     Examples:
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency preflight endpoint.yaml          would it deploy and work in this account?
+      low-latency verify LowLatencyEndpoint        is what is deployed as planned?
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into
     """

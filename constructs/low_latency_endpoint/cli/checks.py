@@ -1,0 +1,96 @@
+"""What ``low-latency preflight`` and ``low-latency verify`` share: progress, output, exit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..operations.checking.results import Report
+
+__all__ = ["clients", "finish", "needs_operations", "with_progress"]
+
+_PIPED_WIDTH = 120  # where no terminal sets a width
+
+OnCheck = Callable[[str, int, int], None]
+
+
+@contextmanager
+def needs_operations() -> Iterator[None]:
+    """Say which extra to install when boto3 is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("boto3", "botocore"):
+            raise
+        typer.echo(f"This command needs {package}, which is not installed: "
+                   "pip install 'cdk-low-latency-endpoint[operations]'", err=True)
+        raise typer.Exit(2) from None
+
+
+def clients(profile: str | None, region: str | None,
+            otherwise: str | None = None) -> tuple[Callable[[str], Any], str]:
+    """A factory of clients, and their region: the option's, else another one, else the profile's.
+
+    Raises
+    ------
+    AwsUnavailable
+        For a profile that does not exist, or when no region is known.
+    """
+    from botocore.exceptions import NoRegionError
+
+    from ..operations.sessions import aws_errors_in_words, client_config, open_session
+
+    with aws_errors_in_words():
+        session = open_session(profile, region or otherwise)
+        if session.region_name is None:
+            raise NoRegionError
+        configuration = client_config()
+        return (lambda service: session.client(service, config=configuration),
+                str(session.region_name))
+
+
+def with_progress(run: Callable[[OnCheck], Report]) -> Report:
+    """Run checks; on a terminal, a line on standard error says which one is running."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return run(lambda title, done, count: None)
+    with console.status("Asking AWS") as status:
+        return run(lambda title, done, count: status.update(f"{done}/{count} {title}"))
+
+
+def finish(report: Report, *, json: bool, strict: bool, verbose: bool) -> None:
+    """Print the report and leave with its exit status."""
+    if json:
+        import json as library
+
+        typer.echo(library.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _print(report, verbose)
+    raise typer.Exit(report.exit_status(strict=strict))
+
+
+def _print(report: Report, verbose: bool) -> None:
+    """In the terminal's width; elsewhere without colours and padding."""
+    import os
+
+    from rich.console import Console
+
+    from ..operations.checking.tables import report_table
+
+    parts = report_table(report, verbose=verbose)
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(*parts, sep="\n")
+        return
+    if "COLUMNS" not in os.environ:
+        console.width = _PIPED_WIDTH
+    with console.capture() as captured:
+        console.print(*parts, sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -1,0 +1,57 @@
+"""``low-latency preflight``: would this settings file deploy and work in this account?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("preflight")(preflight)
+
+
+def preflight(
+    settings: Annotated[Path, typer.Argument(
+        show_default=False, help="The settings file, such as endpoint.yaml.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Fail on a warning, and on what could not be read.")] = False,
+    verbose: Annotated[bool, typer.Option(
+        "--verbose", "-v", help="Name the page behind each check.")] = False,
+    profile: Annotated[str | None, typer.Option(
+        help="Profile of the AWS CLI.", show_default=False)] = None,
+    region: Annotated[str | None, typer.Option(
+        help="Region; default: the settings', else the profile's.", show_default=False)] = None,
+) -> None:
+    """Check an account before a deploy: zones, network, quotas, image, model, permissions.
+
+    Changes nothing. What the credentials may not read is "unknown", never "pass".
+
+    \b
+    Exit status:
+      0  everything passes, or only warns, or could not be read
+      1  something fails; with --strict also a warning or an unknown
+      2  the settings file is wrong, or AWS cannot be asked
+
+    \b
+    Examples:
+      low-latency preflight endpoint.yaml
+      low-latency preflight endpoint.yaml --profile production --strict
+      low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
+    """
+    from ..settings import load_settings
+    from .checks import clients, finish, needs_operations, with_progress
+
+    loaded = load_settings(settings)
+    with needs_operations():
+        from ..operations.preflight import run_preflight
+
+        client, chosen = clients(profile, region, loaded.region)
+    report = with_progress(lambda on_check: run_preflight(
+        loaded, client, chosen, what=str(settings), on_check=on_check))
+    finish(report, json=json, strict=strict, verbose=verbose)

@@ -1,0 +1,54 @@
+"""``low-latency verify``: is the deployed stack as planned?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify")(verify)
+
+
+def verify(
+    stack: Annotated[str, typer.Argument(
+        show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Fail on a warning, and on what could not be read.")] = False,
+    verbose: Annotated[bool, typer.Option(
+        "--verbose", "-v", help="Name the page behind each check.")] = False,
+    profile: Annotated[str | None, typer.Option(
+        help="Profile of the AWS CLI.", show_default=False)] = None,
+    region: Annotated[str | None, typer.Option(
+        help="Region; default: the profile's.", show_default=False)] = None,
+) -> None:
+    """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
+
+    Changes nothing. Run it in the VPC, in each client zone, to check names and TLS too: from
+    outside these are "unknown".
+
+    \b
+    Exit status:
+      0  everything passes, or only warns, or could not be read
+      1  something fails; with --strict also a warning or an unknown
+      2  there is no such stack, or AWS cannot be asked
+
+    \b
+    Examples:
+      low-latency verify LowLatencyEndpoint
+      low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
+    """
+    from .checks import clients, finish, needs_operations, with_progress
+
+    with needs_operations():
+        from ..operations.verification import run_verification
+
+        client, chosen = clients(profile, region)
+    report = with_progress(lambda on_check: run_verification(
+        stack, client, chosen, on_check=on_check))
+    finish(report, json=json, strict=strict, verbose=verbose)

@@ -1,0 +1,86 @@
+"""Runs checks: small functions over a frozen context, each yielding outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ...errors import AWS_DOCS
+from .account import Unreadable
+from .results import Outcome, Result, unknown
+
+__all__ = ["Check", "check", "guarded", "run_checks"]
+
+C = TypeVar("C")
+
+_GIVEN_UP = "something else that it builds on could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[C]):
+    """One check.
+
+    Attributes
+    ----------
+    id : str
+        Stable, such as ``LLP101``.
+    title : str
+        What must hold, in a few words.
+    source : str
+        Page on which AWS states it; empty when the check is the library's own.
+    find : callable
+        Context to outcomes. Nothing is yielded where the check does not apply; what cannot be
+        read is left to raise :class:`~.account.Unreadable`.
+    """
+
+    id: str
+    title: str
+    source: str
+    find: Callable[[C], Iterable[Outcome]]
+
+    def results(self, context: C, subject: str = "") -> Iterator[Result]:
+        """Run it; what cannot be read becomes ``unknown``."""
+        for outcome in guarded(self.find, context):
+            yield Result(
+                id=self.id, title=self.title, status=outcome.status,
+                subject=" ".join(filter(None, (subject, outcome.about))),
+                evidence=outcome.evidence, mend=outcome.mend, source=self.source,
+            )
+
+
+def check(id: str, title: str, *,
+          source: str = "") -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
+    """Make a check of a function; a source that starts with ``/`` is a page of AWS's."""
+    def made(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
+        page = AWS_DOCS + source if source.startswith("/") else source
+        return Check(id, title, page, find)
+
+    return made
+
+
+def guarded(find: Callable[..., Iterable[Outcome]], *arguments: Any,
+            about: str = "") -> Iterator[Outcome]:
+    """The outcomes of a function; when AWS refuses midway, the last one is ``unknown``."""
+    try:
+        yield from find(*arguments)
+    except Unreadable as refusal:
+        yield unknown(refusal.evidence or _GIVEN_UP, refusal.mend, about=about)
+
+
+def run_checks(steps: Sequence[tuple[Check[Any], Any, str]],
+               on_check: Callable[[str, int, int], None] | None = None) -> tuple[Result, ...]:
+    """Run checks in order.
+
+    Parameters
+    ----------
+    steps : sequence of (Check, context, subject)
+    on_check : callable, optional
+        Told the title, the number of checks done and that of all, before each.
+    """
+    found: list[Result] = []
+    for number, (each, context, subject) in enumerate(steps):
+        if on_check:
+            on_check(each.title, number, len(steps))
+        found += each.results(context, subject)
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""A report as one table, good at 80 and at 120 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .results import Report, Result, Status
+
+__all__ = ["report_table"]
+
+_STYLES = {
+    Status.PASS: "green", Status.WARN: "yellow", Status.FAIL: "bold red",
+    Status.UNKNOWN: "magenta",
+}
+
+
+def report_table(report: Report, *, verbose: bool = False) -> list[RenderableType]:
+    """The rows in the order of the checks, and below them how many of each there are.
+
+    Parameters
+    ----------
+    report : Report
+    verbose : bool
+        Add the page behind each check; by default only behind those that do not pass.
+    """
+    place = ", ".join(filter(None, (report.what, report.account, report.region)))
+    table = Table(title=Text(place), title_justify="left", title_style="bold",
+                  box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Status", no_wrap=True)
+    table.add_column("Check", ratio=3, overflow="fold")
+    table.add_column("Found", ratio=5, overflow="fold")
+    for each in report.results:
+        table.add_row(_status(each), _check(each), Text("\n").join(_found(each, verbose)))
+    parts: list[RenderableType] = [table]
+    if report.zones:
+        named = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
+        parts.append(Text(f"Zones of this account: {named}", style="dim"))
+    parts.append(_summary(report))
+    return parts
+
+
+def _status(result: Result) -> Text:
+    return Text.assemble((result.status.upper(), _STYLES[result.status]), "\n", (result.id, "dim"))
+
+
+def _check(result: Result) -> Text:
+    text = Text(result.title)
+    if result.subject:
+        text.append(f"\n{result.subject}", style="cyan")
+    return text
+
+
+def _found(result: Result, verbose: bool) -> Iterator[Text]:
+    yield Text(result.evidence)
+    if result.mend:
+        yield Text.assemble(("Mend: ", "bold"), result.mend)
+    if result.source and (verbose or result.status in (Status.WARN, Status.FAIL)):
+        yield Text(result.source, style="dim")
+
+
+def _summary(report: Report) -> Text:
+    counts = report.counts
+    text = Text("\n")
+    for number, status in enumerate(Status):
+        count = counts[status]
+        text.append(", " if number else "")
+        text.append(f"{count} {status}", style=_STYLES[status] if count else "dim")
+    bad = [each.id for each in report.results if each.status is Status.FAIL]
+    if bad:
+        text.append(f": mend {', '.join(dict.fromkeys(bad))}")
+    return text

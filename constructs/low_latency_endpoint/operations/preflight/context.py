@@ -1,0 +1,113 @@
+"""What the checks before a deploy work on: settings, plans, and the account they go to."""
+
+from __future__ import annotations
+
+import math
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...planning.latency_plan import LatencyPlan
+from ...settings import EndpointSettings, Settings
+from ..checking.account import Account
+
+__all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
+
+Fetch = Callable[[str], bytes]
+
+_FETCH_SECONDS = 10
+_LARGEST_CONFIGURATION = 4 * 1024 * 1024
+
+# https://docs.aws.amazon.com/vpc/latest/privatelink/aws-services-privatelink-support.html and the
+# prefixes that the CDK knows; partitions that neither lists have no entry.
+_SERVICE_PREFIXES = {
+    "aws": "com.amazonaws", "aws-us-gov": "com.amazonaws", "aws-cn": "cn.com.amazonaws",
+    "aws-iso": "gov.ic.c2s", "aws-iso-b": "gov.sgov.sc2s",
+}
+
+
+def fetch(url: str) -> bytes:
+    """The body behind a presigned URL of ECR's."""
+    with urllib.request.urlopen(url, timeout=_FETCH_SECONDS) as answer:
+        return bytes(answer.read(_LARGEST_CONFIGURATION))
+
+
+def service_name(account: Account, service: str) -> str:
+    """The name of a service's endpoint service in the account's partition and region."""
+    prefix = _SERVICE_PREFIXES.get(account.partition(), "com.amazonaws")
+    return f"{prefix}.{account.region}.{service}"
+
+
+@dataclass(frozen=True)
+class PreflightContext:
+    """The stack that a settings file describes, and the account it goes to.
+
+    Attributes
+    ----------
+    settings : Settings
+    plans : mapping of str to LatencyPlan
+        By the endpoint's key.
+    account : Account
+    fetch : callable
+        URL to its body, for the configurations of images.
+    """
+
+    settings: Settings
+    plans: Mapping[str, LatencyPlan]
+    account: Account
+    fetch: Fetch = fetch
+
+    @property
+    def runtime_service(self) -> str:
+        """The endpoint service behind the interface endpoint."""
+        fips = "-fips" if self.settings.private_link.fips else ""
+        return service_name(self.account, f"sagemaker.runtime{fips}")
+
+    @property
+    def largest_fleet(self) -> int:
+        """The most instances that all endpoints have together, outside of updates."""
+        return sum(each.largest_fleet for each in self.endpoints)
+
+    @property
+    def endpoints(self) -> tuple[EndpointContext, ...]:
+        """One context per endpoint, in the order of the file."""
+        return tuple(EndpointContext(self, key) for key in self.settings.endpoints)
+
+
+@dataclass(frozen=True)
+class EndpointContext:
+    """One endpoint of the settings file."""
+
+    stack: PreflightContext
+    key: str
+
+    @property
+    def account(self) -> Account:
+        """The account that the stack goes to."""
+        return self.stack.account
+
+    @property
+    def settings(self) -> EndpointSettings:
+        """The endpoint's settings."""
+        return self.stack.settings.endpoints[self.key]
+
+    @property
+    def plan(self) -> LatencyPlan:
+        """The endpoint's plan."""
+        return self.stack.plans[self.key]
+
+    @property
+    def largest_fleet(self) -> int:
+        """The most instances outside of updates: the maximum, or the fixed number."""
+        name = "max_instances" if self.settings.scaling.enabled else "initial_instances"
+        return int(self.plan[name].value)
+
+    @property
+    def instances_during_update(self) -> int:
+        """The most instances while a new version takes over.
+
+        Blue/green runs two fleets; a rolling update adds one batch.
+        """
+        rolling = self.settings.deployment.rolling if self.settings.deployment else None
+        share = rolling.batch_percent / 100 if rolling else 1
+        return self.largest_fleet + math.ceil(self.largest_fleet * share)

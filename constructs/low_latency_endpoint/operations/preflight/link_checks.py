@@ -1,0 +1,174 @@
+"""Interface endpoints that the existing VPC has already: in the way, or adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..checking.checks import check, guarded
+from ..checking.network import DEAD, SecurityGroupSources, https_sources
+from ..checking.policies import allows, document_of
+from ..checking.results import Outcome, failed, passed, warned
+from ..checking.stack import stack_ids
+from .context import PreflightContext
+
+__all__ = ["CHECKS"]
+
+_INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
+_SAGEMAKER = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
+_INVOKE = "sagemaker:InvokeEndpoint"
+
+
+@check("LLP203", "Nothing else owns the runtime's private DNS name in the VPC", source=_INTERFACE)
+def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
+    """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name."""
+    settings = context.settings
+    vpc_id = settings.network.vpc_id
+    if vpc_id is None or settings.private_link.interface_endpoint_id:
+        return
+    yield from guarded(_no_other_endpoint, context, vpc_id, about="interface endpoint")
+    yield from guarded(_no_hosted_zone, context, vpc_id, about="hosted zone")
+
+
+def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+    about = "interface endpoint"
+    found = context.account.every(
+        "ec2", "describe_vpc_endpoints", "VpcEndpoints",
+        Filters=[{"Name": "vpc-id", "Values": [vpc_id]},
+                 {"Name": "service-name", "Values": [context.runtime_service]}])
+    owners = [each for each in found
+              if each.get("PrivateDnsEnabled") and each["State"].lower() not in DEAD]
+    if not owners:
+        yield passed(f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}",
+                     about=about)
+        return
+    own = set(stack_ids(context.account, context.settings.stack_name,
+                        "AWS::EC2::VPCEndpoint").values())
+    for each in owners:
+        endpoint_id = each["VpcEndpointId"]
+        if endpoint_id in own:
+            yield passed(f"{endpoint_id} is this stack's own", about=about)
+            continue
+        groups = [group["GroupId"] for group in each.get("Groups", ())]
+        yield failed(
+            f"{endpoint_id} has private DNS for {context.runtime_service} in {vpc_id} already: "
+            "AWS refuses a second one",
+            f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
+            f"security_group_id: {groups[0] if groups else 'sg-...'}}}.", about=about)
+
+
+def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+    name = f"{_label(context)}.sagemaker.{context.account.region}."
+    zones = context.account.read("route53", "list_hosted_zones_by_vpc", VPCId=vpc_id,
+                                 VPCRegion=context.account.region)["HostedZoneSummaries"]
+    # The zone that PrivateLink itself makes belongs to a service of AWS's.
+    clash = [zone for zone in zones
+             if zone["Name"].startswith(name) and not zone.get("Owner", {}).get("OwningService")]
+    if clash:
+        yield failed(f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
+                     f"associated with {vpc_id}: AWS refuses private DNS beside it",
+                     "Take the VPC out of that hosted zone, or delete it.", about="hosted zone")
+    else:
+        yield passed(f"{vpc_id} has no hosted zone {name}*", about="hosted zone")
+
+
+def _label(context: PreflightContext) -> str:
+    return "runtime-fips" if context.settings.private_link.fips else "runtime"
+
+
+@check("LLP204", "The adopted interface endpoint serves the callers", source=_SAGEMAKER)
+def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
+    """Right service, VPC and state, a subnet in each client zone, callers let in."""
+    endpoint_id = context.settings.private_link.interface_endpoint_id
+    if endpoint_id is None:
+        return
+    found = context.account.read(
+        "ec2", "describe_vpc_endpoints",
+        ("InvalidVpcEndpointId.NotFound", "InvalidVpcEndpointId.Malformed"),
+        VpcEndpointIds=[endpoint_id])
+    endpoints = (found or {}).get("VpcEndpoints") or []
+    if not endpoints:
+        yield failed(f"{endpoint_id} does not exist in {context.account.region}",
+                     "Correct `interface_endpoint_id`.")
+        return
+    endpoint = endpoints[0]
+    yield from _is_the_runtimes(context, endpoint)
+    yield from guarded(_in_each_zone, context, endpoint, about="zones")
+    yield from guarded(_lets_callers_in, context, endpoint, about="security group")
+    yield from _policy(context, endpoint)
+
+
+def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    service, vpc_id = endpoint["ServiceName"], endpoint["VpcId"]
+    evidence = (f"{endpoint['VpcEndpointId']}: {service} in {vpc_id}, {endpoint['State'].lower()}")
+    if not service.endswith((".sagemaker.runtime", ".sagemaker.runtime-fips")):
+        yield failed(evidence, "Name the endpoint of service "
+                               f"{context.runtime_service}.", about="service")
+    elif vpc_id != context.settings.network.vpc_id:
+        yield failed(evidence, f"Name one in {context.settings.network.vpc_id}, or another "
+                               "`vpc_id`.", about="VPC")
+    elif endpoint["State"].lower() != "available":
+        yield failed(evidence, "Wait until it is available, or mend it.", about="state")
+    elif not endpoint.get("PrivateDnsEnabled"):
+        yield warned(f"{evidence}; private DNS is off",
+                     "Turn private DNS on, or give callers its zonal names: the runtime's own "
+                     "name goes around it.", about="private DNS")
+    else:
+        yield passed(f"{evidence}, private DNS on", about="service")
+
+
+def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    subnets = context.account.every(
+        "ec2", "describe_subnets", "Subnets",
+        Filters=[{"Name": "subnet-id", "Values": sorted(endpoint.get("SubnetIds", ()))}])
+    covered = {zone for each in subnets
+               for zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])}
+    missing = [zone for zone in context.settings.client_zones.zones if zone not in covered]
+    if missing:
+        yield failed(f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "
+                     "callers there", "Add a subnet of each of these zones to the endpoint.",
+                     about="zones")
+    else:
+        yield passed(f"a subnet in each of {', '.join(context.settings.client_zones.zones)}",
+                     about="zones")
+
+
+def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    groups = [group["GroupId"] for group in endpoint.get("Groups", ())]
+    stated = str(context.settings.private_link.security_group_id)
+    sources: SecurityGroupSources = https_sources(context.account, groups)
+    if stated in groups:
+        already = f"; port 443 is open to {sources} already" if sources else ""
+        yield passed(f"{stated} guards it, and the stack lets the callers in there{already}",
+                     about="security group")
+    elif sources:
+        yield warned(f"{stated} does not guard it, {', '.join(groups)} do; they let {sources} in "
+                     "on port 443", "Name one of its own groups as `security_group_id`: rules "
+                     "added to another have no effect.", about="security group")
+    else:
+        yield failed(f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
+                     "nobody in on port 443", "Name one of its own groups as "
+                     "`security_group_id`.", about="security group")
+
+
+def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
+    """An adopted endpoint's policy stays as it is, so it must let the new endpoints through."""
+    policy = document_of(endpoint.get("PolicyDocument") or "")
+    if not policy:
+        return
+    account_id = context.account.account_id()
+    stem = f"arn:{context.account.partition()}:sagemaker:{context.account.region}:{account_id}"
+    for each in context.endpoints:
+        name = each.settings.endpoint_name
+        resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
+        if allows(policy, _INVOKE, resource, {"aws:PrincipalAccount": account_id}):
+            yield passed(f"its policy lets {name or 'new endpoints'} be invoked",
+                         about=f"policy {each.key}")
+        else:
+            yield warned(f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
+                         "far as it can be read here",
+                         f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
+                         about=f"policy {each.key}")
+
+
+CHECKS = (private_dns_is_free, adopted_endpoint)

@@ -1,0 +1,140 @@
+"""What an update of the deployed stack would meet: forbidden changes, an endpoint mid-update."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, unknown
+from ..checking.stack import (
+    ENDPOINT_TYPE,
+    NO_ENDPOINT,
+    ReadEndpoint,
+    StackEndpoint,
+    read_endpoint,
+    scaled_variants,
+    stack_description,
+    stack_endpoints,
+    stack_ids,
+)
+from .context import EndpointContext
+
+__all__ = ["ENDPOINT_CHECKS", "deployed_endpoint"]
+
+_UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
+_STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
+
+_TWO_DEPLOYS = (
+    "In two deploys: first set `scaling: {enabled: false}` and deploy, then make the change and "
+    "turn scaling on again; or give the endpoint another `endpoint_name`, which makes the new one "
+    "before the old one goes. See docs/updates.md."
+)
+
+
+def deployed_endpoint(context: EndpointContext) -> StackEndpoint | None:
+    """The deployed stack's endpoint that the settings' key made; ``None`` without one.
+
+    CDK begins the logical ID with the construct's path, in letters and digits, and ends it with a
+    hash of eight.
+    """
+    name = context.stack.settings.stack_name
+    if stack_description(context.account, name) is None:
+        return None
+    stem = re.sub(r"[^A-Za-z0-9]", "", context.key)
+    form = re.compile(rf"{re.escape(stem)}Endpoint[0-9A-F]{{8}}")
+    return next((each for each in stack_endpoints(context.account, name)
+                 if form.fullmatch(each.logical_id) and each.arn), None)
+
+
+def _current(context: EndpointContext) -> ReadEndpoint | None:
+    deployed = deployed_endpoint(context)
+    return read_endpoint(context.account, deployed.name) if deployed else None
+
+
+@check("LLP601", "The update changes no scaled variant's instance type, and removes none",
+       source=_UPDATE)
+def allowed_change(context: EndpointContext) -> Iterator[Outcome]:
+    """UpdateEndpoint fails when it does either to a registered scalable target."""
+    deployed = deployed_endpoint(context)
+    current = _current(context)
+    if deployed is None or current is None:
+        return
+    stated = context.settings.endpoint_name
+    if stated is not None and stated != deployed.name:
+        yield passed(f"{deployed.name} becomes {stated}: a new endpoint, made before the old one "
+                     "goes")
+        return
+    scaled = scaled_variants(context.account, current)
+    planned = {context.settings.variant_name: context.settings.instance_type}
+    problems = list(_problems(current, scaled, planned))
+    if problems:
+        yield failed(f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
+                     _TWO_DEPLOYS)
+    else:
+        kept = ", ".join(f"{name} {_instance_type(variant)}"
+                         for name, variant in current.variants.items())
+        yield passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
+
+
+def _problems(current: ReadEndpoint, scaled: Mapping[str, Any],
+              planned: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(scaled):
+        was = _instance_type(current.variants[name])
+        if name not in planned:
+            yield f"the scaled variant {name} would be removed"
+        elif was != planned[name]:
+            yield f"the scaled variant {name} would change from {was} to {planned[name]}"
+
+
+def _instance_type(variant: Mapping[str, Any]) -> str:
+    pools = (str(pool["InstanceType"]) for pool in variant.get("InstancePools", ()))
+    return str(variant.get("InstanceType") or ", ".join(pools))
+
+
+@check("LLP602", "The deployed endpoint is in service", source=_STATES)
+def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
+    """An endpoint that is being updated, or has failed, takes no update."""
+    deployed = deployed_endpoint(context)
+    if deployed is None:
+        return
+    current = _current(context)
+    if current is None:
+        yield failed(f"{deployed.name} was deleted behind the stack's back",
+                     "Give the endpoint another `endpoint_name` and deploy, or restore it.")
+    elif current.status == "InService":
+        counts = ", ".join(f"{name}: {each.get('CurrentInstanceCount', '?')} instances"
+                           for name, each in current.running.items())
+        yield passed(f"{current.name} is InService; {counts}")
+    elif current.status in ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting"):
+        yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
+    else:
+        reason = current.description.get("FailureReason", "no reason given")
+        yield failed(f"{current.name} is {current.status}: {reason}",
+                     "Mend what the reason names. A failed endpoint is replaced by giving it "
+                     "another `endpoint_name`.")
+
+
+@check("LLP603", "The endpoint's name is free", source=_STATES)
+def name_is_free(context: EndpointContext) -> Iterator[Outcome]:
+    """No endpoint outside of this stack has the name that the settings state."""
+    name = context.settings.endpoint_name
+    if name is None:
+        return
+    found = context.account.read("sagemaker", "describe_endpoint", NO_ENDPOINT,
+                                 EndpointName=name)
+    if found is None:
+        yield passed(f"no endpoint is called {name}")
+        return
+    owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
+    if not found.get("EndpointArn"):
+        yield unknown(f"{name} exists, and SageMaker does not tell its ARN")
+    elif found["EndpointArn"] in owned.values():
+        yield passed(f"{name} is this stack's own")
+    else:
+        yield failed(f"{found['EndpointArn']} exists and is not this stack's",
+                     "Choose another `endpoint_name`, or delete that endpoint.")
+
+
+ENDPOINT_CHECKS = (allowed_change, endpoint_healthy, name_is_free)

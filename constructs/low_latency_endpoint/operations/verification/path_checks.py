@@ -1,0 +1,216 @@
+"""The way of a call: name, TLS, security group, endpoint policy."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..checking.account import Account
+from ..checking.checks import check
+from ..checking.network import https_sources
+from ..checking.policies import allows, document_of, undecided
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..client_zone import ClientZone
+from .context import EndpointContext, VerificationContext, describe_subnets, inside
+from .zone_checks import chosen_interface_endpoint
+
+__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
+
+_PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
+_ZONAL = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
+_POLICY = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
+_INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
+_INVOKE = "sagemaker:InvokeEndpoint"
+_OUTSIDE = "not inside the VPC: cannot be told from here"
+_GO_INSIDE = "Run this command in the VPC, in each client zone."
+_STRANGER = "999999999999"
+_NO_LINK = "no interface endpoint: see LLV201"
+
+
+def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
+    """Address to zone name of the interface endpoint's network interfaces."""
+    ids = sorted(link.get("NetworkInterfaceIds", ()))
+    if not ids:
+        return {}
+    found = account.every("ec2", "describe_network_interfaces", "NetworkInterfaces",
+                          Filters=[{"Name": "network-interface-id", "Values": ids}])
+    return {each["PrivateIpAddress"]: each["AvailabilityZone"] for each in found
+            if "PrivateIpAddress" in each}
+
+
+def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
+    """Whether this process runs in the VPC, judged by its own address."""
+    vpcs = context.account.every("ec2", "describe_vpcs", "Vpcs",
+                                 Filters=[{"Name": "vpc-id", "Values": [link["VpcId"]]}])
+    blocks = [str(each["CidrBlock"]) for vpc in vpcs
+              for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))]
+    return inside(context.machine.own_address(), blocks)
+
+
+def _runtime_name(account: Account, link: Mapping[str, Any]) -> str:
+    """The name that callers use: the one of the service's own among the endpoint's names."""
+    fips = "-fips" if link["ServiceName"].endswith("-fips") else ""
+    suffix = "amazonaws.com.cn" if account.partition() == "aws-cn" else "amazonaws.com"
+    return f"runtime{fips}.sagemaker.{account.region}.{suffix}"
+
+
+@check("LLV301", "The runtime's name resolves to the interface endpoint in the same zone",
+       source=_PRIVATE_LINK)
+def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
+    """Only this machine's own answer is told, so it needs one run in each client zone."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    name = _runtime_name(context.account, link)
+    zones = _addresses(context.account, link)
+    answers = list(context.machine.resolve(name))
+    here = [address for address in answers if address in zones]
+    if not here:
+        if _is_inside(context, link):
+            got = ", ".join(answers) or "nothing"
+            yield failed(f"{name} resolves to {got}, none of them {link['VpcEndpointId']}'s",
+                         "Turn on its private DNS, and both DNS attributes of the VPC; check "
+                         "that the VPC's own resolver is used.")
+        else:
+            yield unknown(_OUTSIDE, _GO_INSIDE)
+        return
+    yield _same_zone(name, {address: zones[address] for address in here}, _own_zone(context))
+
+
+def _own_zone(context: VerificationContext) -> str | None:
+    """The name of the zone that this process runs in."""
+    zone: ClientZone | None = context.machine.client_zone()
+    if zone is None:
+        return None
+    if zone.name:
+        return zone.name
+    return next((name for name, zone_id in context.account.zones().items()
+                 if zone_id == zone.zone_id), None)
+
+
+def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
+    evidence = f"{name} is " + ", ".join(f"{ip} in {zone}" for ip, zone in zones.items())
+    mend = ("Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
+            "which finds it.")
+    if own is None:
+        return unknown(f"{evidence}; the zone of this machine is not known",
+                       "Set LOW_LATENCY_CLIENT_ZONE to it.")
+    if set(zones.values()) == {own}:
+        return passed(f"{evidence}, this machine's zone")
+    if own in zones.values():
+        return warned(f"{evidence}; this machine is in {own}", mend)
+    return failed(f"{evidence}; this machine is in {own}: each call changes the zone", mend)
+
+
+@check("LLV302", "TLS is valid on the zonal names", source=_ZONAL)
+def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
+    """Connects to each zone's address as callers do, from inside the VPC only."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    names = zonal_names(link)
+    if not names:
+        yield unknown(f"{link['VpcEndpointId']} lists no zonal names")
+    elif not _is_inside(context, link):
+        yield unknown(_OUTSIDE, _GO_INSIDE)
+    else:
+        for zone, name in names.items():
+            yield _tls(context, zone, name)
+
+
+def zonal_names(link: Mapping[str, Any]) -> dict[str, str]:
+    """Zone name to DNS name, from ``vpce-0a1-b2c3-us-east-1a.runtime...``."""
+    found = {}
+    for entry in link.get("DnsEntries", ()):
+        label, _, rest = entry["DnsName"].partition(".")
+        own = label.startswith(link["VpcEndpointId"])
+        # The ID itself has a hyphen; what follows it is a random part, then the zone.
+        parts = label.removeprefix(link["VpcEndpointId"]).split("-", 2)
+        if own and rest and len(parts) == 3:
+            found[parts[2]] = entry["DnsName"]
+    return dict(sorted(found.items()))
+
+
+def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
+    try:
+        covered = context.machine.tls_names(name)
+    except ssl.SSLCertVerificationError as error:
+        return failed(f"{name}: {error.verify_message or error}",
+                      "Use the runtime's own name, or runtime_client(), which checks the "
+                      "certificate against it.", about=zone)
+    except OSError as error:
+        return failed(f"{name} does not answer: {error}",
+                      "Let this machine in on port 443: security group (LLV303), network ACLs, "
+                      "routes.", about=zone)
+    return passed(f"{name}: certificate for {', '.join(covered[:3])}", about=zone)
+
+
+@check("LLV303", "The security group lets the callers in", source=_INTERFACE)
+def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
+    """Port 443, for the client zones' subnets or for named groups."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    groups = [each["GroupId"] for each in link.get("Groups", ())]
+    sources = https_sources(context.account, groups)
+    evidence = f"{', '.join(groups)} lets {sources} in on port 443"
+    if not sources:
+        yield failed(f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
+                     "State `private_link.allow_cidrs`, or call allow_from(...).")
+        return
+    if sources.everybody:
+        yield warned(evidence, "Let in the callers' ranges or security groups only.")
+        return
+    subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
+    outside = [each["CidrBlock"] for each in subnets if not sources.cover(each["CidrBlock"])]
+    if outside and not sources.groups and not sources.prefix_lists:
+        yield warned(f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
+                     "Add their range to `private_link.allow_cidrs` if callers run there.")
+    else:
+        yield passed(evidence)
+
+
+@check("LLV304", "The endpoint policy lets this endpoint be invoked, and others not",
+       source=_POLICY)
+def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
+    """Judged from the policy's text, for principals of this account and of another."""
+    link = chosen_interface_endpoint(context.stack)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    if link["ServiceName"].endswith("-fips"):
+        return  # AWS supports no policy for InvokeEndpoint there
+    account = context.account.account_id()
+    partition, region = context.account.partition(), context.account.region
+    stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
+    policy = document_of(link.get("PolicyDocument") or "")
+    mine = {"aws:PrincipalAccount": account}
+    name = context.stated.name.lower()
+    if not policy:
+        yield unknown(f"{link['VpcEndpointId']} tells no policy")
+    elif not allows(policy, _INVOKE, stem + name, mine):
+        doubts = undecided(policy, mine)
+        if doubts:
+            yield unknown(f"the policy has conditions that are not read here: {', '.join(doubts)}")
+        else:
+            yield failed(f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
+                         f"Allow {_INVOKE} on {stem + name} in the policy.")
+    else:
+        open_to = [what for what, resource, who in (
+            ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
+            ("other accounts' principals", stem + name, {"aws:PrincipalAccount": _STRANGER}),
+        ) if allows(policy, _INVOKE, resource, who)]
+        if open_to:
+            yield warned(f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
+                         "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
+                         "others share the interface endpoint.")
+        else:
+            yield passed(f"the policy lets {name} be invoked by this account, and nothing else")
+
+
+CHECKS = (name_resolves, tls_valid, callers_let_in)
+ENDPOINT_CHECKS = (policy_narrow,)
