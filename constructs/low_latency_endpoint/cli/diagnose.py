@@ -1,0 +1,163 @@
+"""``low-latency diagnose``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..operations.diagnosis import Diagnosis
+
+_PIPED_WIDTH = 120  # where no terminal sets a width
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("diagnose")(diagnose)
+
+
+def diagnose(
+    endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
+    since: Annotated[str, typer.Option(
+        metavar="TIME", help="Length of the window: 30m, 1h, 2d.")] = "1h",
+    until: Annotated[str | None, typer.Option(
+        metavar="TIME", help="End of the window, such as 2026-11-20T03:30Z; now without it.")
+    ] = None,
+    target: Annotated[list[str] | None, typer.Option(
+        metavar="STAT=TIME", help="How long callers may wait, such as p99=200ms. Default: the "
+        "thresholds of the endpoint's alarms, or its stack's plan.")] = None,
+    client_latency: Annotated[list[str] | None, typer.Option(
+        metavar="STAT=TIME", help="What callers measured, such as p99=240ms.")] = None,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write one self-contained page with charts.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    profile: Annotated[str | None, typer.Option(
+        help="Profile of the AWS CLI's configuration.")] = None,
+    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
+) -> None:
+    """Explain why an endpoint is slow or failing. Reads only.
+
+    Splits the time into client, overhead and model, walks AWS's decision tree, and says what to
+    change in endpoint.yaml. What the credentials may not read is reported as unknown.
+
+    Exit codes: 0 nothing found, 1 findings, 2 usage, or AWS could not be read.
+
+    \b
+    Examples:
+      low-latency diagnose sentiment
+      low-latency diagnose sentiment --since 2h --until 2026-11-20T03:30Z
+      low-latency diagnose sentiment --target p99=200ms --client-latency p99=240ms
+      low-latency diagnose sentiment --html report.html --profile production
+    """
+    try:
+        import boto3  # noqa: F401
+    except ModuleNotFoundError:
+        _needs("boto3", "operations")
+    if html is not None:
+        _writable(html)
+    made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region,
+                     quiet=json)
+    if html is not None:
+        from ..operations.diagnosis.page import write_page
+
+        with _progress("Page", quiet=json):
+            write_page(made, html)
+        typer.echo(f"wrote {html}", err=True)
+    if json:
+        import json as json_module
+
+        typer.echo(json_module.dumps(made.to_dict(), indent=2, allow_nan=False,
+                                     ensure_ascii=False))
+    else:
+        _print(made)
+    if not made.healthy:
+        raise typer.Exit(1)
+
+
+def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
+              client_latency: list[str], profile: str | None, region: str | None, *,
+              quiet: bool) -> Diagnosis:
+    from datetime import UTC, datetime
+
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    from ..operations.diagnosis import diagnose
+    from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, CREDENTIALS, TARGET_FORM
+    from ..operations.diagnosis.options import parse_latencies, parse_window
+
+    now = datetime.now(UTC)
+    start, end = parse_window(since, until, now)
+    targets = parse_latencies(target, TARGET_FORM)
+    measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
+    config = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5)
+
+    try:
+        session = boto3.Session(profile_name=profile, region_name=region)
+    except BotoCoreError as error:
+        raise CREDENTIALS.error(got=str(error), allowed="a profile that exists") from error
+
+    def client(service: str) -> Any:
+        return session.client(service, config=config)
+
+    with _progress(f"Reading {endpoint}", quiet=quiet) as progress:
+        return diagnose(client, endpoint, start=start, end=end, now=now,
+                        region=session.region_name or "", targets=targets,
+                        client_latency=measured, progress=progress)
+
+
+@contextmanager
+def _progress(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """What is being read, on standard error while it lasts; nothing when piped."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status(title) as status:
+        yield lambda text: status.update(f"{title}: {text}")
+
+
+def _print(made: Diagnosis) -> None:
+    """Print for people: in the terminal's width; elsewhere without colours and padding."""
+    import os
+
+    from rich.console import Console
+
+    from ..operations.diagnosis.terminal import renderables
+
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(*renderables(made), sep="\n")
+        return
+    if "COLUMNS" not in os.environ:
+        console.width = _PIPED_WIDTH
+    with console.capture() as captured:
+        console.print(*renderables(made), sep="\n")
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _writable(path: Path) -> None:
+    """Say before the reading that the page cannot be written or made."""
+    from importlib.util import find_spec
+
+    for package in ("jinja2", "plotly"):
+        if find_spec(package) is None:
+            _needs(package, "report")
+    if path.is_dir() or not path.parent.is_dir():
+        typer.echo(f"{path} cannot be written: "
+                   + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
+                   err=True)
+        raise typer.Exit(2)
+
+
+def _needs(package: str, extra: str) -> None:
+    typer.echo(f"This needs {package}, which is not installed: "
+               f"pip install 'cdk-low-latency-endpoint[{extra}]'", err=True)
+    raise typer.Exit(2)

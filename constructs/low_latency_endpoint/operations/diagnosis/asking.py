@@ -1,0 +1,122 @@
+"""Asking AWS: an answer, or an ``Unknown`` that says in words why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+from .breaches import CREDENTIALS, METRICS_READABLE
+from .measurements import Unknown
+
+__all__ = ["Account", "ClientFactory"]
+
+ClientFactory = Callable[[str], Any]
+
+_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation",
+           "NotAuthorized", "AuthorizationError"}
+_NOT_YOU = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
+            "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch",
+            "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+            "RequestExpired", "InvalidToken"}
+
+
+class Account:
+    """An AWS account as the credentials see it; ``unknown`` collects what they may not read."""
+
+    def __init__(self, client: ClientFactory, progress: Callable[[str], None]) -> None:
+        self._client = client
+        self._clients: dict[str, Any] = {}
+        self.progress = progress
+        self.unknown: list[Unknown] = []
+
+    def must(self, service: str, operation: str, **request: Any) -> dict[str, Any]:
+        """The answer; without it there is nothing to diagnose.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE582``, ``LLE583``.
+        """
+        try:
+            return self._call(service, operation, request)
+        except (ClientError, BotoCoreError) as error:
+            raise METRICS_READABLE.error(
+                got=f"{_iam(service, operation)}: {in_words(error)}", allowed="an answer",
+            ) from error
+
+    def ask(self, what: str, service: str, operation: str, **request: Any) -> dict[str, Any] | None:
+        """The answer, or ``None``; then ``what`` is unknown.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE583`` when there are no credentials at all.
+        """
+        try:
+            return self._call(service, operation, request)
+        except (ClientError, BotoCoreError) as error:
+            unknown = Unknown(what, f"{_iam(service, operation)}: {in_words(error)}")
+            if unknown not in self.unknown:
+                self.unknown.append(unknown)
+            return None
+
+    def pages(self, what: str, service: str, operation: str, key: str,
+              **request: Any) -> list[Any] | None:
+        """All items of a paginated answer, or ``None``; a part of them is no answer."""
+        found: list[Any] = []
+        for page in self._pages(what, service, operation, request):
+            if page is None:
+                return None
+            found += page.get(key, [])
+        return found
+
+    def _pages(self, what: str, service: str, operation: str,
+               request: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+        token = None
+        while True:
+            page = self.ask(what, service, operation, **request,
+                            **({"NextToken": token} if token else {}))
+            yield page
+            token = (page or {}).get("NextToken")
+            if not token:
+                return
+
+    def _call(self, service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            if service not in self._clients:
+                self._clients[service] = self._client(service)
+            answer: dict[str, Any] = getattr(self._clients[service], operation)(**request)
+        except (NoCredentialsError, PartialCredentialsError, NoRegionError,
+                ProfileNotFound) as error:
+            raise CREDENTIALS.error(got=str(error), allowed="credentials and a region") from error
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in _NOT_YOU:
+                raise CREDENTIALS.error(got=in_words(error),
+                                        allowed="valid credentials") from error
+            raise
+        return answer
+
+
+def in_words(error: ClientError | BotoCoreError) -> str:
+    """AWS's error for people: what it said, without botocore's frame around it."""
+    if not isinstance(error, ClientError):
+        return str(error).rstrip(".")
+    details = error.response.get("Error", {})
+    code, message = details.get("Code", "error"), str(details.get("Message", "")).rstrip(".")
+    if code in _DENIED:
+        return "not permitted"
+    return f"{code}: {message}" if message else code
+
+
+def _iam(service: str, operation: str) -> str:
+    """The permission's name: ``cloudwatch:GetMetricData``."""
+    return f"{service}:{''.join(part.capitalize() for part in operation.split('_'))}"

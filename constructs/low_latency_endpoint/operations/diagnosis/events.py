@@ -1,0 +1,171 @@
+"""What happened to the fleet, and which slow periods it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from .findings import GUIDE, Change, Evidence, Finding, kind
+from .measurements import Measurements, Series
+from .view import WARMING, VariantView, milliseconds
+
+__all__ = ["Event", "after_event", "cold_start", "endpoint_state", "events", "new_version"]
+
+COLD_MODEL = kind("LLD121", "New instances answer slowly until they are warm",
+                  GUIDE + "deployment-best-practices.html")
+UPDATE_FAILED = kind("LLD701", "The last deployment failed or was rolled back",
+                     GUIDE + "deployment-guardrails.html")
+NEW_VERSION = kind("LLD702", "Slow since a deployment: the new version itself is slower",
+                   GUIDE + "deployment-guardrails.html")
+MISSING = kind("LLD703", "Fewer instances serve than are wanted",
+               GUIDE + "deployment-best-practices.html")
+
+#: Share of slow periods that must lie after the events for these to explain them.
+_MOST = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something on the time axis, for the report."""
+
+    time: datetime
+    kind: str
+    text: str
+    end: datetime | None = None
+
+
+def events(measurements: Measurements) -> list[Event]:
+    """Deployments, scaling activities and alarms on one time axis, within the window."""
+    found = [Event(each.time, "deployment", f"{each.configuration} ({each.how})")
+             for each in measurements.deployments]
+    for variant in measurements.variants:
+        for each in (variant.scaling.activities if variant.scaling else None) or ():
+            refused = f" Not scaled: {', '.join(each.not_scaled)}." if each.not_scaled else ""
+            text = f"{variant.name}: {each.description} {each.status}.{refused}"
+            if each.failed and each.message:
+                text += f" {each.message}"
+            found.append(Event(each.start, "scaling", text, each.end))
+    found += [Event(each.time, "alarm", f"{each.alarm}: {each.state}")
+              for each in measurements.transitions]
+    return sorted((e for e in found if measurements.start <= e.time <= measurements.end),
+                  key=lambda event: event.time)
+
+
+def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
+    """Failed deployments, and instances that are wanted and not there."""
+    status, reason = measurements.status, measurements.failure_reason
+    if reason or status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
+        text = f"the endpoint is {status}" + (f": \"{reason}\"" if reason else "")
+        yield Finding(
+            UPDATE_FAILED, "", (Evidence(text),), "high", ("deployments", "failed"),
+            (Change("startup_health_check_timeout", "", "if the container did not answer in time"),
+             Change("model_data_download_timeout", "", "if the model did not arrive in time"),
+             Change("deployment.rollback_on_alarms", "true")),
+            "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
+        )
+        return
+    for variant in measurements.variants:
+        wanted, there = variant.desired_instances, variant.current_instances
+        if status == "InService" and wanted and there is not None and there < wanted:
+            yield Finding(
+                MISSING, variant.name,
+                (Evidence(f"{there} of {wanted} instances in service while the endpoint is "
+                          "InService", measurements.end, measurements.end),),
+                "medium", ("deployments", "instances missing"),
+                (Change("instance_type", "", "a type with more supply"),
+                 Change("capacity_reservation_arn", "", "reserved instances come")),
+                "Look again in some minutes: instances that are starting count as missing too.",
+            )
+
+
+def _starts(view: VariantView) -> list[tuple[datetime, datetime, str]]:
+    """When new instances began to serve, until when more came, and why."""
+    found = [(each.time, each.done, f"the deployment of {each.configuration}")
+             for each in view.measurements.deployments]
+    for each in view.scale_outs:
+        served = each.end or each.start
+        found.append((served, served, f"the scale-out to {each.capacity} instances"))
+    return sorted(found)
+
+
+def after_event(view: VariantView, slow: list[datetime]) -> tuple[datetime, str] | None:
+    """The start of new instances that explains slow periods: they follow it and end with it."""
+    starts = _starts(view)
+    explained: dict[tuple[datetime, str], int] = {}
+    for time in slow:
+        for first, last, why in reversed(starts):
+            if first - view.period < time <= last + WARMING:
+                explained[first, why] = explained.get((first, why), 0) + 1
+                break
+    if not explained or sum(explained.values()) < _MOST * len(slow):
+        return None
+    best = max(explained, key=lambda start: explained[start])
+    # Slow before it already: then it is no consequence, whatever came after.
+    lead = [t for t in slow if best[0] - 5 * view.period <= t <= best[0] - view.period]
+    return None if len(lead) >= 2 else best
+
+
+def new_version(view: VariantView) -> Iterator[Finding]:
+    """Slow from a deployment to the end of the window, and not before."""
+    slow = view.slow_times
+    for each in view.measurements.deployments:
+        if each.first or not slow:
+            continue
+        after = [t for t in slow if t > each.time - view.period]
+        latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
+        before = latency.between(view.measurements.start, each.time)
+        since = latency.between(each.time, view.measurements.end)
+        lasted = view.measurements.end - each.done > WARMING + 3 * view.period
+        late = [t for t in after if t > each.done + WARMING]
+        judged_late = [t for t in since.times if t > each.done + WARMING]
+        if (len(after) < 0.9 * len(slow) or not before or not lasted
+                or len(late) < 0.5 * len(judged_late)):
+            continue
+        was, now = before.median, since.median
+        assert was is not None
+        assert now is not None
+        if now < 1.3 * was:
+            continue
+        yield Finding(
+            NEW_VERSION, view.variant.name,
+            (*view.slow_evidence(), Evidence(
+                f"median of the typical ModelLatency {milliseconds(was)} before {each.time:%H:%M}, "
+                f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
+                f"deployed then ({each.how})", each.time, view.measurements.end)),
+            "high", ("ModelLatency high", "instances not saturated", "since a deployment"),
+            (Change("containers[].image", "", "back to the version before"),
+             Change("containers[].data", "", "back to the model before"),
+             Change("alarms.model_latency", "",
+                    "a threshold below what was missed, so that alarms roll back"),
+             Change("deployment.rollback_on_alarms", "true"),
+             Change("deployment.canary.wait", "10m", "longer than the alarm takes to see it")),
+            "Compare both versions outside of SageMaker with the same requests.",
+        )
+        return
+
+
+def cold_start(view: VariantView) -> Iterator[Finding]:
+    """Slow only in the minutes after new instances began to serve."""
+    start = after_event(view, view.slow_times)
+    if start is None:
+        return
+    time, why = start
+    latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
+    rest = Series({t: v for t, v in latency.points.items() if t not in set(view.slow_times)})
+    recovered = bool(rest.between(time, view.measurements.end))
+    usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
+    yield Finding(
+        COLD_MODEL, view.variant.name,
+        (*view.slow_evidence(), Evidence(
+            f"slow within {WARMING.seconds // 60} minutes of {why} at {time:%H:%M}{usual}",
+            time, view.slow_times[-1] + view.period)),
+        "high" if recovered else "medium",
+        ("ModelLatency high", "instances not saturated", "after new instances started"),
+        (Change("instances.min", "", "more at all times: fewer starts at the rise of traffic"),
+         Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+                "a small part of the requests meets the cold fleet"),
+         Change("containers[].environment", "", "have the server load and compile before /ping")),
+        ("" if recovered else "Look again later: it has not recovered yet. ")
+        + "Warm the model before /ping answers, or send requests before callers do.",
+    )

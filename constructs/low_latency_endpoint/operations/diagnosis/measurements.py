@@ -1,0 +1,264 @@
+"""What was read about an endpoint, as plain data: the rules see nothing else.
+
+Latencies are in milliseconds and utilizations in percent of the whole instance, whatever unit
+CloudWatch has them in: the conversion happens once, when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ...planning.instance_types import InstanceFacts, instance_facts
+
+__all__ = [
+    "Activity",
+    "AlarmReading",
+    "AlarmTransition",
+    "Deployment",
+    "Measurements",
+    "PlanFacts",
+    "ScalingReading",
+    "Series",
+    "Threshold",
+    "Unknown",
+    "VariantReading",
+]
+
+MetricSeries = Mapping[tuple[str, str], "Series"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one statistic by the start of their period; a period without data is absent.
+
+    Examples
+    --------
+    >>> start = datetime(2026, 11, 20, 3, 0)
+    >>> series = Series({start: 2.0, start + timedelta(minutes=1): 4.0})
+    >>> series.sum, series.mean, series.max, len(series.only([start]))
+    (6.0, 3.0, 4.0, 1)
+    """
+
+    points: Mapping[datetime, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __bool__(self) -> bool:
+        return bool(self.points)
+
+    @property
+    def times(self) -> list[datetime]:
+        """Starts of the periods, in order."""
+        return sorted(self.points)
+
+    @property
+    def sum(self) -> float:
+        """Sum of the values; 0 without data."""
+        return sum(self.points.values())
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the values, each period counting alike."""
+        return self.sum / len(self.points) if self.points else None
+
+    @property
+    def max(self) -> float | None:
+        """Largest value."""
+        return max(self.points.values()) if self.points else None
+
+    @property
+    def median(self) -> float | None:
+        """Value in the middle."""
+        return median(self.points.values())
+
+    def only(self, times: Iterable[datetime]) -> Series:
+        """The same at these periods only."""
+        return Series({time: self.points[time] for time in times if time in self.points})
+
+    def between(self, start: datetime, end: datetime) -> Series:
+        """The same from ``start`` (included) to ``end`` (not)."""
+        return Series({time: v for time, v in self.points.items() if start <= time < end})
+
+    def weighted_mean(self, weights: Series) -> float | None:
+        """Mean in which each period counts by its weight, such as its number of requests."""
+        common = [time for time in self.points if weights.points.get(time, 0) > 0]
+        total = sum(weights.points[time] for time in common)
+        if not total:
+            return self.mean
+        return sum(self.points[time] * weights.points[time] for time in common) / total
+
+
+def median(values: Iterable[float]) -> float | None:
+    """Value in the middle, the upper of two; ``None`` of nothing."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A latency in milliseconds, or a share of requests, to keep, and who says so."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One scaling activity; ``capacity`` is the count it set, ``None`` where it set none."""
+
+    start: datetime
+    end: datetime | None
+    status: str
+    description: str
+    message: str = ""
+    cause: str = ""
+    capacity: int | None = None
+    not_scaled: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the instances asked for did not come."""
+        return self.status in ("Failed", "Unfulfilled")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingReading:
+    """Application Auto Scaling's word on a variant; not registered: ``maximum`` is ``None``.
+
+    ``target`` is invocations per instance and minute, or requests in flight per instance,
+    depending on ``metric``. ``activities`` is ``None`` when they may not be read.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    metric: str = ""
+    target: float | None = None
+    scale_out_cooldown: float | None = None
+    scale_out_suspended: bool = False
+    activities: tuple[Activity, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariantReading:
+    """One production variant with its metrics, by metric and statistic.
+
+    ``scaling`` is ``None`` when it may not be read; so are ``images`` and ``multi_model`` when the
+    model may not be. ``instances`` and ``zones`` are empty where CloudWatch has no such dimension.
+    """
+
+    name: str
+    instance_type: str
+    routing: str = "RANDOM"
+    routing_stated: bool = True
+    current_instances: int | None = None
+    desired_instances: int | None = None
+    images: tuple[str, ...] | None = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    multi_model: bool | None = False
+    inference_components: bool = False
+    series: MetricSeries = field(default_factory=dict)
+    instances: Mapping[str, MetricSeries] = field(default_factory=dict)
+    zones: Mapping[str, MetricSeries] = field(default_factory=dict)
+    scaling: ScalingReading | None = ScalingReading()
+    thresholds: Mapping[tuple[str, str], Threshold] = field(default_factory=dict)
+
+    def get(self, metric: str, statistic: str) -> Series:
+        """One statistic of one metric of the whole variant; empty without data."""
+        return self.series.get((metric, statistic), Series())
+
+    @property
+    def facts(self) -> InstanceFacts | None:
+        """Facts of the instance type; ``None`` when the table does not know it."""
+        return instance_facts(self.instance_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One change of the endpoint's configuration.
+
+    New instances serve from ``time``, and from ``until`` only they do, where that is known;
+    ``how`` says what the times rest on.
+    """
+
+    time: datetime
+    configuration: str
+    how: str
+    first: bool = False
+    until: datetime | None = None
+
+    @property
+    def done(self) -> datetime:
+        """When it was over, as far as that is known."""
+        return max(self.time, self.until or self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTransition:
+    """An alarm went from one state to another."""
+
+    time: datetime
+    alarm: str
+    state: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmReading:
+    """An alarm on the endpoint; the threshold is in milliseconds where ``unit`` says so."""
+
+    name: str
+    metric: str
+    statistic: str
+    threshold: float
+    unit: str
+    state: str
+    since: datetime | None = None
+    variant: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What the stack's template says the endpoint was planned for."""
+
+    stack: str
+    thresholds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    targets: Mapping[str, float] = field(default_factory=dict)
+    peak_tps: float | None = None
+    tps_per_instance: float | None = None
+    safety_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that could not be read, and why: never taken for fine."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """Everything the rules may look at."""
+
+    endpoint: str
+    region: str
+    start: datetime
+    end: datetime
+    period: timedelta
+    status: str
+    variants: tuple[VariantReading, ...]
+    configuration: str = ""
+    failure_reason: str = ""
+    data_capture_percent: int = 0
+    enhanced_metrics: bool | None = None
+    deployments: tuple[Deployment, ...] = ()
+    alarms: tuple[AlarmReading, ...] | None = ()
+    transitions: tuple[AlarmTransition, ...] = ()
+    plan: PlanFacts | None = None
+    client_latency: Mapping[str, float] = field(default_factory=dict)
+    unknown: tuple[Unknown, ...] = ()
+    absent: tuple[str, ...] = ()

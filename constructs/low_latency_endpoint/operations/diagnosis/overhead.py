@@ -1,0 +1,96 @@
+"""The branch of OverheadLatency, and of what lies outside of SageMaker's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .events import after_event
+from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, kind
+from .view import WARMING, VariantView, milliseconds, percent
+
+__all__ = ["client", "overhead"]
+
+COLD = kind("LLD201", "OverheadLatency is high after new instances started", KNOWLEDGE_CENTER)
+INFREQUENT = kind("LLD202", "OverheadLatency is high because requests are infrequent",
+                  KNOWLEDGE_CENTER)
+STEADY = kind("LLD203", "OverheadLatency is high under steady traffic", KNOWLEDGE_CENTER)
+CLIENT = kind("LLD801", "The time is lost between the caller and SageMaker", MONITORING)
+
+#: Requests per minute up to which AWS's "infrequent requests" is taken to apply; AWS names none.
+_INFREQUENT = 5.0
+
+
+def overhead(view: VariantView) -> Iterator[Finding]:
+    """At most one finding."""
+    slow = view.slow_overhead
+    if not slow:
+        return
+    times = sorted({time for each in slow for time in each.values.points})
+    evidence = view.slow_evidence(slow)
+    span = (times[0], times[-1] + view.period)
+    start = after_event(view, times)
+    if start is not None:
+        yield Finding(
+            COLD, view.variant.name,
+            (*evidence, Evidence(f"within {WARMING.seconds // 60} minutes of {start[1]} at "
+                                 f"{start[0]:%H:%M}", start[0], span[1])),
+            "high", ("OverheadLatency high", "after new instances started"),
+            (Change("instances.min", "", "more at all times: fewer starts"),
+             Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+                    "a small part of the requests meets the new fleet")),
+            "Send requests to new instances before callers do.")
+        return
+    per_minute = view.tps.only(times)
+    typical = per_minute.median
+    if typical is not None and typical * 60 <= _INFREQUENT:
+        yield Finding(
+            INFREQUENT, view.variant.name,
+            (*evidence, Evidence(f"{typical * 60:.2g} requests a minute when it was high", *span)),
+            "medium", ("OverheadLatency high", "few requests"), (),
+            "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
+            "path warm, and keep connections open in the callers.")
+        return
+    changes = []
+    more = ""
+    if view.measurements.data_capture_percent:
+        more = f"; data capture records {view.measurements.data_capture_percent} % of the requests"
+        changes.append(Change("data_capture.sampling_percentage", "",
+                              f"less than {view.measurements.data_capture_percent}"))
+    changes.append(Change("alarms.overhead_latency", "",
+                          "if what was measured is what your requests need"))
+    yield Finding(
+        STEADY, view.variant.name,
+        (*evidence, Evidence(f"{(typical or 0):,.3g} requests a second, no new instances before "
+                             f"it{more}", *span)),
+        "low", ("OverheadLatency high", "steady traffic, no new instances"), tuple(changes),
+        "CloudWatch has no payload sizes: look at the size of requests and responses in the "
+        "callers, compress or shorten them. Authentication and authorization count too: reuse "
+        "credentials and connections.")
+
+
+def client(view: VariantView) -> Iterator[Finding]:
+    """What the caller measured, less what SageMaker measured."""
+    counts = view.get("ModelLatency", "SampleCount")
+    added = view.get("OverheadLatency", "Average").weighted_mean(counts)
+    for statistic, measured in view.measurements.client_latency.items():
+        model = view.get("ModelLatency", statistic).weighted_mean(counts)
+        if model is None or added is None:
+            continue
+        left = measured - model - added
+        # A quarter of the whole, and more than what a zone and a TLS connection may cost.
+        if left < 0.25 * measured or left < 5:
+            continue
+        yield Finding(
+            CLIENT, view.variant.name,
+            (Evidence(f"client {statistic} {milliseconds(measured)} = ModelLatency "
+                      f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
+                      f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker",
+                      view.measurements.start, view.measurements.end),),
+            "medium", ("client latency", "more than model and overhead"),
+            (Change("client_zones.ids", "", "stack-level: the zones that callers really run in"),
+             Change("private_link", "", "stack-level: callers that go around it cross the "
+                    "internet")),
+            "Percentiles do not add up exactly; the share is an estimate. In the callers: as many "
+            "connections as threads, kept open, in the caller's own zone (runtime_client does all "
+            "three), and enough CPU.")
+        return

@@ -1,0 +1,244 @@
+"""The branch of full instances: why did scaling not help?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from ...errors import AWS_DOCS
+from .findings import (
+    LOAD_TESTING,
+    MONITORING,
+    SCALING,
+    Change,
+    Confidence,
+    Evidence,
+    Finding,
+    FindingKind,
+    kind,
+)
+from .measurements import ScalingReading
+from .view import PERIODS, VariantView
+
+__all__ = ["at_the_limit", "saturated"]
+
+_ACTIVITIES = (AWS_DOCS + "/autoscaling/application/userguide/"
+               "application-auto-scaling-scaling-activities.html")
+_TRACKING = AWS_DOCS + ("/autoscaling/application/userguide/"
+                        "application-auto-scaling-target-tracking.html")
+
+SATURATED = kind("LLD101", "The instances are saturated", LOAD_TESTING)
+AT_MAXIMUM = kind("LLD102", "The fleet is at its maximum and needs more instances", SCALING)
+SCALE_OUT_FAILED = kind("LLD103", "Instances that scaling asked for did not come", _ACTIVITIES)
+SCALING_LAGS = kind("LLD104", "Scaling follows the load too slowly", _TRACKING)
+NO_SCALING = kind("LLD105", "The fleet is saturated and does not scale", SCALING)
+SCALING_SUSPENDED = kind(
+    "LLD106", "The fleet is saturated and scaling out is suspended",
+    AWS_DOCS + "/autoscaling/application/userguide/"
+    "application-auto-scaling-suspend-resume-scaling.html",
+)
+TARGET_TOO_HIGH = kind(
+    "LLD107", "Instances saturate before they reach the scaling target", LOAD_TESTING,
+)
+GPU_WAITS = kind(
+    "LLD108", "The CPU is saturated while the GPU waits for it", MONITORING,
+)
+SPIKE = kind("LLD601", "A spike of traffic is shorter than scaling can follow", SCALING)
+
+_ROOT = ("ModelLatency high", "instances saturated")
+#: An alarm on the metric takes three minutes, an instance several more to start.
+_SCALING_REACTS = timedelta(minutes=10)
+_SPIKE_FACTOR = 3.0
+
+
+def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
+    """The reason why the fleet was full while the model was slow: exactly one finding."""
+    times = view.slow_times or view.busy_times
+    evidence = (*view.slow_evidence(), full)
+    root = _ROOT if view.slow_times else ("instances saturated",)
+    scaling = view.variant.scaling
+
+    def found(made: FindingKind, path: str, *more: Evidence, changes: Sequence[Change] = (),
+              besides: str = "", confidence: Confidence = "high") -> Finding:
+        return Finding(made, view.variant.name, (*evidence, *more), confidence,
+                       (*root, path), tuple(changes), besides)
+
+    used = view.utilization(times)
+    needed = view.needed_instances(times)
+    if "GPU" in used and used["GPU"] < 50 <= used.get("CPU", 0):
+        yield found(GPU_WAITS, "CPU full, GPU not",
+                    Evidence(f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
+                             times[0], times[-1] + view.period),
+                    changes=[Change("instance_type", "", "more vCPUs for each GPU"),
+                             Change("containers[].environment", "",
+                                    "fewer or lighter steps before the model on the CPU")])
+        return
+    if scaling is None:
+        yield found(SATURATED, "scaling unknown", confidence="medium", changes=[
+            Change("instances.max", _above(needed), "if the fleet is at its maximum"),
+            Change("throughput.safety_factor", "", "lower: instances stay emptier")])
+        return
+    if scaling.maximum is None:
+        yield found(NO_SCALING, "not registered with Application Auto Scaling", changes=[
+            Change("scaling.enabled", "true", "instances follow the load"),
+            Change("throughput", "{peak_tps: ..., tps_per_instance: ...}",
+                   "measured in a load test: scaling and its target follow from it"),
+            Change("instances.min", _above(needed), "until then")])
+        return
+    if scaling.scale_out_suspended:
+        yield found(SCALING_SUSPENDED, "scaling out suspended",
+                    besides="aws application-autoscaling register-scalable-target "
+                    "--service-namespace sagemaker --scalable-dimension "
+                    "sagemaker:variant:DesiredInstanceCount --resource-id "
+                    f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
+                    "--suspended-state DynamicScalingOutSuspended=false",
+                    changes=[Change("scaling.enabled", "true")])
+        return
+    failed = [a for a in view.activities if a.failed
+              and a.start >= times[0] - _SCALING_REACTS]
+    if failed:
+        yield _failed(view, root, evidence)
+        return
+    if _at_maximum(view, scaling, times):
+        yield _maximum(view, scaling, root, evidence, needed)
+        return
+    yield _too_slow(view, scaling, root, evidence, needed)
+
+
+def at_the_limit(view: VariantView) -> Iterator[Finding]:
+    """Latency is fine, but the next rise will find no more instances."""
+    scaling = view.variant.scaling
+    if scaling is None or scaling.maximum is None:
+        return
+    if any(activity.failed for activity in view.activities):
+        yield _failed(view, ("scaling activities",), (), risk=True)
+        return
+    if view.load_target:
+        times = [t for t, load in view.load.points.items() if load >= view.load_target
+                 and view.instances.points.get(t, 0) >= scaling.maximum - 0.5]
+        if len(times) >= PERIODS:
+            times.sort()
+            yield _maximum(view, scaling, ("instances at their maximum",), (),
+                           view.needed_instances(times), risk=True, times=times)
+
+
+def _failed(view: VariantView, root: tuple[str, ...], evidence: tuple[Evidence, ...],
+            risk: bool = False) -> Finding:
+    failed = sorted((a for a in view.activities if a.failed), key=lambda a: a.start)
+    last = failed[-1]
+    text = f"{len(failed)} scaling activities failed" if len(failed) > 1 \
+        else "a scaling activity failed"
+    words = f"{last.message} {last.description}".lower()
+    if "quota" in words or "limit" in words:
+        why, changes = "the account's quota is used up", [
+            Change("instance_type", "", "a type whose quota has room, until it is raised")]
+        besides = ("Ask Service Quotas for more endpoint instances of "
+                   f"{view.variant.instance_type}.")
+    elif "capacity" in words:
+        why, changes = "AWS has no more instances of this type in the zones", [
+            Change("capacity_reservation_arn", "", "reserved instances come"),
+            Change("instance_type", "", "a type with more supply in these zones"),
+            Change("client_zones.ids", "", "stack-level: another zone, if callers run there too"),
+            Change("instances.min", "", "holds instances instead of asking for them at the peak")]
+        besides = ""
+    else:
+        why, changes = "see AWS's message", [
+            Change("instances.min", "", "holds instances instead of asking for them at the peak")]
+        besides = "SageMaker refuses scaling while the endpoint is being updated."
+    return Finding(
+        SCALE_OUT_FAILED, view.variant.name,
+        (*evidence, Evidence(f"{text}, {why}: \"{last.message or last.description}\"",
+                             failed[0].start, last.end or last.start)),
+        "high", (*root, "scale-out failed"), tuple(changes), besides, risk,
+    )
+
+
+def _at_maximum(view: VariantView, scaling: ScalingReading, times: list[datetime]) -> bool:
+    assert scaling.maximum is not None
+    seen = view.instances.only(times).median
+    if seen is not None:
+        return seen >= scaling.maximum - 0.5
+    return (view.variant.current_instances or 0) >= scaling.maximum
+
+
+def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
+             evidence: tuple[Evidence, ...], needed: int | None, *, risk: bool = False,
+             times: list[datetime] | None = None) -> Finding:
+    times = times or view.slow_times or view.busy_times
+    load = view.load.only(times).max
+    refused = [a for a in view.activities if "AlreadyAtMaxCapacity" in a.not_scaled]
+    parts = [f"all {scaling.maximum} instances that scaling may start were serving"]
+    if load is not None and view.load_target:
+        parts.append(f"up to {load:,.0f} invocations per instance and minute against a target of "
+                     f"{view.load_target:,.0f}")
+    if refused:
+        parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
+    more = max(needed or 0, (scaling.maximum or 0) + 1)
+    changes = [Change("instances.max", str(more), "the load of this window at the scaling target")]
+    plan, peak = view.measurements.plan, view.tps.only(times).max
+    if plan and plan.peak_tps and peak and peak > plan.peak_tps:
+        parts.append(f"up to {peak:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
+        changes.insert(0, Change("throughput.peak_tps", f"{_round_up(peak)}",
+                                 "the plan's maximum follows from it"))
+    changes.append(Change("instance_type", "", "a larger type, if more instances are not wanted"))
+    return Finding(AT_MAXIMUM, view.variant.name,
+                   (*evidence, Evidence("; ".join(parts), times[0], times[-1] + view.period)),
+                   "high", (*root, "fleet at its maximum"), tuple(changes),
+                   "Check the quota of the instance type before the maximum is raised.", risk)
+
+
+def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
+              evidence: tuple[Evidence, ...], needed: int | None) -> Finding:
+    """Below the maximum: a spike, a lag, or a target that never asks for more."""
+    times = view.slow_times or view.busy_times
+    peak, usual = view.tps.only(times).max, view.tps.median
+    load, target = view.load.only(times).max, view.load_target
+    span = (times[0], times[-1] + view.period)
+    if target is not None and load is not None and load <= 1.05 * target:
+        held = load / 60
+        return Finding(
+            TARGET_TOO_HIGH, view.variant.name,
+            (*evidence, Evidence(
+                f"only {load:,.0f} of {target:,.0f} invocations per instance and minute when "
+                "the instances were full: scaling saw no reason to add any", *span)),
+            "high", (*root, "scaling target not reached"),
+            (Change("throughput.tps_per_instance", f"{held:.3g}",
+                    "at most; measure it again with a load test"),
+             Change("throughput.safety_factor", "", "lower: more instances for the same load")))
+    if (peak and usual and peak >= _SPIKE_FACTOR * usual
+            and times[-1] - times[0] < _SCALING_REACTS):
+        return Finding(
+            SPIKE, view.variant.name,
+            (*evidence, Evidence(f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
+                                 "the median of the window", *span)),
+            "high", (*root, "spike"),
+            (Change("instances.min", _above(needed),
+                    "the only thing that helps in the first minutes of a spike"),
+             Change("throughput.safety_factor", "", "lower: headroom on each instance"),
+             Change("scaling.metric", "concurrency", "sees the spike in 10 s instead of 60 s")))
+    outs = [a for a in view.scale_outs if a.start >= times[0] - view.period]
+    said = f"the first instances were asked for at {outs[0].start:%H:%M}" if outs \
+        else "no scale-out in the window"
+    more = f"up to {load:,.0f} invocations per instance and minute against a target of " \
+           f"{target:,.0f}; " if load and target else ""
+    changes = [Change("scaling.metric", "concurrency", "measures every 10 s instead of 60 s")]
+    if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
+        changes.append(Change("scaling.scale_out_cooldown", "60s",
+                              f"now {scaling.scale_out_cooldown:g} s"))
+    changes += [Change("throughput.safety_factor", "", "lower: headroom while instances start"),
+                Change("instances.min", "", "more at all times")]
+    return Finding(SCALING_LAGS, view.variant.name,
+                   (*evidence, Evidence(more + said, *span)),
+                   "high" if outs else "medium", (*root, "below the maximum, load above target"),
+                   tuple(changes),
+                   "A rise at known hours is best met by a scheduled action ahead of it.")
+
+
+def _above(needed: int | None) -> str:
+    return str(needed) if needed else ""
+
+
+def _round_up(value: float) -> int:
+    """Two significant digits up: 1234 becomes 1300."""
+    step = 10 ** max(len(str(int(value))) - 2, 0)
+    return int(-(-value // step) * step)

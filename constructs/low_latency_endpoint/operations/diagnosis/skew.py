@@ -1,0 +1,121 @@
+"""Instances or zones of one variant that are slower than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
+from .measurements import MetricSeries, Series, median
+from .view import SLOW_OF_PERIODS, VariantView, milliseconds, percent
+
+__all__ = ["skew"]
+
+SLOW_INSTANCE = kind("LLD501", "One instance is slower than the others", ROUTING)
+SLOW_ZONE = kind("LLD503", "One Availability Zone is slower than the others",
+                 GUIDE + "realtime-endpoints-privatelink.html")
+
+_FACTOR = 2.0
+_ZONE_FACTOR = 1.5
+
+
+def skew(view: VariantView) -> Iterator[Finding]:
+    """At most one finding: the instance, or else the zone, that is slow."""
+    # Without a threshold nobody says what is slow; an instance apart from its peers still is.
+    if view.has_model_threshold and not view.slow_times:
+        return
+    times = view.slow_times or view.get("ModelLatency", "Average").times
+    instances = _latencies(view.variant.instances, times)
+    zones = _latencies(view.variant.zones, times)
+    slow = _apart(instances, _FACTOR)
+    if slow and len(slow) < max(2, (len(instances) + 1) // 2):
+        yield _instance(view, times, instances, slow)
+        return
+    slow = _apart(zones, _ZONE_FACTOR)
+    if len(slow) == 1:
+        yield _zone(view, times, zones, slow[0])
+
+
+def _latencies(members: Mapping[str, MetricSeries], times: list[datetime]
+               ) -> dict[str, float]:
+    """Mean latency by member, of those with data in enough of these periods."""
+    found = {}
+    for name, series in members.items():
+        latency: Series = series.get(("ModelLatency", "Average"), Series()).only(times)
+        mean = latency.weighted_mean(series.get(("Invocations", "Sum"), Series()))
+        if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
+            found[name] = mean
+    return found
+
+
+def _apart(means: dict[str, float], factor: float) -> list[str]:
+    """Members whose latency is ``factor`` times the median of the others, slowest first.
+
+    >>> _apart({"a": 10.0, "b": 31.0, "c": 12.0}, 2)
+    ['b']
+    """
+    found = []
+    for name, value in means.items():
+        others = sorted(v for other, v in means.items() if other != name)
+        if others and value >= factor * others[(len(others) - 1) // 2]:
+            found.append(name)
+    return sorted(found, key=lambda name: -means[name])
+
+
+def _share(members: Mapping[str, MetricSeries], name: str, times: list[datetime]
+           ) -> float | None:
+    sums = {member: series.get(("Invocations", "Sum"), Series()).only(times).sum
+            for member, series in members.items()}
+    total = sum(sums.values())
+    return sums[name] / total if total else None
+
+
+def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
+              slow: list[str]) -> Finding:
+    worst = slow[0]
+    others = median(v for name, v in means.items() if name not in slow)
+    assert others is not None
+    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the "
+            f"{len(means) - len(slow)} others {milliseconds(others)}")
+    share = _share(view.variant.instances, worst, times)
+    if share is not None:
+        text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
+    series: MetricSeries = view.variant.instances[worst]
+    cpu = series.get(("CPUUtilization", "Average"), Series()).only(times).mean
+    if cpu is not None:
+        text += f"; its CPU at {cpu:.0f} %"
+    routing = view.variant.routing
+    evidence = (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period),
+                Evidence(f"routing strategy {routing}"
+                         + ("" if view.variant.routing_stated else ", AWS's default")))
+    changes = (Change("routing", "least_outstanding_requests",
+                      "fewer requests go to an instance that takes longer"),) \
+        if routing == "RANDOM" else ()
+    return Finding(
+        SLOW_INSTANCE, view.variant.name, evidence, "high",
+        ("ModelLatency high", "instances differ"), changes,
+        "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
+        "look at what that instance is asked (sessions, prefixes) and at its log stream.",
+    )
+
+
+def _zone(view: VariantView, times: list[datetime], means: dict[str, float], worst: str) -> Finding:
+    others = median(v for name, v in means.items() if name != worst)
+    assert others is not None
+    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the other zones "
+            f"{milliseconds(others)}")
+    share = _share(view.variant.zones, worst, times)
+    if share is not None:
+        text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
+    uneven = share is not None and share > 1.5 / len(means)
+    changes = [Change("instances.min", str(2 * len(means)),
+                      "two instances in each zone: a zone then rests on more than one")]
+    if uneven:
+        changes.append(Change("client_zones.ids", "", "stack-level: all zones that callers run in"))
+    changes.append(Change("alarms.zone_imbalance", "1.5", "says so when it happens again"))
+    return Finding(
+        SLOW_ZONE, view.variant.name,
+        (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period)),
+        "high" if uneven else "medium", ("ModelLatency high", "zones differ"), tuple(changes),
+        "Callers that use the zonal names of one zone only send everything there.",
+    )
