@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.operations.async_http import HttpPool
+from low_latency_endpoint.operations.client_timing import socket_options
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
 END = b"\r\n\r\n"
@@ -266,3 +267,18 @@ def test_a_slow_reader_holds_the_sender_back() -> None:
         answer.close()
 
     with_peer(Peer(pieces), use)
+
+
+def test_the_socket_options_are_set() -> None:
+    ok: list[bytes | None] = [b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]
+
+    async def use(pool: HttpPool, origin: str) -> None:
+        pool._options = socket_options(timedelta(seconds=42), timedelta(seconds=1))
+        await whole(pool, origin)
+        (connection,) = pool._all
+        kept = connection._transport.get_extra_info("socket")
+        assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 42
+        assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+    with_peer(Peer(ok), use)

@@ -21,15 +21,19 @@ from botocore.exceptions import (
     ClientError,
     ConnectionClosedError,
     EndpointConnectionError,
+    HTTPClientError,
     ParamValidationError,
     ReadTimeoutError,
     SSLError,
 )
+from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.operations import runtime_events
 from low_latency_endpoint.operations.hedging import Hedging
 from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.operations.tls_connections import Connections
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
@@ -390,14 +394,39 @@ def test_importing_it_loads_boto3_only() -> None:
 def test_the_seams_are_where_they_were() -> None:
     """What the client uses beyond the documented surface of botocore and urllib3.
 
-    When this fails after an update, the client still works: it then opens no connections ahead,
-    or trusts the authorities that the environment names.
+    When this fails after an update, the client still works: it then keeps botocore's connections,
+    opens none ahead, or trusts the authorities that the environment names.
     """
+    class Instead:
+        def send(self, request: Any) -> Any:
+            raise HTTPClientError(error=f"{request.method} {request.stream_output}")
+
+    plain = session().client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
+    plain._endpoint.http_session = Instead()
+    with pytest.raises(HTTPClientError, match="POST True"):
+        invoke(plain, "plain")
     pool = urllib3.HTTPSConnectionPool("localhost")
     assert set(inspect.signature(pool._get_conn).parameters) == {"timeout"}
     assert set(inspect.signature(pool._put_conn).parameters) == {"conn"}
     assert isinstance(urllib3.connection.HTTPSConnection.is_connected, property)
     assert boto3.Session()._session.get_config_variable("ca_bundle") is None
+
+
+def test_without_botocores_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_events, "_take_over", lambda *_: False)
+    client = client_of(server, folder, preconnect=2)
+    assert client.counts.connections_opened == 0
+    assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1
+    client.close()
+
+
+def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connections, "send", lambda *_: pytest.fail("sent although mocked"))
+    with mock_aws():
+        client = runtime_client(session=session(), latency_target=TARGET, preconnect=0)
+        assert invoke(client, "plain")["Body"].read() == b"body"
+        client.close()
 
 
 def test_without_urllib3s_seam_calls_still_work(server: LoopbackRuntime, folder: Path,

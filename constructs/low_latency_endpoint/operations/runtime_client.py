@@ -1,6 +1,6 @@
 """A boto3 ``sagemaker-runtime`` client for callers that need every millisecond.
 
-:func:`runtime_client` returns boto3's own client, prepared through botocore's public events: a
+:func:`runtime_client` returns boto3's own client, prepared mostly by botocore's public events: a
 pool as large as the callers need, keep-alive that PrivateLink does not outlast, one TLS context,
 timeouts and retries that fit the latency target, the User-Agent built once, connections open
 before the first call, the caller's own zone with the Region as its fallback, and, on request,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,8 @@ from .tls_connections import Connections
 from .zonal_route import ZonalRoute
 
 __all__ = ["Handlers", "is_idempotent"]
+
+_log = logging.getLogger(__name__)
 
 
 class Handlers:
@@ -46,8 +49,8 @@ class Handlers:
         if self._route is not None:
             # Before the request is signed: the signature covers the host.
             events.register_first(f"request-created.{service}", self.choose_host)
-        if connections is not None:
-            events.register(f"before-send.{service}", connections.send)
+        if connections is not None and not _take_over(client, connections):
+            self._connections = None
         if hedging is not None:
             self._threads = ThreadPoolExecutor(threads, "hedging")
             plain = client.invoke_endpoint
@@ -129,6 +132,22 @@ class Handlers:
         assert self._hedging is not None
         assert self._threads is not None
         return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
+
+
+def _take_over(client: Any, connections: Connections) -> bool:
+    """Put our connections in the place of botocore's; returns whether there was such a place.
+
+    botocore's public ``before-send`` event would do too, but calls every handler: a client under
+    moto's mock would still send each request. This way a mock's answer keeps it from being sent.
+    """
+    endpoint = getattr(client, "_endpoint", None)
+    session = getattr(endpoint, "http_session", None)
+    if endpoint is None or session is None:
+        _log.warning("this botocore keeps its own connections; new ones will be slow")
+        return False
+    session.close()
+    endpoint.http_session = connections
+    return True
 
 
 def _read(response: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Connections of the boto3 client: one pool, one TLS context, opened before the first call.
 
 boto3 reads the bundle of certificate authorities again for every new connection (about 20 ms of
-processor time). Here one context with the bundle serves all. The way in is botocore's public
-``before-send`` event: whoever returns a response there replaces botocore's own transport.
+processor time). Here one context with the bundle serves all. The object stands in the place of
+botocore's ``URLLib3Session`` and has the two methods that its ``Endpoint`` calls.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class Connections:
-    """HTTP for botocore's ``before-send`` event.
+    """What botocore's ``Endpoint`` sends with.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class Connections:
             self._pools[origin] = pool = self._manager.connection_from_url(origin)
         return pool
 
-    def send(self, request: Any, **_: Any) -> AWSResponse:
-        """Handle ``before-send``: make the exchange, raise botocore's own errors."""
+    def send(self, request: Any) -> AWSResponse:
+        """Make the exchange; raise botocore's own errors."""
         url = request.url
         parts = urlsplit(url)  # cached by the standard library
         origin = f"{parts.scheme}://{parts.netloc}"
