@@ -152,7 +152,7 @@ def _verdict(
     else:
         wanted = ", ".join(f"{k} {v:g} ms" for k, v in report["target_ms"].items())
         reason = (
-            f"Warm-up missed: within {report['seconds']:.0f} s the last {properties['Last']} "
+            f"Warm-up missed: within {properties['TimeoutSeconds']} s the last {properties['Last']} "
             f"requests of each zone did not all succeed"
             + (f" and meet {wanted}" if wanted else "")
             + f"; last: {_lasts(report['zones'])}"
