@@ -95,7 +95,7 @@ def chunked(parts: list[bytes]) -> bytes:
             + b"0\r\nTrailer: x\r\n\r\n")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(body=st.binary(max_size=200), places=st.lists(st.integers(0, 400), max_size=6),
        parts=st.lists(st.binary(max_size=60), max_size=5), stream=st.booleans())
 def test_an_answer_is_the_same_however_it_is_cut(body: bytes, places: list[int],

@@ -76,7 +76,7 @@ seconds = st.integers(min_value=0, max_value=4_102_444_800)
 tokens = st.one_of(st.none(), st.text(string.ascii_letters + "+/=", min_size=1, max_size=900))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     access_key=st.text(string.ascii_uppercase + string.digits, min_size=1, max_size=20),
     secret=text, token=tokens, method=st.sampled_from(["POST", "get", "PUT"]),

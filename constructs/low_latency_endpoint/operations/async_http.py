@@ -24,6 +24,8 @@ from botocore.exceptions import (
     SSLError,
 )
 
+from .client_timing import AHEAD_TIMEOUT
+
 __all__ = ["Answer", "HttpPool"]
 
 _LARGEST_HEAD = 64 * 1024
@@ -306,6 +308,7 @@ class HttpPool:
         self.loop = asyncio.get_running_loop()
         self.read_seconds = read_timeout.total_seconds()
         self._connect_seconds = connect_timeout.total_seconds()
+        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
         self._idle_seconds = idle.total_seconds()
         self._options = options
         self._tls = tls
@@ -323,7 +326,9 @@ class HttpPool:
         """
         await self._turns.acquire()
         try:
-            connection = self._kept(origin) or await self._connect(origin)
+            connection = self._kept(origin)
+            if connection is None:
+                connection = await self._connect(origin, self._connect_seconds)
         except BaseException:
             self._turns.release()
             raise
@@ -338,7 +343,8 @@ class HttpPool:
     async def open(self, origin: str, number: int) -> int:
         """Open connections ahead; returns how many are open. Failures are not raised."""
         made = await asyncio.gather(
-            *(self._connect(origin) for _ in range(number)), return_exceptions=True
+            *(self._connect(origin, self._ahead_seconds) for _ in range(number)),
+            return_exceptions=True,
         )
         good = [one for one in made if isinstance(one, _Connection)]
         for connection in good:
@@ -377,12 +383,12 @@ class HttpPool:
                 return connection
         return None
 
-    async def _connect(self, origin: str) -> _Connection:
+    async def _connect(self, origin: str, seconds: float) -> _Connection:
         parts = urlsplit(origin)
         host, secure = parts.hostname or "", parts.scheme == "https"
         port = parts.port or (443 if secure else 80)
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(seconds):
                 plain = await self._tcp(host, port)
                 try:
                     _, connection = await self.loop.create_connection(

@@ -23,6 +23,8 @@ PRIVATE_LINK_IDLE_SECONDS = 350
 KEEPALIVE_PROBES = 3
 #: Share of calls that may be retried: an endpoint in need must not be asked twice by everybody.
 RETRY_SHARE = 0.1
+#: For a connection that is opened ahead: nobody waits for an answer yet, and the process is busy.
+AHEAD_TIMEOUT = timedelta(seconds=3)
 
 _IDLE_PAGE = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"

@@ -29,6 +29,8 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Retry,
 from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
+from .client_timing import AHEAD_TIMEOUT
+
 __all__ = ["Connections", "tls_context"]
 
 _log = logging.getLogger(__name__)
@@ -103,6 +105,7 @@ class Connections:
         )
         self._manager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _TlsPool}
         self._pools: dict[str, HTTPConnectionPool] = {}
+        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
 
     def _pool(self, origin: str) -> HTTPConnectionPool:
         pool = self._pools.get(origin)
@@ -162,6 +165,7 @@ class Connections:
             nonlocal opened
             try:
                 if not connection.is_connected:
+                    connection.timeout = self._ahead_seconds
                     connection.connect()
                 with lock:
                     opened += 1
