@@ -12,7 +12,10 @@ from .errors import Rule, rules
 __all__ = ["all_rules", "errors_markdown", "explained"]
 
 #: Modules outside planning that register rules; none of them may need the CDK.
-_RULE_MODULES = ("settings.rules", "operations.deployed", "operations.client_timing")
+_RULE_MODULES = (
+    "settings.rules", "operations.deployed", "operations.client_timing",
+    "operations.diagnosis.breaches",
+)
 
 _AREAS = {
     "1": "Network", "2": "PrivateLink", "3": "Model", "4": "Variants and endpoint configuration",

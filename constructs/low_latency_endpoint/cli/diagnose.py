@@ -134,12 +134,12 @@ def _print(made: Diagnosis) -> None:
 
     console = Console(highlight=False)
     if console.is_terminal:
-        console.print(*renderables(made), sep="\n")
+        console.print(*renderables(made), sep="\n", crop=False)
         return
     if "COLUMNS" not in os.environ:
         console.width = _PIPED_WIDTH
     with console.capture() as captured:
-        console.print(*renderables(made), sep="\n")
+        console.print(*renderables(made), sep="\n", crop=False)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...errors import rule
 
 __all__ = [
-    "CLIENT_LATENCY_FORM", "CREDENTIALS", "ENDPOINT_EXISTS", "METRICS_READABLE", "SINCE_FORM",
+    "CLIENT_LATENCY_FORM", "CREDENTIALS", "ENDPOINT_EXISTS", "METRICS_READABLE", "PAGE_WRITTEN",
+    "SINCE_FORM",
     "TARGET_FORM", "UNTIL_FORM",
 ]
 
@@ -42,4 +43,8 @@ TARGET_FORM = rule(
 CLIENT_LATENCY_FORM = rule(
     "LLE587", "a client latency is not a statistic with a time",
     mend="Write p99=240ms, as the callers measured it in the same window.",
+)
+PAGE_WRITTEN = rule(
+    "LLE588", "the page could not be written",
+    mend="Give --html a file in a folder that exists and that you may write to.",
 )

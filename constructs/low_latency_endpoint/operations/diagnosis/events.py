@@ -125,12 +125,13 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         was, now = before.median, since.median
         assert was is not None
         assert now is not None
+        at = view.measurements.clock(each.time)
         if now < 1.3 * was:
             continue
         yield Finding(
             NEW_VERSION, view.variant.name,
             (*view.slow_evidence(), Evidence(
-                f"median of the typical ModelLatency {milliseconds(was)} before {each.time:%H:%M}, "
+                f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
                 f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
                 f"deployed then ({each.how})", each.time, view.measurements.end)),
             "high", ("ModelLatency high", "instances not saturated", "since a deployment"),
@@ -158,13 +159,14 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     yield Finding(
         COLD_MODEL, view.variant.name,
         (*view.slow_evidence(), Evidence(
-            f"slow within {WARMING.seconds // 60} minutes of {why} at {time:%H:%M}{usual}",
+            f"slow within {WARMING.seconds // 60} minutes of {why} at "
+            f"{view.measurements.clock(time)}{usual}",
             time, view.slow_times[-1] + view.period)),
         "high" if recovered else "medium",
         ("ModelLatency high", "instances not saturated", "after new instances started"),
-        (Change("instances.min", "", "more at all times: fewer starts at the rise of traffic"),
-         Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-                "a small part of the requests meets the cold fleet"),
+        (Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+                "a small part of the requests meets the cold fleet") if "deployment" in why else
+         Change("instances.min", "", "more at all times: fewer starts at the rise of traffic"),
          Change("containers[].environment", "", "have the server load and compile before /ping")),
         ("" if recovered else "Look again later: it has not recovered yet. ")
         + "Warm the model before /ping answers, or send requests before callers do.",

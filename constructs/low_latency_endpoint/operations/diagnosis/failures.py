@@ -99,7 +99,7 @@ def _count(view: VariantView, series: Series, words: str, share: float) -> Evide
     worst = max(times, key=lambda t: series.points[t])
     return Evidence(f"{series.sum:,.0f} {words}, {percent(share)} of the requests, in "
                     f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
-                    f"{worst:%H:%M}", times[0], times[-1] + view.period)
+                    f"{view.measurements.clock(worst)}", times[0], times[-1] + view.period)
 
 
 def _server(view: VariantView, server: Series, share: float) -> Finding:
@@ -126,7 +126,7 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
     since = next((d for d in view.measurements.deployments
                   if abs(d.time - times[0]) <= 5 * view.period), None)
     more = (Evidence(f"they began with the deployment of {since.configuration} at "
-                     f"{since.time:%H:%M}", since.time, span[1]),) if since else ()
+                     f"{view.measurements.clock(since.time)}", since.time, span[1]),) if since else ()
     return Finding(
         SERVER_ERRORS, view.variant.name,
         (evidence, *more, Evidence(view.utilization_words(times), *span)),

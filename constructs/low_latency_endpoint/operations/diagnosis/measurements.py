@@ -262,3 +262,8 @@ class Measurements:
     client_latency: Mapping[str, float] = field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()
     absent: tuple[str, ...] = ()
+
+    def clock(self, time: datetime) -> str:
+        """A time for people: with its day where the window has several."""
+        return f"{time:%H:%M}" if self.end - self.start <= timedelta(days=1) else \
+            f"{time:%m-%d %H:%M}"

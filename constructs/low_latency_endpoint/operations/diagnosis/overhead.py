@@ -33,11 +33,12 @@ def overhead(view: VariantView) -> Iterator[Finding]:
         yield Finding(
             COLD, view.variant.name,
             (*evidence, Evidence(f"within {WARMING.seconds // 60} minutes of {start[1]} at "
-                                 f"{start[0]:%H:%M}", start[0], span[1])),
+                                 f"{view.measurements.clock(start[0])}", start[0], span[1])),
             "high", ("OverheadLatency high", "after new instances started"),
-            (Change("instances.min", "", "more at all times: fewer starts"),
-             Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-                    "a small part of the requests meets the new fleet")),
+            (Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+                    "a small part of the requests meets the new fleet")
+             if "deployment" in start[1] else
+             Change("instances.min", "", "more at all times: fewer starts"),),
             "Send requests to new instances before callers do.")
         return
     per_minute = view.tps.only(times)

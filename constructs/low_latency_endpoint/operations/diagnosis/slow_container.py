@@ -98,7 +98,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     each = slow / max(instances, 1)
     follows = _correlation(in_flight, latency)
     if stated and each >= 2 * int(stated):
-        text += f"; {stated} workers per instance by its environment"
+        text += f"; workers per instance by its environment: {stated}"
         sure = True
     elif follows is not None and follows >= 0.7 and _rises(view, in_flight, latency):
         text += f"; ModelLatency rises with it (correlation {follows:.2f})"

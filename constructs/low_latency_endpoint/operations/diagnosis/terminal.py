@@ -31,7 +31,10 @@ def renderables(diagnosis: Diagnosis) -> Iterator[RenderableType]:
                         f", {_window(m)}")
     yield Text(verdict(diagnosis), style="bold green" if diagnosis.healthy else "bold red")
     for number, finding in enumerate(diagnosis.findings, 1):
-        yield _finding(number, finding)
+        yield _finding(number, finding, m)
+        # Not in the grid: a link stays whole, to be followed.
+        yield Text(f"   source   {finding.kind.source}", style="dim", no_wrap=True,
+                   overflow="ignore")
     yield from _variants(diagnosis)
     yield from _time_axis(diagnosis)
     yield from _notes(m)
@@ -62,7 +65,7 @@ def _window(m: Measurements) -> str:
     return f"{m.start:%Y-%m-%d %H:%M} to {end} {zone}"
 
 
-def _finding(number: int, finding: Finding) -> RenderableType:
+def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
     head = Text.assemble((f"{number}. {finding.id} ", "bold"), (finding.kind.title, "bold"))
     if finding.risk:
         head.append("  risk", style="cyan")
@@ -74,7 +77,7 @@ def _finding(number: int, finding: Finding) -> RenderableType:
     path = " > ".join((finding.variant, *finding.path) if finding.variant else finding.path)
     grid.add_row("because", Text(path))
     for each in finding.evidence:
-        grid.add_row("measured", _evidence(each))
+        grid.add_row("measured", _evidence(each, m))
     for change in finding.changes:
         line = Text(change.text, style="bold cyan")
         if change.why:
@@ -82,17 +85,16 @@ def _finding(number: int, finding: Finding) -> RenderableType:
         grid.add_row("change", line)
     if finding.besides:
         grid.add_row("besides", Text(finding.besides))
-    grid.add_row("source", Text(finding.kind.source, style="dim"))
     parts.append(Padding(grid, (0, 0, 0, 3)))
     return Padding(Group(*parts), (1, 0, 0, 0))
 
 
-def _evidence(each: Evidence) -> Text:
+def _evidence(each: Evidence, m: Measurements) -> Text:
     text = Text(each.text)
     if each.start is not None:
-        text.append(f"  {each.start:%H:%M}", style="dim")
+        text.append(f"  {m.clock(each.start)}", style="dim")
         if each.end is not None and each.end != each.start:
-            text.append(f"-{each.end:%H:%M}", style="dim")
+            text.append(f"-{m.clock(each.end)}", style="dim")
     return text
 
 
@@ -108,7 +110,7 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         table.add_column("worst", no_wrap=True, justify="right")
         table.add_column("may take", overflow="fold")
         for each in split(m, variant):
-            table.add_row(*_split_row(each))
+            table.add_row(*_split_row(each, m))
         yield Padding(table, (1, 0, 0, 0))
         yield _sparklines(variant, m.start, m.end)
 
@@ -121,13 +123,13 @@ def _variant_line(variant: VariantReading, period: timedelta) -> str:
             f"{requests.sum:,.0f} requests ({_rate(requests.sum / seconds)} a second)")
 
 
-def _split_row(each: Split) -> list[Text]:
+def _split_row(each: Split, m: Measurements) -> list[Text]:
     def cell(value: float | None) -> Text:
         return Text(milliseconds(value)) if value is not None else Text("-", style="dim")
 
     worst = Text("-", style="dim")
     if each.worst:
-        worst = Text(f"{milliseconds(each.worst[1])} {each.worst[0]:%H:%M}")
+        worst = Text(f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}")
     return [Text(each.part), cell(each.p50), cell(each.p90), cell(each.p99), cell(each.average),
             worst, Text(each.limit or ("not stated" if each.part != "client" else ""),
                         style="red" if each.over else "")]
@@ -174,7 +176,7 @@ def _bars(points: Mapping[datetime, float], start: datetime, end: datetime) -> s
 
 
 def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    found = diagnosis.events
+    found, m = diagnosis.events, diagnosis.measurements
     if not found:
         return
     table = Table(title=Text("What happened", style="bold"), title_justify="left",
@@ -183,7 +185,7 @@ def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     table.add_column("kind", no_wrap=True)
     table.add_column("what", overflow="fold")
     for event in found[-_EVENTS:]:
-        table.add_row(f"{event.time:%H:%M}", event.kind, Text(event.text))
+        table.add_row(m.clock(event.time), event.kind, Text(event.text))
     yield Padding(table, (1, 0, 0, 0))
     if len(found) > _EVENTS:
         yield Text(f"and {len(found) - _EVENTS} before; all of them in --json and --html",
