@@ -40,7 +40,9 @@ LowLatencyEndpoint(
     private_link=embeddings.private_link,
     containers=[
         Container(
-            image=ContainerImage.from_dlc("pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker"),
+            image=ContainerImage.from_dlc(
+                "pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker"
+            ),
             data=ModelData.from_uri("s3://my-bucket/ranking/model.tar.gz"),
         )
     ],
