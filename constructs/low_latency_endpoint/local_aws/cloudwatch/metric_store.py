@@ -12,9 +12,6 @@ from typing import Any
 MetricKey = tuple[str, str, frozenset[tuple[str, str]]]
 """Namespace, name, dimensions: a metric with other dimensions is another metric."""
 
-KEPT_SECONDS = 15 * 24 * 3600
-"""How long data at one-minute resolution is kept. Source: CloudWatch user guide, "Metrics"."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -55,9 +52,6 @@ class MetricStore:
         kept = self.samples.setdefault(key, [])
         for sample in _samples(datum, time):
             bisect.insort(kept, sample, key=lambda s: s.time)
-        # Counted from the newest datum, not from now: tests live at a time of their own.
-        too_old = bisect.bisect_left(kept, kept[-1].time - KEPT_SECONDS, key=lambda s: s.time)
-        del kept[:too_old]
 
     def between(self, key: MetricKey, start: float, end: float, unit: str | None) -> list[Sample]:
         """Give the samples of a metric from start (inclusive) to end (exclusive)."""

@@ -1,0 +1,159 @@
+"""Endpoints of every shape with all of their alarms, deployed once for the tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    Endpoint,
+    EndpointConfiguration,
+    InstanceType,
+    LatencyAlarms,
+    Model,
+    ModelData,
+    ProductionVariant,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.alarms import SlowRequests
+from low_latency_endpoint.local_aws import deploy_template
+
+CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
+ms = cdk.Duration.millis
+
+COMMON: dict[str, Any] = {
+    "model_latency": {"p50": ms(50), "p99": ms(200)},
+    "overhead_latency": {"Average": ms(20)},
+    "error_rate": 0.01, "client_error_rate": 0.05, "model_error_rate": 0.02,
+    "slow_requests": SlowRequests(threshold=ms(200), objective=0.99),
+    "cpu_utilization": 70, "memory_utilization": 80, "disk_utilization": 85,
+    "expect_traffic": True,
+}
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    # 4 vCPUs; scales to 4 instances.
+    "single": ("ml.m5.xlarge", {**COMMON, "capacity_at_maximum": True, "zone_imbalance": 1.5,
+                                "anomalies": {"Invocations": "Sum"}}),
+    # 48 vCPUs, 4 GPUs.
+    "gpu": ("ml.g5.12xlarge", {
+        **COMMON, "gpu_utilization": 85, "gpu_memory_utilization": 90,
+        "model_latency": {"Warning": {"p99": ms(150)}, "Critical": {"p99": ms(300)}}}),
+    "multi": ("ml.m5.xlarge", {**COMMON, "cache_miss_rate": 0.05, "model_loading_wait": ms(500)}),
+    # What pages: few alarms, so that each test says what goes on.
+    "pager": ("ml.m5.xlarge", {
+        "error_rate": 0.01, "slow_requests": SlowRequests(threshold=ms(200), objective=0.99)}),
+    "rollback": ("ml.m5.xlarge", {
+        "error_rate": 0.01, "model_latency": {"p99": ms(200)}, "new_fleet_only": True}),
+}
+UTILIZATION = {"CPUUtilization", "MemoryUtilization", "DiskUtilization", "GPUUtilization",
+               "GPUMemoryUtilization"}
+
+
+class World:
+    """An endpoint of each shape with its alarms, in one stack."""
+
+    def __init__(self, aws: Any, out: Path) -> None:
+        self.aws = aws
+        self.cloudwatch = aws.client("cloudwatch")
+        self.topic = aws.client("sns").create_topic(Name="Paging")["TopicArn"]
+        self.queue = aws.client("sqs").create_queue(QueueName="Paging")["QueueUrl"]
+        aws.client("sns").subscribe(
+            TopicArn=self.topic, Protocol="sqs", Endpoint=self.topic.replace(":sns:", ":sqs:"))
+        self.times = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=30 * n)
+                      for n in itertools.count())
+        app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
+        stack = cdk.Stack(app, "Alarms", env=cdk.Environment(
+            account="123456789012", region="us-east-1"))
+        network = ZoneAlignedNetwork(
+            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
+        topic = sns.Topic.from_topic_arn(stack, "Topic", self.topic)
+        made = {shape: self._alarms(stack, network, topic, shape) for shape in SHAPES}
+        app.synth()
+        deployed = deploy_template(aws, out, "Alarms").resources
+        self.names = {
+            shape: {key: deployed[logical_id] for key, logical_id in found.items()}
+            for shape, found in made.items()
+        }
+        self.configs = {
+            shape: aws.client("sagemaker").describe_endpoint(EndpointName=shape)[
+                "EndpointConfigName"] for shape in SHAPES
+        }
+
+    def _alarms(self, stack: cdk.Stack, network: ZoneAlignedNetwork, topic: sns.ITopic,
+                shape: str) -> dict[str, str]:
+        """Key of each alarm below the construct -> its logical ID."""
+        scope = Construct(stack, shape)
+        instance_type, options = SHAPES[shape]
+        multi = shape == "multi"
+        model = Model(scope, "Model", network=network, containers=[Container(
+            image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/m:1"),
+            data=ModelData.from_uri("s3://models/m/" if multi else "s3://models/m.tar.gz"),
+            multi_model=multi)])
+        endpoint = Endpoint(
+            scope, "Endpoint", endpoint_name=shape, configuration=EndpointConfiguration(
+                scope, "Configuration", variants=[ProductionVariant(
+                    name="primary", model=model, instance_type=InstanceType(instance_type))]))
+        endpoint.scale("primary", min_instances=2, max_instances=4).track_invocations(
+            max_tps_per_instance=10)
+        alarms = LatencyAlarms(
+            scope, "Alarms", endpoint=endpoint, actions=[actions.SnsAction(topic)], **options)
+        known = {alarm.node.id: key.removeprefix("primary/")
+                 for key, alarm in alarms.alarms.items()}
+        found = {}
+        # Everything below the construct, listed by it or not.
+        for child in alarms.node.find_all():
+            if isinstance(child, (cloudwatch.CfnAlarm, cloudwatch.CfnCompositeAlarm)):
+                name = child.node.scope.node.id
+                key = known.get(name, name.removeprefix("primary-"))
+                found[key] = stack.get_logical_id(child)
+        return found
+
+    def states(self, shape: str) -> dict[str, str]:
+        """Key of each alarm of a shape -> its state, as DescribeAlarms says."""
+        names = self.names[shape]
+        found = self.cloudwatch.describe_alarms(
+            AlarmNames=list(names.values()), AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+            MaxRecords=100)
+        both = found["MetricAlarms"] + found["CompositeAlarms"]
+        states = {alarm["AlarmName"]: alarm["StateValue"] for alarm in both}
+        return {key: states[name] for key, name in names.items()}
+
+    def publish(self, shape: str, *minutes: tuple[datetime, dict[str, Any]]) -> None:
+        """Publish data of some minutes as SageMaker does."""
+        batches: dict[str, list[dict[str, Any]]] = {}
+        for at, data in minutes:
+            for name, datum in data.items():
+                metric, _, part = name.partition("@")
+                dimensions = {"EndpointName": shape, "VariantName": "primary"}
+                if part.startswith("zone"):
+                    dimensions |= {"Region": "us-east-1", "InstanceType": SHAPES[shape][0],
+                                   "AvailabilityZone": f"us-east-1{'ab'[int(part[-1])]}"}
+                elif part == "new":
+                    dimensions["EndpointConfigName"] = self.configs[shape]
+                namespace = (
+                    "/aws/sagemaker/Endpoints" if metric in UTILIZATION else "AWS/SageMaker")
+                batches.setdefault(namespace, []).append({
+                    "MetricName": metric, "Timestamp": at, **datum,
+                    "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()]})
+        for namespace, batch in batches.items():
+            self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=batch)
+
+
+@pytest.fixture(scope="package")
+def world(aws, tmp_path_factory) -> Iterator[World]:
+    aws.reset()
+    yield World(aws, tmp_path_factory.mktemp("alarms") / "cdk.out")
+    aws.reset()

@@ -1,0 +1,198 @@
+"""Every alarm that LatencyAlarms makes, deployed and judged on data on both sides of its threshold.
+
+Data goes in as SageMaker publishes it, states come back through DescribeAlarms. A row states the
+numbers in SageMaker's units, worked out from the options in conftest.py, not from the construct.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.alarm_options import AlarmOptions
+
+MINUTE = timedelta(minutes=1)
+# Options that change how alarms are made, not which: tests/synth has them.
+NOT_AN_ALARM = {
+    "minimum_invocations", "new_fleet_only", "period", "evaluation_periods", "datapoints_to_alarm",
+    "actions", "suppressors",
+}
+
+
+def spread(*pairs: tuple[float, int]) -> dict[str, Any]:
+    """Values with their counts."""
+    return {"Values": [float(v) for v, _ in pairs], "Counts": [float(c) for _, c in pairs]}
+
+
+def slow(percent: float) -> dict[str, Any]:
+    """1000 latencies, a share of them above 200 ms."""
+    count = round(percent * 10)
+    return {"ModelLatency": spread((50_000, 1000 - count), (200_001, count))}
+
+
+def errors(metric: str, count: int, invocations: int) -> dict[str, Any]:
+    """Each request counts, with 1 or with 0."""
+    return {
+        metric: spread((1, count), (0, invocations - count)),
+        "Invocations": spread((1, invocations)),
+    }
+
+
+def value(metric: str, number: float) -> dict[str, Any]:
+    return {metric: {"Value": number}}
+
+
+def zones(first: int, second: int) -> dict[str, Any]:
+    return {"Invocations@zone0": {"Value": first}, "Invocations@zone1": {"Value": second}}
+
+
+def instances(per_instance: float) -> dict[str, Any]:
+    return {"Invocations": {"Value": 400}, "InvocationsPerInstance": {"Value": per_instance}}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Data of a minute, repeated, that leaves an alarm OK, and that raises it."""
+
+    option: str
+    ok: list[dict[str, Any]]
+    alarm: list[dict[str, Any]]
+    minutes: int = 3
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+LATENCY_TAIL = spread((50_000, 985), (900_000, 5), (60_000, 10))  # half a percent is slow
+ROWS: dict[str, dict[str, Row]] = {}
+ROWS["common"] = {
+    "OverheadLatency/Average": Row(
+        "overhead_latency", [value("OverheadLatency", 19_900)], [value("OverheadLatency", 20_100)]),
+    "Invocation5XXErrors/Rate": Row(
+        # Below the floor of 20 requests a failure of each is no alarm.
+        "error_rate",
+        [errors("Invocation5XXErrors", 10, 1000), errors("Invocation5XXErrors", 19, 19)],
+        [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 20, 20)]),
+    "Invocation4XXErrors/Rate": Row(
+        "client_error_rate", [errors("Invocation4XXErrors", 50, 1000)],
+        [errors("Invocation4XXErrors", 51, 1000)]),
+    "InvocationModelErrors/Rate": Row(
+        "model_error_rate", [errors("InvocationModelErrors", 20, 1000)],
+        [errors("InvocationModelErrors", 21, 1000)]),
+    # The budget is 1 %: 14.4 and 6 times as fast.
+    "ModelLatency/BurnRateFast/Long": Row("slow_requests", [slow(14.4)], [slow(14.5)], 60),
+    "ModelLatency/BurnRateFast/Short": Row("slow_requests", [slow(14.4)], [slow(14.5)], 5),
+    "ModelLatency/BurnRateSlow/Long": Row("slow_requests", [slow(6)], [slow(6.1)], 360),
+    "ModelLatency/BurnRateSlow/Short": Row("slow_requests", [slow(6)], [slow(6.1)], 30),
+    "MemoryUtilization/Average": Row(
+        "memory_utilization", [value("MemoryUtilization", 80)], [value("MemoryUtilization", 81)]),
+    "DiskUtilization/Average": Row(
+        "disk_utilization", [value("DiskUtilization", 85)], [value("DiskUtilization", 86)]),
+    "Invocations/Silence": Row("expect_traffic", [value("Invocations", 1)], [{}], 5),
+}
+_LATENCY = {
+    "ModelLatency/p50": Row(
+        "model_latency", [value("ModelLatency", 50_000)], [value("ModelLatency", 50_001)]),
+    "ModelLatency/p99": Row(
+        "model_latency", [value("ModelLatency", 200_000), {"ModelLatency": LATENCY_TAIL}],
+        [value("ModelLatency", 200_001), {"ModelLatency": spread((50_000, 98), (900_000, 2))}]),
+}
+_CPU_OF_4 = {"CPUUtilization/Average": Row(
+    "cpu_utilization", [value("CPUUtilization", 280)], [value("CPUUtilization", 281)])}
+ROWS["single"] = {
+    **ROWS["common"], **_LATENCY, **_CPU_OF_4,
+    # 400 requests at 400/3 per instance: 3 instances; at 100: all 4.
+    "Instances/Maximum": Row(
+        "capacity_at_maximum", [instances(400 / 3)], [instances(100)], minutes=5),
+    "Invocations/ZoneImbalance": Row("zone_imbalance", [zones(75, 25)], [zones(76, 24)]),
+    "Invocations-Sum-Anomaly": Row(
+        "anomalies", [value("Invocations", 119), value("Invocations", 81)],
+        [value("Invocations", 130), value("Invocations", 70)],
+        history=[value("Invocations", 90), value("Invocations", 110)] * 20),
+}
+ROWS["gpu"] = {
+    **ROWS["common"],
+    "ModelLatency/p99/Warning": Row(
+        "model_latency", [value("ModelLatency", 150_000)], [value("ModelLatency", 150_001)]),
+    "ModelLatency/p99/Critical": Row(
+        "model_latency", [value("ModelLatency", 300_000)], [value("ModelLatency", 300_001)]),
+    "CPUUtilization/Average": Row(
+        "cpu_utilization", [value("CPUUtilization", 3360)], [value("CPUUtilization", 3361)]),
+    "GPUUtilization/Average": Row(
+        "gpu_utilization", [value("GPUUtilization", 340)], [value("GPUUtilization", 341)]),
+    "GPUMemoryUtilization/Average": Row(
+        "gpu_memory_utilization", [value("GPUMemoryUtilization", 360)],
+        [value("GPUMemoryUtilization", 361)]),
+}
+ROWS["multi"] = {
+    **ROWS["common"], **_LATENCY, **_CPU_OF_4,
+    "ModelCacheHit/Average": Row(
+        "cache_miss_rate", [{"ModelCacheHit": spread((1, 950), (0, 50))}],
+        [{"ModelCacheHit": spread((1, 949), (0, 51))}]),
+    "ModelLoadingWaitTime/Average": Row(
+        "model_loading_wait", [value("ModelLoadingWaitTime", 500_000)],
+        [value("ModelLoadingWaitTime", 500_001)]),
+}
+# ------------------------------------------------------------------------------------ each alarm
+
+
+CASES = [(shape, key) for shape in ("single", "gpu", "multi") for key in ROWS[shape]]
+
+
+@pytest.mark.parametrize(("shape", "key"), CASES, ids=["-".join(case) for case in CASES])
+def test_both_sides_of_the_threshold(world, shape, key):
+    row = ROWS[shape][key]
+    for expected, data in [*(("OK", d) for d in row.ok), *(("ALARM", d) for d in row.alarm)]:
+        start = next(world.times)
+        # The band comes from before the evaluation range, which is two datapoints longer.
+        before = len(row.history) + 2
+        past = [(start + (n - before) * MINUTE, old) for n, old in enumerate(row.history)]
+        step = max(row.minutes // 5, 1)
+        present = [(start + n * MINUTE, data) for n in range(0, row.minutes, step)]
+        world.publish(shape, *past, *present)
+        world.aws.evaluate_alarms(start + row.minutes * MINUTE)
+        assert world.states(shape)[key] == expected, data
+
+
+@pytest.mark.parametrize("shape", ["single", "gpu", "multi"])
+def test_every_alarm_has_a_row(world, shape):
+    made = {key for key in world.names[shape] if not key.startswith("Composite")}
+    assert made == {*ROWS[shape], "Deploying", "Quiet"}
+
+
+def test_every_option_has_a_row():
+    options = {row.option for rows in ROWS.values() for row in rows.values()}
+    assert options == set(AlarmOptions.__annotations__) - NOT_AN_ALARM
+
+
+def test_missing_data_alarms_only_where_silence_is_the_fault(world):
+    world.aws.evaluate_alarms(next(world.times))
+    for shape in ("single", "gpu", "multi"):
+        on = {key for key, state in world.states(shape).items() if state == "ALARM"}
+        assert on == {"Invocations/Silence", "Composite"}
+
+
+def test_silence_after_traffic(world):
+    """Five of five minutes without data; real ones of the evaluation range count for longer."""
+    start = next(world.times)
+    traffic = value("Invocations", 50)
+    world.publish("single", *((start + n * MINUTE, traffic) for n in range(10)))
+    seen = []
+    for minute in range(10, 20):
+        world.aws.evaluate_alarms(start + minute * MINUTE)
+        seen.append(world.states("single")["Invocations/Silence"])
+    assert seen == ["OK"] * 7 + ["ALARM"] * 3
+
+
+def test_rollback_alarms_see_the_new_fleet_only(world):
+    old_and_new = {True: "ALARM", False: "OK"}
+    keys = ("ModelLatency/p99", "Invocation5XXErrors/Rate")
+    assert set(world.names["rollback"]) == set(keys)  # and no composite
+    bad = {**value("ModelLatency", 900_000), **errors("Invocation5XXErrors", 500, 1000)}
+    for new, expected in old_and_new.items():
+        start = next(world.times)
+        data = {f"{name}@new" if new else name: datum for name, datum in bad.items()}
+        world.publish("rollback", *((start + n * MINUTE, data) for n in range(3)))
+        world.aws.evaluate_alarms(start + 3 * MINUTE)
+        assert {key: world.states("rollback")[key] for key in keys} == dict.fromkeys(keys, expected)
