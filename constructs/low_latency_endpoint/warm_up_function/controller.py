@@ -152,8 +152,8 @@ def _verdict(
     else:
         wanted = ", ".join(f"{k} {v:g} ms" for k, v in report["target_ms"].items())
         reason = (
-            f"Warm-up missed: within {properties['TimeoutSeconds']} s the last {properties['Last']} "
-            f"requests of each zone did not all succeed"
+            f"Warm-up missed: within {properties['TimeoutSeconds']} s the last "
+            f"{properties['Last']} requests of each zone did not all succeed"
             + (f" and meet {wanted}" if wanted else "")
             + f"; last: {_lasts(report['zones'])}"
             + (f"; {report['message']}" if report["message"] else "")
