@@ -199,3 +199,9 @@ def test_another_suppressor_ends_the_wait(aws, cloudwatch):
     found = described(cloudwatch, "it")
     assert "ActionsSuppressedBy" not in found
     assert (found["ActionsSuppressor"], found["ActionsSuppressorWaitPeriod"]) == ("two", 600)
+
+
+def test_leftovers_tell_of_both_kinds(aws, cloudwatch):
+    child(cloudwatch, "leaf")
+    composite(cloudwatch, "it", "ALARM(leaf)")
+    assert {"cloudwatch: leaf", "cloudwatch: it"} <= set(aws.leftovers())
