@@ -35,7 +35,8 @@ def allows(policy: Mapping[str, Any], action: str, resource: str,
         Such as ``sagemaker:InvokeEndpoint`` and an endpoint's ARN.
     context : mapping of str to str
         Condition keys and their values in the request, such as ``aws:PrincipalAccount``. A
-        condition on a key that is not given does not hold.
+        condition on a key that is not given does not hold. Principals are told apart by
+        ``aws:PrincipalAccount`` only: one of an account's roles stands for all of that account.
 
     Examples
     --------
@@ -48,7 +49,8 @@ def allows(policy: Mapping[str, Any], action: str, resource: str,
     False
     """
     effects = {statement.get("Effect") for statement in _statements(policy)
-               if _matches(statement, action, resource) and _holds(statement, context)}
+               if _matches(statement, action, resource) and _holds(statement, context)
+               and _speaks_of(statement, context.get("aws:PrincipalAccount", ""))}
     return "Allow" in effects and "Deny" not in effects
 
 
@@ -83,6 +85,14 @@ def _matches(statement: Mapping[str, Any], action: str, resource: str) -> bool:
         _among(statement, "Action", action.lower(), lower=True)
         and _among(statement, "Resource", resource, lower=False)
     )
+
+
+def _speaks_of(statement: Mapping[str, Any], account: str) -> bool:
+    if "Principal" not in statement:
+        return True
+    principal = statement["Principal"]
+    named = principal.get("AWS") if isinstance(principal, Mapping) else principal
+    return any(each in ("*", account) or f":{account}:" in str(each) for each in items(named))
 
 
 def _among(statement: Mapping[str, Any], name: str, value: str, *, lower: bool) -> bool:

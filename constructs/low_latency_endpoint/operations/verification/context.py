@@ -125,9 +125,11 @@ class EndpointContext:
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
     """The runtime's interface endpoints in the model's VPC, the stack's own ones first."""
     own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
-    found = context.account.every(
-        "ec2", "describe_vpc_endpoints", "VpcEndpoints",
-        Filters=[{"Name": "vpc-id", "Values": sorted(set(_vpc_ids(context)))}])
+    vpc_ids = sorted(set(_vpc_ids(context)))
+    if not vpc_ids:
+        return []
+    found = context.account.every("ec2", "describe_vpc_endpoints", "VpcEndpoints",
+                                  Filters=[{"Name": "vpc-id", "Values": vpc_ids}])
     runtime = [each for each in found
                if each["VpcEndpointType"] == "Interface" and each["State"].lower() not in DEAD
                and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))]

@@ -40,12 +40,27 @@ def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
-    """Whether this process runs in the VPC, judged by its own address."""
+    """Whether this process runs in the VPC: one of its network interfaces has our address.
+
+    The VPC's range alone does not tell: offices and homes use 10.0.0.0/16 too.
+    """
+    own = context.machine.own_address()
     vpcs = context.account.every("ec2", "describe_vpcs", "Vpcs",
                                  Filters=[{"Name": "vpc-id", "Values": [link["VpcId"]]}])
     blocks = [str(each["CidrBlock"]) for vpc in vpcs
               for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))]
-    return inside(context.machine.own_address(), blocks)
+    if own is None or not inside(own, blocks):
+        return False
+    return bool(context.account.every(
+        "ec2", "describe_network_interfaces", "NetworkInterfaces",
+        Filters=[{"Name": "vpc-id", "Values": [link["VpcId"]]},
+                 {"Name": "addresses.private-ip-address", "Values": [own]}]))
+
+
+def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The name that callers use, and what it resolves to here."""
+    name = _runtime_name(context.account, link)
+    return name, list(context.machine.resolve(name))
 
 
 def _runtime_name(account: Account, link: Mapping[str, Any]) -> str:
@@ -63,9 +78,8 @@ def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
     if link is None:
         yield unknown(_NO_LINK)
         return
-    name = _runtime_name(context.account, link)
+    name, answers = _resolved(context, link)
     zones = _addresses(context.account, link)
-    answers = list(context.machine.resolve(name))
     here = [address for address in answers if address in zones]
     if not here:
         if _is_inside(context, link):
@@ -112,9 +126,12 @@ def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
         yield unknown(_NO_LINK)
         return
     names = zonal_names(link)
+    _, answers = _resolved(context, link)
+    # A function in the VPC has no address of it, but meets the private name.
+    meets = not _addresses(context.account, link).keys().isdisjoint(answers)
     if not names:
         yield unknown(f"{link['VpcEndpointId']} lists no zonal names")
-    elif not _is_inside(context, link):
+    elif not meets and not _is_inside(context, link):
         yield unknown(_OUTSIDE, _GO_INSIDE)
     else:
         for zone, name in names.items():
