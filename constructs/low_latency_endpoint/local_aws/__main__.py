@@ -12,6 +12,8 @@ from pathlib import Path
 
 from . import serving
 from .cloudwatch import evaluation
+from .runtime.options import RuntimeOptions
+from .runtime.service import Runtime
 from .server import LocalAws
 
 
@@ -25,9 +27,12 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="default: a free port")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--runtime", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        return _serve_for_parent(arguments.port, arguments.log)
+        options = RuntimeOptions.from_json(arguments.runtime) if arguments.runtime else None
+        runtime = Runtime(options, arguments.region)
+        return _serve_for_parent(arguments.port, arguments.log, runtime)
     stopped = threading.Event()
     for wanted in (signal.SIGINT, signal.SIGTERM):
         signal.signal(wanted, lambda *_: stopped.set())
@@ -44,14 +49,16 @@ def main() -> int:
     return 0
 
 
-def _serve_for_parent(port: int, log: Path) -> int:
+def _serve_for_parent(port: int, log: Path, runtime: Runtime) -> int:
     """Serve until the parent closes our standard input, which its death does too."""
     serving.log_to(log)
     logging.captureWarnings(True)
-    _, url, _ = serving.serve_in_thread(port)
-    evaluation.BACKGROUND.start()
+    _, url, _ = serving.serve_in_thread(port, runtime)
+    if not runtime.options.model_servers:
+        evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
     print(url, flush=True)
     sys.stdin.read()
+    runtime.stop()  # its model servers may be processes
     # Not sys.exit: threads of running operations must not delay the end.
     os._exit(0)
 

@@ -7,7 +7,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -16,6 +16,9 @@ from . import protocols
 from .cloudwatch import control
 from .connections import ACCOUNT
 from .protocols import ServiceError
+from .runtime import control as runtime_control
+from .runtime.forwarding import forward, is_invocation
+from .runtime.service import Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +32,12 @@ class PassOn(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """Where a request belongs: account, region, and the URL that it came in by."""
+    """Where a request belongs: account, region, the URL it came in by, the runtime behind it."""
 
     region: str
     url: str
     account: str = ACCOUNT
+    runtime: Runtime = field(default_factory=Runtime)
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,17 @@ class Application:
         The services that go before moto's.
     on_reset
         What else must be forgotten when moto is told to reset.
+    runtime
+        What stands behind InvokeEndpoint; by default one that echoes.
     """
 
     def __init__(
-        self, services: Iterable[OwnService], on_reset: Iterable[Callable[[], None]] = ()
+        self,
+        services: Iterable[OwnService],
+        on_reset: Iterable[Callable[[], None]] = (),
+        runtime: Runtime | None = None,
     ) -> None:
+        self.runtime = runtime or Runtime()
         self._services = {service.name: service for service in services}
         self._on_reset = tuple(on_reset)
         self._moto = DomainDispatcherApplication(create_backend_app)
@@ -80,9 +90,16 @@ class Application:
         if environ.get("PATH_INFO") == "/moto-api/reset":
             for forget in self._on_reset:
                 forget()
+            self.runtime.reset()
         path = environ.get("PATH_INFO", "")
-        if path.startswith(control.PREFIX):
-            status, answer = control.control(path, environ.get("QUERY_STRING", ""))
+        if is_invocation(path):
+            return forward(self.runtime, environ, start_response)
+        if path.startswith((control.PREFIX, runtime_control.PREFIX)):
+            query = environ.get("QUERY_STRING", "")
+            if path.startswith(control.PREFIX):
+                status, answer = control.control(path, query)
+            else:
+                status, answer = runtime_control.control(self.runtime, path, query)
             start_response(
                 f"{status} {'OK' if status == 200 else 'Error'}",
                 [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],
@@ -104,6 +121,7 @@ class Application:
             return self._moto(environ, start_response)
         if not is_json and not service.complete:
             return self._moto(environ, start_response)
+        caller = Caller(scope[1], self.url, runtime=self.runtime)
         try:
             if is_json:
                 self._known(service, operation)
@@ -113,7 +131,7 @@ class Application:
                     body, environ.get("QUERY_STRING", ""), service.name
                 )
                 self._known(service, operation)
-            result = service.operations[operation](Caller(scope[1], self.url), request) or {}
+            result = service.operations[operation](caller, request) or {}
             write = protocols.write_json if is_json else protocols.write_query
             answer, status = write(service.name, operation, result), 200
         except PassOn:

@@ -37,6 +37,8 @@ class Scaling:
     policies: dict[tuple[TargetKey, str], dict[str, Any]] = field(default_factory=dict)
     actions: dict[tuple[TargetKey, str], dict[str, Any]] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    activities: list[dict[str, Any]] = field(default_factory=list)
+    """What policies did, the newest first."""
 
 
 _lock = threading.Lock()

@@ -14,6 +14,7 @@ from typing import Any
 from .application import Caller, OwnService, PassOn
 from .hosting import Hosting, hosting, now
 from .protocols import ServiceError
+from .runtime.statuses import creating
 from .variants import check_deployment_config, check_scalable_variants, describe_variants
 
 _KINDS = {
@@ -162,7 +163,7 @@ def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
 
 
 def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """CreateEndpoint; in service at once, there is nothing to start."""
+    """CreateEndpoint; in service at once unless a model server has to be started."""
     name = request["EndpointName"]
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
     check_deployment_config(request.get("DeploymentConfig"))
@@ -178,7 +179,25 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         "Tags": request.get("Tags"),
         **_from_config(caller, config, {}, retained=frozenset()),
     }
-    return {"EndpointArn": _add(caller, "endpoint", name, record)}
+    place = (caller.account, caller.region)
+    live = caller.runtime.is_live(place, config)
+    if live:
+        creating(record)
+    arn = _add(caller, "endpoint", name, record)
+    if live:
+        caller.runtime.create(place, name, config)
+    return {"EndpointArn": arn}
+
+
+def _settled(caller: Caller, name: str) -> dict[str, Any]:
+    """Give an endpoint that nothing is being done to; AWS refuses to change any other."""
+    endpoint = _find(caller, "endpoint", name)
+    if endpoint["EndpointStatus"] in ("Creating", "Updating", "RollingBack"):
+        raise ServiceError(
+            f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".',
+            "ValidationException",
+        )
+    return endpoint
 
 
 def _from_config(
@@ -226,7 +245,7 @@ def list_endpoints(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 
 def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpoint: new configuration, with or without the present counts and weights."""
-    endpoint = _find(caller, "endpoint", request["EndpointName"])
+    endpoint = _settled(caller, request["EndpointName"])
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
     deployment = request.get("DeploymentConfig")
     check_deployment_config(deployment)
@@ -240,18 +259,33 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             for entry in request.get("ExcludeRetainedVariantProperties") or []
         }
         retained = frozenset({"DesiredInstanceCount", "DesiredWeight"} - excluded)
-    with _state(caller).lock:
-        endpoint.update(_from_config(caller, config, current, retained))
-        endpoint["EndpointConfigName"] = config["EndpointConfigName"]
-        endpoint["LastModifiedTime"] = now()
-        if not request.get("RetainDeploymentConfig"):
+    described = _from_config(caller, config, current, retained)
+    if request.get("RetainDeploymentConfig"):
+        deployment = endpoint["LastDeploymentConfig"]
+
+    def take_over() -> None:
+        with _state(caller).lock:
+            endpoint.update(described)
+            endpoint["EndpointConfigName"] = config["EndpointConfigName"]
+            endpoint["LastModifiedTime"] = now()
             endpoint["LastDeploymentConfig"] = deployment
+
+    place = (caller.account, caller.region)
+    if caller.runtime.owns(place, endpoint["EndpointName"]):
+        endpoint["EndpointStatus"], endpoint["FailureReason"] = "Updating", None
+        caller.runtime.update(
+            place, endpoint["EndpointName"], config, described, deployment, take_over
+        )
+    else:
+        take_over()
     return {"EndpointArn": endpoint["EndpointArn"]}
 
 
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpointWeightsAndCapacities."""
-    endpoint = _find(caller, "endpoint", request["EndpointName"])
+    endpoint = _settled(caller, request["EndpointName"])
+    place = (caller.account, caller.region)
+    live = caller.runtime.owns(place, endpoint["EndpointName"])
     variants = {v["VariantName"]: v for v in endpoint["ProductionVariants"]}
     for wanted in request["DesiredWeightsAndCapacities"]:
         if wanted["VariantName"] not in variants:
@@ -266,14 +300,21 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
             variant["DesiredWeight"] = variant["CurrentWeight"] = wanted["DesiredWeight"]
         if "DesiredInstanceCount" in wanted:
             count = wanted["DesiredInstanceCount"]
-            variant["DesiredInstanceCount"] = variant["CurrentInstanceCount"] = count
+            variant["DesiredInstanceCount"] = count
+            if not live:
+                variant["CurrentInstanceCount"] = count
     endpoint["LastModifiedTime"] = now()
+    if live:
+        endpoint["EndpointStatus"] = "Updating"
+        caller.runtime.scale(place, endpoint["EndpointName"])
     return {"EndpointArn": endpoint["EndpointArn"]}
 
 
 def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
+    _settled(caller, request["EndpointName"])
     _remove(caller, "endpoint", request["EndpointName"])
+    caller.runtime.delete((caller.account, caller.region), request["EndpointName"])
 
 
 # --------------------------------------------------------------------------------------------- tags

@@ -1,7 +1,7 @@
 """Application Auto Scaling: targets, policies, scheduled actions.
 
 moto does not know all of SageMaker's dimensions, keeps policies of targets that are gone and
-returns only part of what was put. Nothing here scales: see docs/local-aws.md.
+returns only part of what was put. What a variant's policies do is in `runtime.scaling`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from .application import Caller, OwnService
 from .hosting import Scaling, TargetKey, hosting, now, scaling
 from .protocols import ServiceError
+from .runtime.scaling import drop_alarms, make_alarms
 
 
 def _state(caller: Caller) -> Scaling:
@@ -109,6 +110,9 @@ def deregister_scalable_target(caller: Caller, request: dict[str, Any]) -> None:
     state, key = _state(caller), _target(caller, request)
     state.tags.pop(state.targets[key]["ScalableTargetARN"], None)
     del state.targets[key]
+    for entry, policy in state.policies.items():
+        if entry[0] == key:
+            drop_alarms((caller.account, caller.region), policy)
     for store in (state.policies, state.actions):
         for entry in [e for e in store if e[0] == key]:
             del store[entry]
@@ -136,14 +140,19 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
             "ValidationException",
         )
     created = before.get("CreationTime") or now()
-    state.policies[entry] = {
+    policy = {
         **request,
         "PolicyType": kind,
         "PolicyARN": arn,
         "CreationTime": created,
         "Alarms": [],
     }
-    return {"PolicyARN": arn, "Alarms": []}
+    place = (caller.account, caller.region)
+    drop_alarms(place, before)
+    if kind == "TargetTrackingScaling" and key[2] == "sagemaker:variant:DesiredInstanceCount":
+        policy["Alarms"] = make_alarms(place, policy)
+    state.policies[entry] = policy
+    return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
 
 def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:
@@ -164,12 +173,20 @@ def describe_scaling_policies(caller: Caller, request: dict[str, Any]) -> dict[s
 def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteScalingPolicy."""
     entry = (_key(request), request["PolicyName"])
-    if _state(caller).policies.pop(entry, None) is None:
+    policy = _state(caller).policies.pop(entry, None)
+    if policy is not None:
+        drop_alarms((caller.account, caller.region), policy)
+    else:
         raise ServiceError(
             f"No scaling policy found for service namespace: {entry[0][0]}, resource ID: "
             f"{entry[0][1]}, scalable dimension: {entry[0][2]}, policy name: {entry[1]}",
             "ObjectNotFoundException",
         )
+
+
+def describe_scaling_activities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeScalingActivities, the newest first."""
+    return {"ScalingActivities": _filtered(_state(caller).activities, request)}
 
 
 def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
@@ -226,7 +243,7 @@ APPLICATION_AUTO_SCALING = OwnService(
         "PutScheduledAction": put_scheduled_action,
         "DescribeScheduledActions": describe_scheduled_actions,
         "DeleteScheduledAction": delete_scheduled_action,
-        "DescribeScalingActivities": lambda caller, request: {"ScalingActivities": []},
+        "DescribeScalingActivities": describe_scaling_activities,
         "ListTagsForResource": list_tags,
     },
     complete=True,

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from .connections import ACCOUNT, DUMMY_KEY, local_client
 from .leftovers import find_leftovers
+from .model_servers.specifications import ModelServer
+from .runtime.options import RuntimeOptions
 
 _START_TIMEOUT = 60.0
 
@@ -41,6 +45,7 @@ class LocalAws:
 
     def __init__(self, url: str, region: str, log_path: Path, stop: Callable[[], None]) -> None:
         self.url = url
+        self._runtime_urls: dict[str | None, str] = {}
         self.region = region
         self.account = ACCOUNT
         self.log_path = log_path
@@ -49,7 +54,14 @@ class LocalAws:
     # --------------------------------------------------------------------------------- starting
 
     @classmethod
-    def start(cls, region: str = "us-east-1", *, port: int = 0) -> LocalAws:
+    def start(
+        cls,
+        region: str = "us-east-1",
+        *,
+        port: int = 0,
+        model_servers: Mapping[str, ModelServer] | None = None,
+        runtime: RuntimeOptions | None = None,
+    ) -> LocalAws:
         """Start a local AWS in its own process; ready when this returns.
 
         Parameters
@@ -58,6 +70,11 @@ class LocalAws:
             The region that `environment` and `client` name. The server answers for all of them.
         port
             The port; a free one when it is 0.
+        model_servers
+            Model servers by the container image that they stand for: see `model_server_for`. An
+            endpoint without one answers with the request's own body and is in service at once.
+        runtime
+            Further options of the runtime behind InvokeEndpoint.
 
         Raises
         ------
@@ -73,6 +90,7 @@ class LocalAws:
         )
         command = [sys.executable, "-m", "low_latency_endpoint.local_aws", "--child"]
         command += ["--region", region, "--port", str(port), "--log", str(log_path)]
+        command += ["--runtime", _options(model_servers, runtime).to_json()]
         with log_path.open("ab") as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
@@ -106,16 +124,26 @@ class LocalAws:
         return cls(url, region, log_path, stop)
 
     @classmethod
-    def in_process(cls, region: str = "us-east-1", *, port: int = 0) -> LocalAws:
+    def in_process(
+        cls,
+        region: str = "us-east-1",
+        *,
+        port: int = 0,
+        model_servers: Mapping[str, ModelServer] | None = None,
+        runtime: RuntimeOptions | None = None,
+    ) -> LocalAws:
         """Start a local AWS in a thread of this process, for fast tests.
 
-        All of them in one process share one state; `reset` clears it.
+        All of them in one process share one state; `reset` clears it. The parameters are those of
+        `start`.
         """
         from . import serving
+        from .runtime.service import Runtime
 
         log_path = Path(tempfile.mkdtemp(prefix="local-aws-")) / "server.log"
         handler = serving.log_to(log_path)
-        server, url, thread = serving.serve_in_thread(port)
+        behind = Runtime(_options(model_servers, runtime), region)
+        server, url, thread = serving.serve_in_thread(port, behind)
 
         def stop() -> None:
             import logging
@@ -123,6 +151,7 @@ class LocalAws:
             server.shutdown()
             server.server_close()
             thread.join(timeout=5)
+            behind.stop()
             logging.getLogger("low_latency_endpoint.local_aws").removeHandler(handler)
             handler.close()
 
@@ -177,7 +206,48 @@ class LocalAws:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Give a boto3 client bound to this local AWS."""
-        return local_client(service, region or self.region, self.url)
+        url = self.runtime_url() if service == "sagemaker-runtime" else self.url
+        return local_client(service, region or self.region, url)
+
+    def runtime_url(self, zone: str | None = None) -> str:
+        """Give the URL at which InvokeEndpoint answers.
+
+        Parameters
+        ----------
+        zone
+            A client zone's name or ID, or its host name at the interface endpoint: each zone has a
+            listener of its own. By default the regional one.
+
+        Raises
+        ------
+        LocalAwsError
+            When the Region has no such zone.
+        """
+        if zone not in self._runtime_urls:
+            query = urllib.parse.urlencode({"zone": zone or ""})
+            try:
+                answer = json.loads(self._post(f"/_local/runtime/url?{query}"))
+            except urllib.error.HTTPError as error:
+                raise LocalAwsError(json.loads(error.read())["error"]) from None
+            self._runtime_urls[zone] = answer["url"]
+        return self._runtime_urls[zone]
+
+    def flush_metrics(self) -> None:
+        """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""
+        self._post("/_local/runtime/flush")
+
+    def runtime_time(self) -> datetime:
+        """Give the time by the runtime's clock, which its metrics carry."""
+        moment = json.loads(self._post("/_local/runtime/time"))["time"]
+        return datetime.fromtimestamp(moment, UTC)
+
+    def advance(self, seconds: float) -> None:
+        """Move the runtime's clock on: deployments, alarms and scaling do what falls due."""
+        self._post(f"/_local/runtime/advance?seconds={seconds}")
+
+    def set_clock_speed(self, factor: float) -> None:
+        """Run the runtime's clock so many times faster than real time; 0 stops it."""
+        self._post(f"/_local/runtime/speed?factor={factor}")
 
     def leftovers(self) -> list[str]:
         """List the resources that still exist, as `service: what` lines.
@@ -227,6 +297,13 @@ class LocalAws:
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""
         self._post("/moto-api/reset")
+
+
+def _options(
+    model_servers: Mapping[str, ModelServer] | None, runtime: RuntimeOptions | None
+) -> RuntimeOptions:
+    options = runtime or RuntimeOptions()
+    return dataclasses.replace(options, model_servers=model_servers) if model_servers else options
 
 
 def _without_aws(environment: dict[str, str]) -> dict[str, str]:

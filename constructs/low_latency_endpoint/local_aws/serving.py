@@ -13,6 +13,7 @@ from . import corrections, hosting, resources
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
+from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
 
@@ -33,8 +34,10 @@ class _QuietHandler(MotoRequestHandler):
         logging.getLogger("low_latency_endpoint.local_aws.requests").info(message, *args)
 
 
-def make_loopback_server(port: int = 0) -> tuple[BaseWSGIServer, str]:
-    """Make the server; gives it and its URL.
+def make_loopback_server(
+    port: int = 0, runtime: Runtime | None = None
+) -> tuple[BaseWSGIServer, str]:
+    """Make the server, in front of a runtime; gives it and its URL.
 
     The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
     the path for both, but some parse `127` out of a numeric host as if it were a bucket.
@@ -44,6 +47,7 @@ def make_loopback_server(port: int = 0) -> tuple[BaseWSGIServer, str]:
     application = Application(
         [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
         on_reset=[stacks.reset, hosting.reset],
+        runtime=runtime,
     )
     server = make_server(LOOPBACK, port, application, threaded=True, request_handler=_QuietHandler)
     # A request under way must not keep the process alive.
@@ -52,9 +56,11 @@ def make_loopback_server(port: int = 0) -> tuple[BaseWSGIServer, str]:
     return server, application.url
 
 
-def serve_in_thread(port: int = 0) -> tuple[BaseWSGIServer, str, threading.Thread]:
+def serve_in_thread(
+    port: int = 0, runtime: Runtime | None = None
+) -> tuple[BaseWSGIServer, str, threading.Thread]:
     """Start the server in a daemon thread."""
-    server, url = make_loopback_server(port)
+    server, url = make_loopback_server(port, runtime)
     thread = threading.Thread(target=server.serve_forever, name="local-aws", daemon=True)
     thread.start()
     return server, url, thread

@@ -124,7 +124,7 @@ class Endpoint(ResourceType):
         arn = call(at.client("sagemaker"), "create_endpoint", {**arguments, "EndpointName": name})[
             "EndpointArn"
         ]
-        self._wait(at, name)
+        self._wait(at, name, properties["EndpointConfigName"])
         return Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
@@ -133,17 +133,19 @@ class Endpoint(ResourceType):
         if any(properties.get(key) != old.get(key) for key in watched):
             arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
             call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
-            self._wait(at, name)
+            self._wait(at, name, properties["EndpointConfigName"])
         _update_tags(at, existing, properties)
 
     @staticmethod
-    def _wait(at: Place, name: str) -> None:
+    def _wait(at: Place, name: str, config: str) -> None:
         deadline = time.monotonic() + _ENDPOINT_TIMEOUT
         found: dict[str, Any] = {}
         while time.monotonic() < deadline:
             found = at.client("sagemaker").describe_endpoint(EndpointName=name)
             if found["EndpointStatus"] == "InService":
-                return
+                if found["EndpointConfigName"] == config:
+                    return
+                break  # a deployment that was rolled back is in service with its old one
             if found["EndpointStatus"] in ("Failed", "UpdateRollbackFailed", "OutOfService"):
                 break
             time.sleep(0.1)

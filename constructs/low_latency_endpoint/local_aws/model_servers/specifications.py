@@ -1,0 +1,228 @@
+"""Which model server stands behind an image: simulated, a command, or one that runs already."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .service_times import ServiceTime
+
+__all__ = [
+    "CommandModelServer",
+    "ModelServer",
+    "SimulatedModelServer",
+    "UrlModelServer",
+    "from_document",
+    "model_server_for",
+    "sentiment_model_server",
+    "to_document",
+]
+
+CHOICE = "LOCAL_MODEL_SERVER"
+"""The container's environment variable that names a key of the mapping."""
+
+
+@dataclass(frozen=True)
+class SimulatedModelServer:
+    """A model server that computes nothing and takes the time it is told.
+
+    It answers `/invocations` with the request's own body and content type.
+
+    Parameters
+    ----------
+    service_time
+        Seconds per request on an idle server; by default 5 ms.
+    concurrency
+        Workers, each busy with one batch at a time; by default 1. More requests queue.
+    queue_limit
+        Waiting requests beyond which it answers 503; by default there is no limit.
+    max_batch_size, batch_slope
+        A worker takes up to so many waiting requests together; a batch of b takes
+        1 + slope x (b - 1) times the service time. By default 1: no batching.
+    cold_start
+        Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
+    cold_requests, cold_factor
+        The first requests of an instance take so many times longer; by default none does.
+    failure_share, failure_status, failure_message
+        That share of requests is answered with that status; by default none.
+    hang_share
+        That share of requests is never answered; by default none.
+    slow_instances
+        Factor of the service time by the instance's place in its variant, counted from 0.
+    ping_status
+        What `/ping` answers once started; anything but 200 is unhealthy for ever.
+    cpu_idle, cpu_busy, memory, gpu_busy, gpu_memory
+        Utilisation told, in AWS's percent (CPU and GPU: 100 for each). CPU lies between idle and
+        busy in proportion to the workers' busy time, GPU between 0 and busy.
+    stream_chunks
+        Chunks that the answer comes in, spread over the service time; by default 1.
+    in_process
+        True: a task of the local AWS, which takes next to no time to start. False: a process of
+        its own for each instance.
+    seed
+        Of the random draws; each instance adds its place.
+
+    Examples
+    --------
+    >>> SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=4).concurrency
+    4
+    """
+
+    service_time: ServiceTime = field(default_factory=lambda: ServiceTime.constant(0.005))
+    concurrency: int = 1
+    queue_limit: int | None = None
+    max_batch_size: int = 1
+    batch_slope: float = 1.0
+    cold_start: float = 0.0
+    cold_requests: int = 0
+    cold_factor: float = 1.0
+    failure_share: float = 0.0
+    failure_status: int = 500
+    failure_message: str = "simulated failure"
+    hang_share: float = 0.0
+    slow_instances: Mapping[int, float] = field(default_factory=dict)
+    ping_status: int = 200
+    cpu_idle: float = 2.0
+    cpu_busy: float = 100.0
+    memory: float = 30.0
+    gpu_busy: float | None = None
+    gpu_memory: float | None = None
+    stream_chunks: int = 1
+    in_process: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("failure_share", "hang_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1: {getattr(self, name)}")
+        for name in ("concurrency", "max_batch_size", "stream_chunks"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1: {getattr(self, name)}")
+        for name in ("cold_start", "cold_requests", "batch_slope", "cold_factor"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        if not 400 <= self.failure_status <= 599:
+            raise ValueError(f"failure_status must be 400 to 599: {self.failure_status}")
+
+
+@dataclass(frozen=True)
+class CommandModelServer:
+    """Any program that speaks the container contract, a process for each instance.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments. Its port is in the environment as SAGEMAKER_BIND_TO_PORT,
+        the variable that SageMaker's own serving toolkits read; it listens on 127.0.0.1.
+    environment
+        Further variables; the model container's Environment goes before them.
+    in_process
+        Always False.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    in_process: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "command", tuple(self.command))
+        if not self.command:
+            raise ValueError("a command is needed")
+
+
+@dataclass(frozen=True)
+class UrlModelServer:
+    """A model server that runs already and stands for every instance.
+
+    Parameters
+    ----------
+    url
+        Such as ``http://127.0.0.1:8080``; loopback only.
+    in_process
+        Always False.
+    """
+
+    url: str
+    in_process: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://127.0.0.1:", "http://localhost:")):
+            raise ValueError(f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
+
+
+ModelServer = SimulatedModelServer | CommandModelServer | UrlModelServer
+
+_KINDS: dict[str, type[Any]] = {
+    "simulated": SimulatedModelServer, "command": CommandModelServer, "url": UrlModelServer,
+}
+
+ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=10_000)
+"""What stands behind an image for which no model server is given."""
+
+
+def sentiment_model_server() -> CommandModelServer:
+    """Give a text classifier of scikit-learn that really computes; needs scikit-learn installed."""
+    module = f"{__package__}.sentiment"
+    return CommandModelServer((sys.executable, "-m", module))
+
+
+def to_document(server: ModelServer) -> dict[str, Any]:
+    """Write a server as a JSON document."""
+    kind = next(name for name, cls in _KINDS.items() if isinstance(server, cls))
+    fields = {f.name: getattr(server, f.name) for f in dataclasses.fields(server) if f.init}
+    if isinstance(server, SimulatedModelServer):
+        fields["service_time"] = dataclasses.asdict(server.service_time)
+        fields["slow_instances"] = {str(n): f for n, f in server.slow_instances.items()}
+    elif isinstance(server, CommandModelServer):
+        fields["environment"] = dict(server.environment)
+    return {"kind": kind, **fields}
+
+
+def from_document(document: Mapping[str, Any]) -> ModelServer:
+    """Read what `to_document` wrote."""
+    fields = dict(document)
+    cls = _KINDS[fields.pop("kind")]
+    if cls is SimulatedModelServer:
+        law = fields["service_time"]
+        fields["service_time"] = ServiceTime(law["kind"], tuple(law["values"]))
+        fields["slow_instances"] = {int(n): f for n, f in fields["slow_instances"].items()}
+    return cls(**fields)
+
+
+def model_server_for(
+    container: Mapping[str, Any], servers: Mapping[str, ModelServer]
+) -> ModelServer | None:
+    """Choose the model server for a container of a model.
+
+    Parameters
+    ----------
+    container
+        As CreateModel takes it.
+    servers
+        Servers by pattern. The key that the container's environment names as
+        ``LOCAL_MODEL_SERVER`` wins; otherwise the first one that matches the image's URI, its
+        repository, or repository and tag, with ``*`` for anything.
+
+    Examples
+    --------
+    >>> fast = SimulatedModelServer(service_time=ServiceTime.constant(0.001))
+    >>> image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:3"
+    >>> model_server_for({"Image": image}, {"team/ranker": fast}) is fast
+    True
+    >>> model_server_for({"Image": image}, {"other*": fast}) is None
+    True
+    """
+    named = str((container.get("Environment") or {}).get(CHOICE, ""))
+    if named in servers:
+        return servers[named]
+    image = str(container.get("Image") or "")
+    path = image.partition("/")[2] or image
+    repository = path.partition("@")[0].partition(":")[0]
+    for pattern, server in servers.items():
+        if any(fnmatch.fnmatchcase(name, pattern) for name in (image, path, repository)):
+            return server
+    return None

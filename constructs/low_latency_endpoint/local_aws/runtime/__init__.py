@@ -1,0 +1,1 @@
+"""The runtime behind the local AWS: model servers, routing, deployments, scaling, metrics."""

@@ -1,0 +1,113 @@
+"""From an endpoint configuration, as CreateEndpointConfig took it, to a fleet without instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+
+from ..hosting import Hosting
+from ..model_servers.specifications import ECHO, ModelServer, model_server_for
+from .clock import Clock
+from .fleet import Fleet, Variant
+from .meter import Dimensions, Place
+from .options import RuntimeOptions
+from .routing import Routing
+
+__all__ = ["desired_counts", "fleet_of", "instance_dimensions", "is_live", "zone_name"]
+
+
+def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
+    first: Mapping[str, Any] = containers[0]
+    return first
+
+
+def _chosen(
+    variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
+) -> ModelServer | None:
+    model = hosting.models.get(variant.get("ModelName", ""), {})
+    return model_server_for(_container(model), options.model_servers)
+
+
+def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
+    """Say whether a configuration has a model server of the mapping behind any variant."""
+    variants = config.get("ProductionVariants") or []
+    return any(_chosen(variant, hosting, options) is not None for variant in variants)
+
+
+def fleet_of(
+    place: Place, endpoint: str, config: Mapping[str, Any], hosting: Hosting, clock: Clock,
+    options: RuntimeOptions,
+) -> Fleet:
+    """Make the fleet of a configuration."""
+    variants = []
+    for settings in config["ProductionVariants"]:
+        model = hosting.models.get(settings.get("ModelName", ""), {})
+        container = _container(model)
+        name = settings["VariantName"]
+        variants.append(
+            Variant(
+                name=name,
+                server=_chosen(settings, hosting, options) or ECHO,
+                settings=settings,
+                environment=container.get("Environment") or {},
+                zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),
+                routing=Routing.of(settings.get("RoutingConfig")),
+                multi_model=container.get("Mode") == "MultiModel",
+                weight=float(settings.get("InitialVariantWeight", 1.0)),
+                invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
+            )
+        )
+    return Fleet(config["EndpointConfigName"], variants, clock, options)
+
+
+def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:
+    """Give the instances that each variant of a described endpoint should have."""
+    return {
+        variant["VariantName"]: int(variant.get("DesiredInstanceCount", 1))
+        for variant in described.get("ProductionVariants") or []
+    }
+
+
+def _zones(place: Place, subnets: Sequence[str]) -> list[str]:
+    """Give the zones of a model's subnets; without any, two of the Region's."""
+    account, region = place
+    known = ec2_backends[account][region].subnets
+    found = {
+        subnet.availability_zone
+        for by_zone in known.values() for subnet in by_zone.values() if subnet.id in subnets
+    }
+    return sorted(found) or [f"{region}a", f"{region}b"]
+
+
+def zone_name(zone: str, region: str) -> str | None:
+    """Give the name of a zone from its name, its ID, or the zonal host name of an endpoint.
+
+    Examples
+    --------
+    >>> zone_name("use1-az4", "us-east-1") == zone_name("us-east-1a", "us-east-1")
+    False
+    >>> zone_name("vpce-0a-1b-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
+    ...           "us-east-1")
+    'us-east-1a'
+    """
+    for found in RegionsAndZonesBackend.zones.get(region, []):
+        name = str(found.name)
+        if zone in (name, found.zone_id) or zone.partition(".")[0].endswith(f"-{name}"):
+            return name
+    return None
+
+
+def instance_dimensions(
+    variant: Variant, instance_id: str, zone: str, region: str
+) -> list[Dimensions]:
+    """Give the further dimensions that enhanced metrics have for a request."""
+    base = variant.invocation_dimensions[0]
+    kind = str(variant.settings.get("InstanceType", ""))
+    by_zone: Dimensions = (
+        *base, ("Region", region), ("AvailabilityZone", zone), ("InstanceType", kind),
+    )
+    return [(*base, ("InstanceId", instance_id)), by_zone]

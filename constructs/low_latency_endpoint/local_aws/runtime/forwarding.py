@@ -1,0 +1,63 @@
+"""InvokeEndpoint at the local AWS's main URL: passed on to the runtime's own listener.
+
+For callers who know that URL only, such as functions; the runtime's own URLs are faster.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from .service import Runtime
+
+__all__ = ["forward", "is_invocation"]
+
+_PATH = re.compile(r"/endpoints/[^/]+/invocations(-response-stream)?")
+_OF_THE_CONNECTION = {"connection", "transfer-encoding", "content-length"}
+
+
+def is_invocation(path: str) -> bool:
+    """Say whether a path is one of the runtime's.
+
+    Examples
+    --------
+    >>> is_invocation("/endpoints/sentiment/invocations"), is_invocation("/my-bucket/key")
+    (True, False)
+    """
+    return _PATH.fullmatch(path) is not None
+
+
+def forward(
+    runtime: Runtime, environ: dict[str, Any], start_response: Callable[..., Any]
+) -> Iterable[bytes]:
+    """Pass one request on; the answer comes back as it comes in."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = environ["wsgi.input"].read(length) if length else b""
+    headers = {
+        name[5:].replace("_", "-"): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") and name not in ("HTTP_HOST", "HTTP_CONNECTION", "HTTP_EXPECT")
+    }
+    if environ.get("CONTENT_TYPE"):
+        headers["Content-Type"] = environ["CONTENT_TYPE"]
+    connection = http.client.HTTPConnection(runtime.url().removeprefix("http://"))
+    connection.request(environ["REQUEST_METHOD"], quote(environ["PATH_INFO"]), body, headers)
+    response = connection.getresponse()
+    kept = [(n, v) for n, v in response.getheaders() if n.lower() not in _OF_THE_CONNECTION]
+    if response.length is not None:
+        kept.append(("Content-Length", str(response.length)))
+    start_response(f"{response.status} {response.reason}", kept)
+    return _read(connection, response)
+
+
+def _read(
+    connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+) -> Iterator[bytes]:
+    try:
+        while chunk := response.read1(65536):
+            yield chunk
+    finally:
+        connection.close()

@@ -1,0 +1,427 @@
+"""The runtime as the local AWS uses it: one thread with one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from moto.cloudwatch.models import cloudwatch_backends
+
+from ..cloudwatch.state import state_of
+from ..hosting import hosting
+from .blueprints import desired_counts, fleet_of, is_live, zone_name
+from .clock import Clock
+from .deployments import Deployment, RolledBack
+from .endpoints import RuntimeEndpoint
+from .fleet import Fleet, FleetFailed
+from .http_server import LOOPBACK, Listener, listen
+from .invocations import Invocations
+from .meter import Meter, Place
+from .observation import Observation
+from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .scaling import TargetTracking
+from .statuses import failed, in_service, pending, set_status
+from .ticks import TICK, Ticks
+
+__all__ = ["Runtime"]
+
+logger = logging.getLogger(__name__)
+
+ACCOUNT = "123456789012"
+_FLUSH_SECONDS = 0.2
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """SageMaker Runtime on loopback.
+
+    It starts with the first request for a URL or the first endpoint that needs it; until then it
+    is nothing but its options.
+
+    Parameters
+    ----------
+    options
+        How it behaves.
+    region
+        Of requests that are not signed, and of zones.
+    """
+
+    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1") -> None:
+        self.options = options or RuntimeOptions()
+        self.clock = Clock(self.options.clock_speed)
+        self.meter = Meter()
+        self._region = region
+        self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
+        self._listeners: dict[str | None, Listener] = {}
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._invocations = Invocations(
+            self._find, self.meter, self.clock, self.options, region
+        )
+        self._ticks: Ticks | None = None
+        self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
+        self._background: list[asyncio.Task[None]] = []
+        self._observation = Observation(self.meter)
+
+    # --------------------------------------------------------------------------------- the thread
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                ready = threading.Event()
+
+                def run() -> None:
+                    asyncio.set_event_loop(loop)
+                    loop.call_soon(ready.set)
+                    loop.run_forever()
+
+                self._thread = threading.Thread(target=run, name="local-runtime", daemon=True)
+                self._thread.start()
+                ready.wait()
+                self._loop = loop
+                asyncio.run_coroutine_threadsafe(self._begin(), loop).result(30)
+            return self._loop
+
+    async def _begin(self) -> None:
+        self._background.append(asyncio.create_task(self._flush_for_ever()))
+        self._ticks = Ticks(self.clock, self._tick)
+        if self.options.model_servers:
+            self._background.append(asyncio.create_task(self._ticks.run()))
+
+    def _run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
+        """Run in the loop and wait."""
+        return asyncio.run_coroutine_threadsafe(work, self._started()).result(timeout)
+
+    def stop(self) -> None:
+        """Stop every model server, the listeners and the thread."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        assert self._thread is not None
+        self._thread.join(timeout=10)
+        loop.close()
+
+    async def _end(self) -> None:
+        instances = self._instances()
+        for endpoint in self._endpoints.values():
+            endpoint.stop()
+        self._endpoints.clear()
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+        for instance in instances:
+            instance.stop()
+        loop = asyncio.get_running_loop()
+        for instance in instances:
+            await loop.run_in_executor(None, instance.wait_stopped, 5.0)
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await loop.run_in_executor(None, self.meter.flush)
+        await loop.shutdown_default_executor()
+
+    def _instances(self) -> list[Any]:
+        return [
+            instance
+            for endpoint in self._endpoints.values()
+            for fleet in endpoint.fleets for variant in fleet for instance in variant.instances
+        ]
+
+    def reset(self) -> None:
+        """Forget every endpoint."""
+        if self._loop is not None:
+            self._run(self._forget())
+
+    async def _forget(self) -> None:
+        for endpoint in self._endpoints.values():
+            endpoint.stop()
+        self._endpoints.clear()
+        self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
+        self.meter.forget()
+
+    # ----------------------------------------------------------------------------------- listeners
+
+    def url(self, zone: str | None = None) -> str:
+        """Give the URL of the regional name, or of a zone's.
+
+        Parameters
+        ----------
+        zone
+            A zone's name, its ID, or its host name at the interface endpoint.
+
+        Raises
+        ------
+        ValueError
+            When the Region has no such zone.
+        """
+        name = None
+        if zone is not None:
+            name = zone_name(zone, self._region)
+            if name is None:
+                raise ValueError(f"{self._region} has no zone {zone}")
+        listener = self._run(self._listen(name))
+        return f"http://{LOOPBACK}:{listener.port}"
+
+    async def _listen(self, zone: str | None) -> Listener:
+        if zone not in self._listeners:
+            self._listeners[zone] = await listen(
+                self._invocations.handler(zone), largest_body=LARGEST_PAYLOAD
+            )
+        return self._listeners[zone]
+
+    # ----------------------------------------------------------------------------------- endpoints
+
+    async def _find(self, region: str, name: str) -> RuntimeEndpoint | None:
+        """Give an endpoint; those without a model server of the mapping follow their records."""
+        place = (ACCOUNT, region)
+        state = hosting(*place)
+        record = state.endpoints.get(name)
+        endpoint = self._endpoints.get((place, name))
+        if record is None:
+            return None
+        if endpoint is None:
+            endpoint = RuntimeEndpoint(place, name, state, live=False)
+            self._endpoints[place, name] = endpoint
+        if not endpoint.live and endpoint.seen is not record["LastModifiedTime"]:
+            await self._follow(endpoint, record)
+        return endpoint
+
+    async def _follow(self, endpoint: RuntimeEndpoint, record: Mapping[str, Any]) -> None:
+        async with endpoint.lock:
+            seen = record["LastModifiedTime"]
+            if endpoint.seen is seen:
+                return
+            config = endpoint.hosting.configs.get(record["EndpointConfigName"])
+            if config is None:
+                return
+            counts = desired_counts(record)
+            fleet = endpoint.fleet
+            if fleet is None or fleet.config_name != record["EndpointConfigName"]:
+                new = self._fleet(endpoint, config)
+                await new.start(counts)
+                endpoint.fleet = new
+                if fleet is not None:
+                    fleet.stop()
+                fleet = new
+            for variant in fleet:
+                await fleet.scale(variant, counts[variant.name])
+            _take_weights(fleet, record)
+            endpoint.seen = seen
+
+    def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
+        endpoint.take_metrics_config(config)
+        return fleet_of(
+            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options
+        )
+
+    def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
+        """Say whether an endpoint with this configuration is started rather than there at once."""
+        return bool(self.options.model_servers) and is_live(
+            config, hosting(*place), self.options
+        )
+
+    def owns(self, place: Place, name: str) -> bool:
+        """Say whether an endpoint that exists is one that was started."""
+        endpoint = self._endpoints.get((place, name))
+        return endpoint is not None and endpoint.live
+
+    def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
+        """Start a new endpoint, whose record says Creating."""
+        self._run(self._create(place, name, config))
+
+    async def _create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
+        endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
+        self._endpoints[place, name] = endpoint
+        endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+
+    async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
+        fleet = self._fleet(endpoint, config)
+        endpoint.new_fleet = fleet
+        record = endpoint.record
+        assert record is not None
+        try:
+            await fleet.start(desired_counts(record))
+        except FleetFailed as error:
+            endpoint.new_fleet = None
+            failed(endpoint.hosting, record, str(error))
+            return
+        endpoint.fleet, endpoint.new_fleet = fleet, None
+        in_service(endpoint.hosting, record)
+
+    def update(
+        self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
+        deployment: Mapping[str, Any] | None, done: Callable[[], None],
+    ) -> None:
+        """Replace an endpoint's fleet, whose record says Updating.
+
+        Parameters
+        ----------
+        described
+            What the record will say of the variants.
+        deployment
+            The DeploymentConfig.
+        done
+            Writes `described` into the record; called when the new fleet has taken over.
+        """
+        self._run(self._update(place, name, config, described, deployment or {}, done))
+
+    async def _update(
+        self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
+        deployment: Mapping[str, Any], done: Callable[[], None],
+    ) -> None:
+        endpoint = self._endpoints[place, name]
+        endpoint.work = asyncio.create_task(
+            self._deploy(endpoint, config, described, deployment, done)
+        )
+
+    async def _deploy(
+        self, endpoint: RuntimeEndpoint, config: Mapping[str, Any], described: Mapping[str, Any],
+        deployment: Mapping[str, Any], done: Callable[[], None],
+    ) -> None:
+        record = endpoint.record
+        assert record is not None
+        state = state_of(cloudwatch_backends[endpoint.place[0]][endpoint.place[1]])
+
+        def alarms_on(names: list[str]) -> list[str]:
+            found = (state.alarms.get(alarm) for alarm in names)
+            return [alarm.name for alarm in found if alarm is not None and alarm.state == "ALARM"]
+
+        assert self._ticks is not None
+        work = Deployment(
+            endpoint, self._fleet(endpoint, config), desired_counts(described), deployment,
+            self.clock, self._ticks.caught_up, alarms_on,
+            lambda status: pending(endpoint.hosting, record, config, described, status),
+        )
+        try:
+            await work.run()
+        except RolledBack as error:
+            former = endpoint.hosting.configs.get(record["EndpointConfigName"])
+            endpoint.take_metrics_config(former or {})
+            in_service(endpoint.hosting, record, str(error))
+        except FleetFailed as error:
+            set_status(endpoint.hosting, record, "UpdateRollbackFailed", str(error))
+        else:
+            done()
+            assert endpoint.fleet is not None
+            _take_weights(endpoint.fleet, record)
+            in_service(endpoint.hosting, record)
+
+    def scale(self, place: Place, name: str) -> None:
+        """Bring a started endpoint to the counts and weights that its record wants."""
+        self._run(self._scale(place, name, None))
+
+    async def _scale(
+        self, place: Place, name: str, ended: Callable[[str | None], None] | None
+    ) -> None:
+        endpoint = self._endpoints[place, name]
+        endpoint.work = asyncio.create_task(self._resize(endpoint, ended))
+
+    async def _resize(
+        self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
+    ) -> None:
+        record, fleet = endpoint.record, endpoint.fleet
+        assert record is not None
+        assert fleet is not None
+        _take_weights(fleet, record)
+        problem = None
+        try:
+            await asyncio.gather(
+                *(fleet.scale(fleet.variants[name], count)
+                  for name, count in desired_counts(record).items())
+            )
+        except FleetFailed as error:
+            problem = str(error)
+        for variant in record["ProductionVariants"]:
+            if problem:
+                count = len(fleet.variants[variant["VariantName"]].instances)
+                variant["DesiredInstanceCount"] = count
+        in_service(endpoint.hosting, record, problem)
+        if ended is not None:
+            ended(problem)
+
+    def _scale_for_policy(
+        self, place: Place, name: str, variant: str, count: int,
+        ended: Callable[[str | None], None],
+    ) -> bool:
+        """Move a variant's capacity for a scaling policy; runs in the loop."""
+        endpoint = self._endpoints.get((place, name))
+        record = endpoint.record if endpoint is not None else None
+        if endpoint is None or record is None or not endpoint.live:
+            return False
+        for described in record["ProductionVariants"]:
+            if described["VariantName"] == variant:
+                described["DesiredInstanceCount"] = count
+        set_status(endpoint.hosting, record, "Updating")
+        endpoint.work = asyncio.get_running_loop().create_task(self._resize(endpoint, ended))
+        return True
+
+    def delete(self, place: Place, name: str) -> None:
+        """Stop a deleted endpoint's instances."""
+        if self._loop is not None and (place, name) in self._endpoints:
+            self._run(self._delete(place, name))
+
+    async def _delete(self, place: Place, name: str) -> None:
+        self._endpoints.pop((place, name)).stop()
+
+    # --------------------------------------------------------------------------- metrics and clock
+
+    async def _flush_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            try:
+                await loop.run_in_executor(None, self.meter.flush)
+            except Exception:
+                # Metrics that cannot be put must not end the metrics that can.
+                logger.exception("putting metrics failed")
+
+    async def _tick(self, at: float) -> None:
+        """Publish what is due, judge the alarms, scale."""
+        live = [e for e in self._endpoints.values() if e.live and e.fleet is not None]
+        await self._observation.publish(live, at)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.meter.flush)
+        await loop.run_in_executor(None, self._observation.judge, at)
+        for place in {endpoint.place for endpoint in live}:
+            self._tracking.act(place, at)
+
+    def flush(self) -> None:
+        """Put every request so far into CloudWatch."""
+        self.meter.flush()
+
+    def advance(self, seconds: float) -> float:
+        """Move the clock on, with everything that happens meanwhile; gives its new time."""
+        return self._run(self._advance(seconds), None)
+
+    async def _advance(self, seconds: float) -> float:
+        assert self._ticks is not None
+        left = seconds
+        while left > 0:
+            step = min(TICK, left)
+            left -= step
+            self.clock.advance(step)
+            if self.options.model_servers:
+                await self._ticks.caught_up()
+            # Deployments and cold starts that waited for this moment take their next step.
+            await asyncio.sleep(0.002)
+        return self.clock.now()
+
+    def set_speed(self, speed: float) -> None:
+        """Run the clock at another speed."""
+        self.clock.set_speed(speed)
+
+
+def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
+    for variant in record["ProductionVariants"]:
+        if variant["VariantName"] in fleet.variants:
+            fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])

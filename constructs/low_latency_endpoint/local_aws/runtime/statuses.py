@@ -1,0 +1,71 @@
+"""What DescribeEndpoint says while an endpoint is created, updated, scaled or rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..hosting import Hosting, now
+
+__all__ = ["creating", "failed", "in_service", "pending", "set_status"]
+
+
+def set_status(
+    hosting: Hosting, record: dict[str, Any], status: str, reason: str | None = None
+) -> None:
+    """Write an EndpointStatus and, when there is one, its FailureReason."""
+    with hosting.lock:
+        record["EndpointStatus"] = status
+        record["FailureReason"] = reason
+        record["LastModifiedTime"] = now()
+
+
+def creating(record: dict[str, Any]) -> None:
+    """Describe an endpoint whose instances are being started."""
+    record["EndpointStatus"] = "Creating"
+    for variant in record.get("ProductionVariants") or []:
+        variant["VariantStatus"] = [{"Status": "Creating", "StartTime": now()}]
+        if "CurrentInstanceCount" in variant:
+            variant["CurrentInstanceCount"] = 0
+
+
+def in_service(hosting: Hosting, record: dict[str, Any], reason: str | None = None) -> None:
+    """Describe an endpoint that serves as it should, or as before when there is a reason."""
+    with hosting.lock:
+        record["PendingDeploymentSummary"] = None
+        for variant in record.get("ProductionVariants") or []:
+            variant["VariantStatus"] = None
+            if "DesiredInstanceCount" in variant:
+                variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"]
+            variant["CurrentWeight"] = variant["DesiredWeight"]
+    set_status(hosting, record, "InService", reason)
+
+
+def failed(hosting: Hosting, record: dict[str, Any], reason: str) -> None:
+    """Describe an endpoint that did not start."""
+    with hosting.lock:
+        for variant in record.get("ProductionVariants") or []:
+            variant["VariantStatus"] = None
+    set_status(hosting, record, "Failed", reason)
+
+
+def pending(
+    hosting: Hosting, record: dict[str, Any], config: Mapping[str, Any],
+    described: Mapping[str, Any], status: str,
+) -> None:
+    """Describe a deployment under way: where it stands, and what comes."""
+    with hosting.lock:
+        before = record.get("PendingDeploymentSummary") or {}
+        rolling_back = status == "RollingBack"
+        record["EndpointStatus"] = "RollingBack" if rolling_back else "Updating"
+        entry = [{"Status": "Updating" if rolling_back else status, "StartTime": now()}]
+        record["PendingDeploymentSummary"] = {
+            "EndpointConfigName": config["EndpointConfigName"],
+            "StartTime": before.get("StartTime") or now(),
+            "ProductionVariants": [
+                {**variant, "VariantStatus": entry}
+                for variant in described.get("ProductionVariants") or []
+            ],
+        }
+        for variant in record.get("ProductionVariants") or []:
+            variant["VariantStatus"] = [{"Status": "Updating", "StartTime": now()}]
