@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
+import urllib.error
+import urllib.request
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import botocore.exceptions
 import pytest
+
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.cloudwatch.evaluation import Evaluator
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -297,3 +303,47 @@ def test_what_was_set_lasts_until_the_next_evaluation(aws, cloudwatch):
 def test_refused_alarms(cloudwatch, change, words):
     with pytest.raises(botocore.exceptions.ClientError, match=words):
         alarm(cloudwatch, "a", **change)
+
+
+# --------------------------------------------------------------------------------- who evaluates
+
+
+def wait_for(client: Any, name: str, wanted: str) -> None:
+    deadline = time.monotonic() + 10
+    while state(client, name) != wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert state(client, name) == wanted
+
+
+def test_the_background_evaluates_by_itself_until_it_is_stopped(cloudwatch):
+    alarm(cloudwatch, "a", TreatMissingData="breaching")
+    background = Evaluator(timedelta(milliseconds=20))
+    assert state(cloudwatch, "a") == NO_DATA
+    background.start()
+    wait_for(cloudwatch, "a", "ALARM")
+    background.stop()
+    set_state(cloudwatch, "a", "OK")
+    time.sleep(0.1)
+    assert (state(cloudwatch, "a"), background.running) == ("OK", False)
+
+
+def test_a_server_of_its_own_process_evaluates_when_told_to():
+    def background(aws: LocalAws, query: str) -> dict[str, Any]:
+        url = f"{aws.url}/_local/cloudwatch/background?on={query}"
+        with urllib.request.urlopen(url, data=b"") as answer:
+            return json.load(answer)
+
+    with LocalAws.start() as aws:
+        client = aws.client("cloudwatch")
+        put(client, "m", 1)
+        alarm(client, "a")
+        aws.evaluate_alarms(NOON + MINUTE)
+        assert state(client, "a") == "ALARM"
+        assert background(aws, "true") == {"running": True}
+        assert background(aws, "false") == {"running": False}
+
+
+@pytest.mark.parametrize("path", ["evaluate?at=soon", "nothing"])
+def test_the_hook_refuses_what_it_cannot_read(aws, path):
+    with pytest.raises(urllib.error.HTTPError, match=r"HTTP Error 40[04]"):
+        urllib.request.urlopen(f"{aws.url}/_local/cloudwatch/{path}", data=b"")

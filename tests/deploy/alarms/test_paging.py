@@ -87,6 +87,15 @@ def test_what_a_deployment_leaves_broken_pages_ten_minutes_after_it(world):
     assert pager.received() == [pager.name]
 
 
+def test_what_breaks_soon_after_a_deployment_pages_as_ever(world):
+    """The ten minutes are for what was on before: a change within them waits two minutes only.
+
+    Example 6 of "Suppressing composite alarm actions": the ExtensionPeriod is discarded.
+    """
+    pager = Pager(world)
+    assert pager.run(25, failing=range(15, 25), deploying=range(3, 10)) == [("ALARM", 19)]
+
+
 @pytest.mark.parametrize(("hour_percent", "last_minutes_percent", "expected"), [
     (20, 0, "OK"), (0, 20, "OK"), (20, 20, "ALARM"),
 ])

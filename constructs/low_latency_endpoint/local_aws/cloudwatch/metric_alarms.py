@@ -242,7 +242,7 @@ def _explained(
     change = "OK -> ALARM" if state == "ALARM" else "ALARM -> OK"
     return Outcome(
         state,
-        f"Threshold Crossed: {len(shown)} out of the last {_count(count)} [{listed}] {verb} "
+        f"Threshold Crossed: {len(shown)} out of the last {count} datapoints [{listed}] {verb} "
         f"{_WORDS[settings['ComparisonOperator']]} the {against} "
         f"(minimum {_count(minimum)} for {change} transition).",
         data,
