@@ -130,8 +130,8 @@ class TestOpen:
         against(Scenario(service=Lognormal(1.0, 1.5), traffic=OpenLoop(0.5), concurrency=256,
                          slope=1.0), mean, 2.0, seed, requests=300_000)
 
-    # Three instances at 0.9: 3.977580 is often quoted and comes from a chain cut at queues of
-    # 28, too short at this load; cut at 120 it is 3.982422, which the simulator tells apart.
+    # Three instances at 0.9: a chain cut at queues of 28 gives 3.977580, too short at this load;
+    # cut at 120 it gives 3.982422, and the simulator tells the two apart.
     @pytest.mark.parametrize(("instances", "load", "expected"), [
         (2, 0.8, 2.955737), (2, 0.9, 5.474913), (3, 0.9, 3.982422)])
     def test_join_shortest_queue(self, instances: int, load: float, expected: float,

@@ -22,7 +22,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1c2430; max-width: 960px; m
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 p.answer { font-size: 1.1rem; white-space: pre-line; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; margin-bottom: 1.2rem; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; margin-bottom: 1.2rem; font-size: 0.85rem;
+        font-variant-numeric: tabular-nums; }
 th, td { padding: 0.3rem 0.7rem; text-align: right; white-space: nowrap;
          border-bottom: 1px solid #d9dee5; }
 th:first-child, td:first-child { text-align: left; }

@@ -14,7 +14,7 @@ from .assumptions import Model
 from .estimates import Estimate, estimate
 from .rules import SEARCH_GOAL
 from .scenario import Scenario
-from .simulating import SimulationResult, simulate
+from .simulating import SimulationResult, compile_here, simulate
 from .traffic import Shape, shape
 
 __all__ = ["Candidate", "Found", "Goal", "SearchResult", "adopt", "parse_goal", "search"]
@@ -247,6 +247,7 @@ def _try(model: Model, goal: Goal, candidates: Sequence[Candidate], over: Shape 
     jobs = [(model, goal, each, over, seed, replications, requests) for each in candidates]
     if processes <= 1 or len(jobs) < 2:
         return [_found(job) for job in jobs]
+    compile_here()
     with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
         return list(pool.map(_found, jobs))
 

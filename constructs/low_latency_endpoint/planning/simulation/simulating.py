@@ -14,6 +14,7 @@ from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
 from .rules import OVERLOADED, REPLICATIONS, REQUESTS, SECONDS, WARM_UP
 from .scenario import Scenario, is_closed
+from .service_laws import Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
 __all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
@@ -300,8 +301,17 @@ def _spread(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replica
     """Run jobs here, or over processes; the order and the results are the same."""
     if processes <= 1 or len(jobs) < 2:
         return [_replicate(job) for job in jobs]
+    compile_here(jobs[0][-1])
     with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
         return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
+
+
+def compile_here(compiled: bool | None = None) -> None:
+    """Compile once, before processes are made that would each do it."""
+    made = loops(compiled)
+    if made.compiled:
+        small = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
+        replicate(small, RunLength(100), made, 0, 0)
 
 
 def _replicate(job: tuple[Any, ...]) -> Replication:
