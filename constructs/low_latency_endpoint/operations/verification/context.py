@@ -11,7 +11,7 @@ from typing import Any
 
 from ..checking.account import Account
 from ..checking.network import DEAD
-from ..checking.stack import ReadEndpoint, StackEndpoint, read_endpoint, stack_ids
+from ..checking.stack import ReadEndpoint, StackEndpoint, read_endpoint, stack_endpoints, stack_ids
 from ..client_zone import ClientZone, find_client_zone
 
 __all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interface_endpoints"]
@@ -73,26 +73,30 @@ class VerificationContext:
     ----------
     stack_name : str
     account : Account
-    endpoints_of_stack : tuple of StackEndpoint
-        As the template has them; empty when the template could not be read.
     machine : Machine
     """
 
     stack_name: str
     account: Account
-    endpoints_of_stack: tuple[StackEndpoint, ...] = ()
     machine: Machine = field(default_factory=Machine)
 
     @property
     def endpoints(self) -> tuple[EndpointContext, ...]:
-        """One context per endpoint of the stack."""
-        return tuple(EndpointContext(self, each) for each in self.endpoints_of_stack)
+        """One context per endpoint of the stack.
+
+        Raises
+        ------
+        Unreadable
+            When the template or the list of resources may not be read.
+        """
+        return tuple(EndpointContext(self, each)
+                     for each in stack_endpoints(self.account, self.stack_name))
 
     @property
     def client_zones(self) -> tuple[str, ...]:
         """The zones of the callers: those of all plans; by ID or by name, as they were given."""
-        zones = (zone for each in self.endpoints_of_stack
-                 for zone in each.plan.get("subnets", {}).get("value") or ())
+        zones = (zone for each in self.endpoints
+                 for zone in each.stated.plan.get("subnets", {}).get("value") or ())
         return tuple(dict.fromkeys(zones))
 
 

@@ -155,7 +155,7 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
     try:
         covered = context.machine.tls_names(name)
     except ssl.SSLCertVerificationError as error:
-        return failed(f"{name}: {error.verify_message or error}",
+        return failed(f"{name}: {getattr(error, 'verify_message', '') or error}",
                       "Use the runtime's own name, or runtime_client(), which checks the "
                       "certificate against it.", about=zone)
     except OSError as error:

@@ -59,6 +59,9 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
        source=_PRIVATE_LINK)
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
     """Available, private DNS on, and its zones are those of the plan."""
+    if not context.endpoints:
+        yield unknown("the template has no SageMaker endpoint: see LLV102")
+        return
     link = chosen_interface_endpoint(context)
     if link is None:
         yield failed(_NO_LINK, _DEPLOY)

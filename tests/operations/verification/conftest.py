@@ -1,0 +1,37 @@
+"""The shipped settings file's stack, synthesised and deployed into a local AWS, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+
+ROOT = Path(__file__).parents[3]
+STACK = "LowLatencyEndpoint"
+
+
+@pytest.fixture(scope="package")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    """A local AWS that has the stack of endpoint.yaml."""
+    from aws_cdk import App, Environment
+
+    from low_latency_endpoint.settings import load_settings
+    from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+    folder = tmp_path_factory.mktemp("assembly")
+    app = App(outdir=str(folder), context=json.loads((ROOT / "cdk.json").read_text())["context"])
+    LowLatencyEndpointStack(
+        app, STACK, settings=load_settings(ROOT / "endpoint.yaml"),
+        env=Environment(account="123456789012", region="us-east-1"))
+    app.synth()
+    # Every in-process local AWS of this process has the same state: leave none behind.
+    with LocalAws.in_process(region="us-east-1") as aws:
+        aws.reset()
+        deploy_template(aws, folder, STACK)
+        yield aws
+        delete_stack(aws, STACK)
+        aws.reset()
