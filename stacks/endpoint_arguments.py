@@ -25,6 +25,9 @@ from low_latency_endpoint import (
     ModelData,
     RoutingStrategy,
     SlowRequests,
+    WarmUpMiss,
+    WarmUpOptions,
+    WarmUpPayload,
 )
 from low_latency_endpoint.planning.limits import INFERENCE_AMI
 from low_latency_endpoint.settings import (
@@ -33,8 +36,11 @@ from low_latency_endpoint.settings import (
     DeploymentSettings,
     EndpointSettings,
     PrefixAwareRouting,
+    WarmUpPayloadSettings,
+    WarmUpSettings,
 )
 from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.warm_up import KeepWarmOptions
 
 
 def endpoint_arguments(
@@ -77,6 +83,8 @@ def endpoint_arguments(
         given["deployment"] = _deployment(settings.deployment)
         given["roll_back_on_alarms"] = settings.deployment.rollback_on_alarms
     given["alarms"] = _alarms(settings.alarms, alarm_actions)
+    if settings.warm_up:
+        given["warm_up"] = _warm_up(settings.warm_up)
     if settings.role_arn:
         given["role"] = iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
     if settings.kms_key_arn:
@@ -193,6 +201,43 @@ def _alarms(
         )
     options.update(cast(AlarmOptions, stated))
     return options
+
+
+def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
+    options = WarmUpOptions(
+        payload=_payload(settings.payload),
+        concurrency_per_zone=settings.concurrency_per_zone,
+        last=settings.last,
+        timeout=_milliseconds(settings.timeout),
+        on_miss=WarmUpMiss[settings.on_miss.upper()],
+        during_deployments=settings.during_deployments,
+        metrics=settings.metrics,
+    )
+    if settings.requests is not None:
+        options["requests"] = settings.requests
+    if not settings.reserve_concurrency:
+        options["reserved_concurrency"] = None
+    if settings.keep_warm:
+        keep_warm = KeepWarmOptions(
+            every=_milliseconds(settings.keep_warm.every),
+            requests_per_zone=settings.keep_warm.requests_per_zone,
+            window=_milliseconds(settings.keep_warm.window),
+        )
+        if settings.keep_warm.below_tps is not None:
+            keep_warm["below_tps"] = settings.keep_warm.below_tps
+        options["keep_warm"] = keep_warm
+    return options
+
+
+def _payload(settings: WarmUpPayloadSettings) -> WarmUpPayload:
+    further: dict[str, Any] = {"target_model": settings.target_model}
+    if settings.content_type:
+        further["content_type"] = settings.content_type
+    if settings.file:
+        return WarmUpPayload.from_file(str(settings.file), **further)
+    if settings.text is not None:
+        return WarmUpPayload.from_text(settings.text, **further)
+    return WarmUpPayload.from_json(settings.data, **further)
 
 
 def _thresholds(stated: dict[str, timedelta]) -> dict[str, Duration]:

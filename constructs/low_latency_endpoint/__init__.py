@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ProductionVariant,
         RoutingStrategy,
     )
+    from .warm_up import WarmUp, WarmUpMiss, WarmUpOptions, WarmUpPayload
 
 _MODULE_OF = {
     "AlarmOptions": "alarm_options",
@@ -66,6 +67,10 @@ _MODULE_OF = {
     "RoutingStrategy": "variant",
     "RuntimePrivateLink": "private_link",
     "SlowRequests": "alarm_options",
+    "WarmUp": "warm_up",
+    "WarmUpMiss": "warm_up",
+    "WarmUpOptions": "warm_up",
+    "WarmUpPayload": "warm_up",
     "ZoneAlignedNetwork": "network",
 }
 
@@ -95,6 +100,10 @@ __all__ = [
     "RoutingStrategy",
     "RuntimePrivateLink",
     "SlowRequests",
+    "WarmUp",
+    "WarmUpMiss",
+    "WarmUpOptions",
+    "WarmUpPayload",
     "ZoneAlignedNetwork",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -27,6 +27,7 @@ from .planning.rules import ZONES_OR_NETWORK
 from .private_link import RuntimePrivateLink
 from .scaling import InvocationScaling
 from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, RoutingStrategy
+from .warm_up import WarmUp, WarmUpOptions
 
 __all__ = ["LowLatencyEndpoint"]
 
@@ -90,6 +91,10 @@ class LowLatencyEndpoint(Construct):
         of the maximum serving, nobody notified. ``None`` as a value turns that alarm off.
     dashboard : bool
         Make a dashboard; by default yes.
+    warm_up : WarmUpOptions, optional
+        Arguments of :class:`WarmUp`, ``{"payload": WarmUpPayload.from_json(...)}`` at least, and
+        ``keep_warm`` with those of :meth:`WarmUp.keep_warm`. How many requests is the plan's, the
+        target is ``latency``. Without a payload there is nothing to send, so no warm-up.
     role, inference_mode, network_isolation
         As for :class:`Model`.
     startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
@@ -102,8 +107,10 @@ class LowLatencyEndpoint(Construct):
 
     Attributes
     ----------
-    network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, plan
-        The parts; ``scaling`` is None when the fleet has a fixed size.
+    network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, warm_up,
+    plan
+        The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard`` and
+        ``warm_up`` when there is none.
 
     Raises
     ------
@@ -167,6 +174,7 @@ class LowLatencyEndpoint(Construct):
         roll_back_on_alarms: bool | None = None,
         alarms: AlarmOptions | None = None,
         dashboard: bool = True,
+        warm_up: WarmUpOptions | None = None,
         role: iam.IRole | None = None,
         inference_mode: Literal["Serial", "Direct"] | None = None,
         network_isolation: bool = False,
@@ -202,6 +210,7 @@ class LowLatencyEndpoint(Construct):
             max_instances=max_instances,
             scale_in_cooldown=scale_in_cooldown,
             scale_out_cooldown=scale_out_cooldown,
+            warm_up_requests=warm_up.get("requests") if warm_up else None,
         )
         self.network = network or self._network(zones, vpc, subnets)
         self.private_link = private_link or RuntimePrivateLink(
@@ -281,6 +290,7 @@ class LowLatencyEndpoint(Construct):
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
+        self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
 
     def output_settings_for_callers(self) -> None:
@@ -338,6 +348,20 @@ class LowLatencyEndpoint(Construct):
             scale_in_cooldown=scale_in,
             scale_out_cooldown=scale_out,
         )
+
+    def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
+        requests = self.plan["warm_up_requests"].value
+        if not requests:
+            return None
+        options: dict[str, Any] = {**stated, "requests": requests}
+        keep_warm = options.pop("keep_warm", None)
+        warm_up = WarmUp(
+            self, "WarmUp", endpoint=self.endpoint, private_link=self.private_link,
+            network=self.network, latency=latency, **options,
+        )
+        if keep_warm is not None:
+            warm_up.keep_warm(**keep_warm)
+        return warm_up
 
     def _alarm_options(self, stated: AlarmOptions) -> AlarmOptions:
         """What is stated, over the plan's thresholds and the pattern's defaults."""

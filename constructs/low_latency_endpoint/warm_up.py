@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from enum import Enum
-from typing import cast
+from typing import Required, TypedDict, cast
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -41,7 +41,7 @@ from .validation import check, check_seconds
 from .warm_up_lambda import DeadLetters, WarmUpFunction, function_code
 from .warm_up_payload import WarmUpPayload, as_payloads, payload_digest
 
-__all__ = ["WarmUp", "WarmUpMiss", "WarmUpPayload"]
+__all__ = ["KeepWarmOptions", "WarmUp", "WarmUpMiss", "WarmUpOptions", "WarmUpPayload"]
 
 DEFAULT_REQUESTS = 100
 
@@ -56,6 +56,30 @@ class WarmUpMiss(Enum):
     """CloudFormation fails and rolls back."""
     WARN = "WARN"
     """The deployment succeeds; the log and the attributes tell."""
+
+
+class KeepWarmOptions(TypedDict, total=False):
+    """Keyword arguments of :meth:`WarmUp.keep_warm`; see there."""
+
+    every: Duration
+    requests_per_zone: int
+    below_tps: float
+    window: Duration
+
+
+class WarmUpOptions(TypedDict, total=False):
+    """Keyword arguments of :class:`WarmUp` for the pattern; see there. ``payload`` is needed."""
+
+    payload: Required[WarmUpPayload | Sequence[WarmUpPayload]]
+    requests: int
+    concurrency_per_zone: int
+    last: int
+    timeout: Duration
+    on_miss: WarmUpMiss
+    during_deployments: bool
+    metrics: bool
+    reserved_concurrency: int | None
+    keep_warm: KeepWarmOptions
 
 
 class WarmUp(Construct):

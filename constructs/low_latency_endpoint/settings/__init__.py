@@ -36,6 +36,7 @@ from .traffic import (
     ScalingSettings,
     ThroughputSettings,
 )
+from .warm_up import KeepWarmSettings, WarmUpPayloadSettings, WarmUpSettings
 
 __all__ = [
     "AlarmSettings",
@@ -51,6 +52,7 @@ __all__ = [
     "EndpointSettings",
     "ImageSettings",
     "InstanceCountSettings",
+    "KeepWarmSettings",
     "LatencySettings",
     "LinearSettings",
     "MetricSettings",
@@ -64,6 +66,8 @@ __all__ = [
     "Settings",
     "SlowRequestSettings",
     "ThroughputSettings",
+    "WarmUpPayloadSettings",
+    "WarmUpSettings",
     "load_settings",
     "parse_settings",
     "plan_endpoint",

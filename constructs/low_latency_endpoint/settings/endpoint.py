@@ -39,6 +39,7 @@ from .traffic import (
     ScalingSettings,
     ThroughputSettings,
 )
+from .warm_up import WarmUpSettings
 
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 S3Uri = Annotated[str, Limited(limits.S3_URI)]
@@ -147,6 +148,9 @@ class EndpointSettings(SettingsModel):
         description="Thresholds of the alarms. Default: the plan's, from the latency target.")
     dashboard: bool = Field(
         default=True, description="Make a CloudWatch dashboard. Default: true.")
+    warm_up: WarmUpSettings | None = Field(
+        default=None, examples=[{"payload": {"data": {"inputs": "I like you."}}}],
+        description="Send test requests after each deployment. Default: off; it needs a payload.")
     metrics: MetricSettings | None = Field(
         default=None, examples=[{"enhanced": True, "publish_frequency": "10s"}],
         description="What SageMaker publishes to CloudWatch. Default: AWS's defaults.")

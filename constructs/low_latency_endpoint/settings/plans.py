@@ -50,6 +50,7 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
         max_instances=endpoint.instances.max,
         scale_out_cooldown=endpoint.scaling.scale_out_cooldown,
         scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
+        warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
     )
 
 

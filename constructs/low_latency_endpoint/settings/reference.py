@@ -102,6 +102,8 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     kind = schema.get("type")
+    if kind is None:
+        return "any value"
     if kind == "array":
         item = merged(schema["items"], definitions)
         return f"list of {_takes(item, definitions, below)}"

@@ -92,6 +92,17 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"core_dump": f"{{s3: s3://bucket/dumps/, kms_key_arn: {KEY}}}", "kms_key_arn": KEY},
     {"kms_key_arn": KEY, "kms_key_with_local_storage": "true", "instance_type": "ml.g5.xlarge"},
     {"data_capture": "{s3: s3://bucket/captured/, sampling_percentage: 10}"},
+    {"dashboard": "false"},
+    {"alarms": "{client_error_rate: 0.05, model_error_rate: 0.01, minimum_invocations: 0, "
+               "slow_requests: {threshold: 1s, objective: 0.995}, cpu_utilization: 70, "
+               "memory_utilization: 80, disk_utilization: 80, gpu_utilization: 90, "
+               "gpu_memory_utilization: 95, cache_miss_rate: 0.1, model_loading_wait: 1s, "
+               "capacity_at_maximum: false, zone_imbalance: 1.5, expect_traffic: true}"},
+    {"warm_up": "{payload: {data: {inputs: hello}}, requests: 100, concurrency_per_zone: 2, "
+                "last: 20, timeout: 5m, on_miss: warn, during_deployments: false, metrics: true, "
+                "reserve_concurrency: false, keep_warm: {every: 2m, requests_per_zone: 2, "
+                "below_tps: 5, window: 10m}}"},
+    {"warm_up": "{payload: {text: '1,2,3', content_type: text/csv}}"},
     {"metrics": "{enhanced: true, detailed_observability: false, publish_frequency: 5m}"},
     {"deployment": "{canary: {size_percent: 10, wait: 5m}, termination_wait: 2m, "
                    "maximum_execution: 1h, rollback_on_alarms: true}"},
@@ -228,6 +239,16 @@ BAD_ENDPOINT: list[Case] = [
     ({"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 0}}"}, "LLE412",
      "routing"),
     ({"data_capture": "{s3: s3://b/, sampling_percentage: 101}"}, "LLE416", "data_capture"),
+    ({"alarms": "{minimum_invocations: -1}"}, "LLE704", "alarms"),
+    ({"alarms": "{slow_requests: {threshold: 1s, objective: 0.5}}"}, "LLE726", "alarms"),
+    ({"alarms": "{cpu_utilization: 4080}"}, "LLE725", "alarms"),
+    ({"alarms": "{zone_imbalance: 1}"}, "LLE727", "alarms"),
+    ({"warm_up": "{payload: {data: 1}, timeout: 14m}"}, "LLE540", "warm_up"),
+    ({"warm_up": "{payload: {data: 1}, concurrency_per_zone: 51}"}, "LLE542", "warm_up"),
+    ({"warm_up": "{payload: {data: 1}, last: 0}"}, "LLE543", "warm_up"),
+    ({"warm_up": "{payload: {data: 1}, keep_warm: {requests_per_zone: 0}}"}, "LLE550", "warm_up"),
+    ({"warm_up": "{payload: {data: 1, text: a}}"}, "LLE927", "warm_up"),
+    ({"warm_up": "{payload: {file: nothing.json}}"}, "LLE928", "warm_up"),
     ({"metrics": "{publish_frequency: 45s}"}, "LLE417", "metrics"),
     ({"core_dump": "{s3: bucket}"}, "LLE418", "core_dump"),
     ({"capacity_reservation_arn": "mine"}, "LLE419", "capacity_reservation_arn"),
