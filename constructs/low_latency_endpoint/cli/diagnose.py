@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,9 +53,9 @@ def diagnose(
       low-latency diagnose sentiment --target p99=200ms --client-latency p99=240ms
       low-latency diagnose sentiment --html report.html --profile production
     """
-    try:
-        import boto3  # noqa: F401
-    except ModuleNotFoundError:
+    from importlib.util import find_spec
+
+    if find_spec("boto3") is None:
         _needs("boto3", "operations")
     if html is not None:
         _writable(html)
@@ -83,31 +83,19 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
               quiet: bool) -> Diagnosis:
     from datetime import UTC, datetime
 
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
-
     from ..operations.diagnosis import diagnose
-    from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, CREDENTIALS, TARGET_FORM
+    from ..operations.diagnosis.asking import client_factory
+    from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, TARGET_FORM
     from ..operations.diagnosis.options import parse_latencies, parse_window
 
     now = datetime.now(UTC)
     start, end = parse_window(since, until, now)
     targets = parse_latencies(target, TARGET_FORM)
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
-    config = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5)
-
-    try:
-        session = boto3.Session(profile_name=profile, region_name=region)
-    except BotoCoreError as error:
-        raise CREDENTIALS.error(got=str(error), allowed="a profile that exists") from error
-
-    def client(service: str) -> Any:
-        return session.client(service, config=config)
-
+    client, region = client_factory(profile, region)
     with _progress(f"Reading {endpoint}", quiet=quiet) as progress:
         return diagnose(client, endpoint, start=start, end=end, now=now,
-                        region=session.region_name or "", targets=targets,
+                        region=region, targets=targets,
                         client_latency=measured, progress=progress)
 
 

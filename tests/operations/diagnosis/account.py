@@ -1,8 +1,8 @@
 """An AWS account in memory: botocore's own shapes check every request and every answer.
 
-Clients are real boto3 clients whose calls never leave: each request is validated against the
-service's model, answered by a function of this module, and the answer validated in turn. Answers
-come in small pages, so that every reader must follow ``NextToken``.
+No call leaves it: each request is validated against the service's model in botocore, answered by a
+function of this module, and the answer validated in turn. Answers come in small pages, so that
+every reader must follow ``NextToken``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import boto3
@@ -19,6 +20,25 @@ from botocore.validate import validate_parameters
 MINUTE = timedelta(minutes=1)
 Dimensions = frozenset[tuple[str, str]]
 Samples = list[tuple[float, float]]  # value and how many requests had it
+
+
+@cache
+def _client(service: str) -> Any:
+    """The real client, made once: loading a service's model takes longer than a test."""
+    # A session of its own: boto3's default one may be a test's.
+    session = boto3.session.Session(aws_access_key_id="testing", aws_secret_access_key="testing")
+    return session.client(service, region_name="us-east-1")
+
+
+class _Client:
+    """The real client's methods, answered by an account."""
+
+    def __init__(self, operations: dict[str, str], call: Callable[..., Any]) -> None:
+        self._operations, self._call = operations, call
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        operation = self._operations[method]
+        return lambda **request: self._call(operation, request)
 
 
 class FakeAccount:
@@ -42,10 +62,8 @@ class FakeAccount:
     # ------------------------------------------------------------------------------- clients
 
     def client(self, service: str) -> Any:
-        """A boto3 client of this account, with dummy credentials."""
-        client = boto3.client(service, region_name="us-east-1", aws_access_key_id="testing",
-                              aws_secret_access_key="testing")
-        model = client.meta.service_model
+        """What stands for a boto3 client of this account."""
+        model = _client(service).meta.service_model
 
         def call(operation: str, request: dict[str, Any]) -> Any:
             self.calls.append(operation)
@@ -61,8 +79,7 @@ class FakeAccount:
                 validate_parameters(answer, shapes.output_shape)
             return answer
 
-        client._make_api_call = call
-        return client
+        return _Client(_client(service).meta.method_to_api_mapping, call)
 
     def _operations(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
         return {
@@ -108,7 +125,8 @@ class FakeAccount:
         return {"StackResources": [{
             "StackName": "Sentiment", "LogicalResourceId": "Endpoint",
             "PhysicalResourceId": request["PhysicalResourceId"],
-            "ResourceType": "AWS::SageMaker::Endpoint", "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+            "ResourceType": "AWS::SageMaker::Endpoint",
+            "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
             "ResourceStatus": "CREATE_COMPLETE"}]}
 
     def _history(self, request: dict[str, Any]) -> dict[str, Any]:

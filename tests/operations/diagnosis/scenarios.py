@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009  # the functions that are defaults hold no state
 """Endpoints minute by minute: what happens in them, and so what CloudWatch holds."""
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import boto3
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -17,7 +19,7 @@ from botocore.exceptions import (
 from .breaches import CREDENTIALS, METRICS_READABLE
 from .measurements import Unknown
 
-__all__ = ["Account", "ClientFactory"]
+__all__ = ["Account", "ClientFactory", "client_factory"]
 
 ClientFactory = Callable[[str], Any]
 
@@ -27,6 +29,22 @@ _NOT_YOU = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
             "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch",
             "MissingAuthenticationToken", "MissingAuthenticationTokenException",
             "RequestExpired", "InvalidToken"}
+
+
+def client_factory(profile: str | None, region: str | None) -> tuple[ClientFactory, str]:
+    """Clients as the AWS CLI would make them, and the region that they ask; empty without one.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE583`` when there is no such profile.
+    """
+    try:
+        session = boto3.Session(profile_name=profile, region_name=region)
+    except BotoCoreError as error:
+        raise CREDENTIALS.error(got=str(error), allowed="a profile that exists") from error
+    config = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5)
+    return lambda service: session.client(service, config=config), session.region_name or ""
 
 
 class Account:

@@ -158,7 +158,7 @@ def _events(made: Any, diagnosis: Diagnosis, rows: int) -> None:
     shown: dict[str, list[tuple[datetime, str]]] = {}
     for event in diagnosis.events:
         shown.setdefault(event.kind, []).append((event.time, event.text))
-    # Markers in a strip at the top of the first panel carry the words; lines alone would say nothing.
+    # Markers at the top of the first panel carry the words: lines alone would say nothing.
     made.update_layout({f"yaxis{rows + 1}": {
         "overlaying": "y", "anchor": "x", "visible": False, "range": [0, 1], "fixedrange": True}})
     for kind, each in shown.items():

@@ -125,8 +125,11 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
              Change("throughput.safety_factor", "", "lower: instances stay emptier")))
     since = next((d for d in view.measurements.deployments
                   if abs(d.time - times[0]) <= 5 * view.period), None)
-    more = (Evidence(f"they began with the deployment of {since.configuration} at "
-                     f"{view.measurements.clock(since.time)}", since.time, span[1]),) if since else ()
+    more: tuple[Evidence, ...] = ()
+    if since:
+        at = view.measurements.clock(since.time)
+        more = (Evidence(f"they began with the deployment of {since.configuration} at {at}",
+                         since.time, span[1]),)
     return Finding(
         SERVER_ERRORS, view.variant.name,
         (evidence, *more, Evidence(view.utilization_words(times), *span)),

@@ -94,8 +94,8 @@ def parse_latencies(values: Iterable[str], rule: Rule) -> dict[str, float]:
         if statistic.lower() == "average":
             statistic = "Average"
         if match is None or not _STATISTICS.fullmatch(statistic):
-            raise rule.error(got=repr(text), allowed="p50, p90, p99, p99.9 or Average, then = and a "
-                             "time in ms or s")
+            raise rule.error(got=repr(text), allowed="p50, p90, p99, p99.9 or Average, then "
+                             "= and a time in ms or s")
         value = float(match["value"]) * (1 if match["unit"] == "ms" else 1000)
         if not ALARM_THRESHOLD_MILLISECONDS.holds(value) or statistic in found:
             raise rule.error(got=repr(text), allowed=f"each statistic once, "

@@ -217,8 +217,9 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
              Change("throughput.safety_factor", "", "lower: headroom on each instance"),
              Change("scaling.metric", "concurrency", "sees the spike in 10 s instead of 60 s")))
     outs = [a for a in view.scale_outs if a.start >= times[0] - view.period]
-    said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}" if outs \
-        else "no scale-out in the window"
+    said = "no scale-out in the window"
+    if outs:
+        said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}"
     more = f"up to {load:,.0f} invocations per instance and minute against a target of " \
            f"{target:,.0f}; " if load and target else ""
     changes = [Change("scaling.metric", "concurrency", "measures every 10 s instead of 60 s")]

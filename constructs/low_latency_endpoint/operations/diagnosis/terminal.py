@@ -55,7 +55,10 @@ def verdict(diagnosis: Diagnosis) -> str:
     judged = any(metric == "ModelLatency" for v in m.variants for metric, _ in v.thresholds)
     text = "Nothing found" if judged else \
         "Nothing found; without a latency target (--target p99=200ms) no latency was judged"
-    return text + (f", but {len(m.unknown)} things are unknown: see below." if m.unknown else ".")
+    count = len(m.unknown)
+    if not count:
+        return f"{text}."
+    return f"{text}, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
 
 
 def _window(m: Measurements) -> str:
@@ -164,7 +167,7 @@ def _bars(points: Mapping[datetime, float], start: datetime, end: datetime) -> s
     >>> begin = datetime(2026, 11, 20, tzinfo=UTC)
     >>> _bars({begin: 1.0, begin + timedelta(hours=1): 8.0}, begin,
     ...       begin + timedelta(hours=2)).strip()
-    '▁                   █'
+    '▂                   █'
     """
     width = 40
     highest: list[float | None] = [None] * width

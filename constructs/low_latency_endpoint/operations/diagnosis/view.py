@@ -163,7 +163,8 @@ class VariantView:
             found.append(Evidence(
                 f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
                 f"({each.source}) in {len(each.values)} of {each.judged} periods of "
-                f"{_length(self.period)}, at worst {milliseconds(worst)} at {self.measurements.clock(time)}",
+                f"{_length(self.period)}, at worst {milliseconds(worst)} "
+                f"at {self.measurements.clock(time)}",
                 times[0], times[-1] + self.period,
             ))
         return tuple(found)

@@ -1,0 +1,219 @@
+"""The injected faults: what is wrong, and the finding that it must produce.
+
+``companions`` are findings that belong to the fault too; anything else is a false finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scenarios import Scenario, constant
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault in one endpoint."""
+
+    name: str
+    scenario: Callable[[], Scenario]
+    finding: str
+    says: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    companions: frozenset[str] = frozenset()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def from_minute(minute: int, before: float, after: float) -> Callable[[int], float]:
+    """One value before the minute, another from it on."""
+    return lambda now: before if now < minute else after
+
+
+def between(first: int, last: int, inside: float, outside: float) -> Callable[[int], float]:
+    """One value in some minutes, another in the others."""
+    return lambda now: inside if first <= now < last else outside
+
+
+def _saturated(**more: Any) -> Scenario:
+    """Full instances from minute 25 on: too much load, CPU at its end, slow answers."""
+    values: dict[str, Any] = {
+        "tps": from_minute(25, 600, 1900), "cpu": from_minute(25, 45, 97),
+        "latency": lambda m, i: 40 if m < 25 else 300, "in_flight": from_minute(25, 24, 570),
+        "scaling": {"min": 2, "max": 8, "target": 7800.0},
+    }
+    return Scenario(**(values | more))
+
+
+def _scale_out_failed(message: str) -> Scenario:
+    made = _saturated(scaling={"min": 2, "max": 16, "target": 7800.0})
+    made.activities = [made.scaled(28 + 4 * n, 15, "Failed", message) for n in range(3)]
+    return made
+
+
+def _lagging() -> Scenario:
+    """The load doubles over 25 minutes, each step of scaling comes late."""
+    made = Scenario(
+        minutes=90, tps=lambda m: min(max(300 + 40 * (m - 30), 300), 1500),
+        instances=lambda m: 3 if m < 55 else 6 if m < 68 else 12,
+        cpu=lambda m: 45 if m < 38 else 96 if m < 68 else 60,
+        latency=lambda m, i: 40 if m < 38 else 320 if m < 68 else 42,
+        scaling={"min": 2, "max": 16, "target": 7800.0, "cooldown": 600},
+    )
+    made.activities = [made.scaled(49, 6), made.scaled(62, 12)]
+    return made
+
+
+def _suspended() -> Scenario:
+    made = _saturated(scaling={"min": 2, "max": 16, "target": 7800.0})
+    made.suspended = True
+    return made
+
+
+def _cold_after_scale_out() -> Scenario:
+    made = Scenario(tps=from_minute(20, 500, 1000), instances=from_minute(27, 5, 8),
+                    cpu=from_minute(20, 30, 55),
+                    latency=lambda m, i: 400 if i >= 5 and 27 <= m < 33 else 40)
+    made.activities = [made.scaled(21, 8, took=6)]
+    return made
+
+
+def _gpu(**more: Any) -> Scenario:
+    return Scenario(**({"instance_type": "ml.g5.xlarge", "gpu": constant(55)} | more))
+
+
+FAULTS = (
+    Fault("a saturated fleet at its maximum", _saturated, "LLD102",
+          ("CPU at 97 %", "all 8 instances", "14,250 invocations", "planned for 1,600"),
+          ("instances.max: 15", "throughput.peak_tps")),
+    Fault("a scale-out that AWS has no capacity for",
+          lambda: _scale_out_failed("Failed to set desired instance count to 15. Reason: unable "
+                                    "to provision requested ML compute capacity"),
+          "LLD103", ("3 scaling activities failed", "AWS has no more instances"),
+          ("capacity_reservation_arn", "instance_type")),
+    Fault("a scale-out beyond the account's quota",
+          lambda: _scale_out_failed("The account-level service limit 'ml.m5.12xlarge for endpoint "
+                                    "usage' is 8 Instances"),
+          "LLD103", ("the account's quota is used up",), ("instance_type",)),
+    Fault("scaling that lags behind a ramp", _lagging, "LLD104",
+          ("the first instances were asked for at",),
+          ("scaling.metric: concurrency", "scaling.scale_out_cooldown: 60s")),
+    Fault("a saturated fleet that does not scale", lambda: _saturated(scaling=None), "LLD105",
+          ("CPU at 97 %",), ("scaling.enabled: true", "throughput")),
+    Fault("scaling out that somebody suspended", _suspended, "LLD106", ("CPU at 97 %",),
+          ("scaling.enabled: true",)),
+    Fault("a scaling target above what instances hold",
+          lambda: Scenario(tps=from_minute(25, 400, 950), cpu=from_minute(25, 45, 97),
+                           latency=lambda m, i: 40 if m < 25 else 300),
+          "LLD107", ("only 7,125 of 7,800",),
+          ("throughput.tps_per_instance: 119", "throughput.safety_factor")),
+    Fault("a CPU that cannot feed its GPU",
+          lambda: _gpu(cpu=from_minute(25, 50, 96), gpu=from_minute(25, 25, 30),
+                       latency=lambda m, i: 40 if m < 25 else 300),
+          "LLD108", ("GPU at 30 % while CPU at 9",), ("instance_type",)),
+    Fault("a spike shorter than scaling can follow",
+          lambda: Scenario(tps=between(30, 35, 3600, 600), cpu=between(30, 35, 98, 45),
+                           latency=lambda m, i: 400 if 30 <= m < 35 else 40),
+          "LLD601", ("3,600 requests a second in the spike, 600 in the median",),
+          ("instances.min",)),
+    Fault("workers too few for idle CPUs",
+          lambda: Scenario(tps=lambda m: 100 + 20 * m, cpu=lambda m: 10 + m / 4,
+                           latency=lambda m, i: 40 if m < 30 else 40 * (1 + (m - 30) / 4),
+                           in_flight=lambda m: 4 if m < 30 else 4 + 3 * (m - 30),
+                           environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "1"}),
+          "LLD111", ("requests in flight at once", "workers per instance by its environment: 1"),
+          ("containers[].environment", "scaling.metric: concurrency")),
+    Fault("a model that is slow on idle CPUs",
+          lambda: Scenario(latency=lambda m, i: 240, cpu=constant(30), in_flight=constant(20)),
+          "LLD112", ("p50 24", "CPU at 30 %"),
+          ("instance_type: ml.inf2.xlarge", "instance_type: ml.g5.xlarge or ml.g6.xlarge")),
+    Fault("requests of very different length",
+          lambda: Scenario(spread=1.0, latency=lambda m, i: 40), "LLD113",
+          ("times p50",), ("metrics.enhanced: true",)),
+    Fault("a GPU image that runs on the CPU",
+          lambda: _gpu(gpu=constant(0), cpu=constant(70), latency=lambda m, i: 300,
+                       in_flight=constant(20)),
+          "LLD115", ("GPU at 0.0 %",), ("containers[].image",)),
+    Fault("memory that is full",
+          lambda: Scenario(memory=from_minute(20, 50, 96),
+                           latency=lambda m, i: 40 if m < 20 else 300), "LLD117",
+          ("memory at 9",), ("instance_type",)),
+    Fault("instances that start cold", _cold_after_scale_out, "LLD121",
+          ("the scale-out to 8 instances at 03:27",), ("instances.min",)),
+    Fault("a cold fleet after a deployment",
+          lambda: Scenario(deployed=20, latency=lambda m, i: 350 if 21 <= m < 29 else 40),
+          "LLD121", ("the deployment of sentiment-config-2 at 03:20",), ("deployment.canary",)),
+    Fault("an overhead that follows a scale-out",
+          lambda: (made := Scenario(instances=from_minute(27, 5, 8), tps=constant(500),
+                                    overhead=between(27, 33, 90, 6)),
+                   setattr(made, "activities", [made.scaled(21, 8, took=6)]))[0],
+          "LLD201", ("the scale-out to 8 instances",), ("instances.min",)),
+    Fault("requests too rare to keep the path warm",
+          lambda: Scenario(tps=lambda m: 1 / 30 if m % 3 == 0 else 0, instances=constant(2),
+                           overhead=constant(70), cpu=constant(2)),
+          "LLD202", ("2 requests a minute",)),
+    Fault("an overhead under steady traffic",
+          lambda: Scenario(overhead=from_minute(10, 6, 65), data_capture=100), "LLD203",
+          ("600 requests a second", "data capture records 100 %"),
+          ("data_capture.sampling_percentage",)),
+    Fault("more models than fit into memory",
+          lambda: Scenario(latency=lambda m, i: 70, spread=0.9, overhead=constant(60),
+                           multi_model={
+                               "ModelCacheHit": constant(0.6), "LoadedModelCount": constant(12),
+                               "ModelLoadingWaitTime": constant(900),
+                               "ModelDownloadingTime": constant(300),
+                               "ModelLoadingTime": constant(600),
+                               "ModelUnloadingTime": constant(40)}),
+          "LLD301", ("40 % of the requests", "12 models loaded"), ("instance_type",)),
+    Fault("models that are far away",
+          lambda: Scenario(multi_model={
+              "ModelCacheHit": constant(0.8), "LoadedModelCount": constant(30),
+              "ModelLoadingWaitTime": constant(4000), "ModelDownloadingTime": constant(3500),
+              "ModelLoadingTime": constant(500)}),
+          "LLD302", ("download 3500 ms, load 500 ms",), ("containers[].data",)),
+    Fault("saturated instances that fail",
+          lambda: _saturated(errors={"Invocation5XXErrors": from_minute(25, 0, 0.06)}),
+          "LLD401", ("6", "CPU at 97 %"), ("instances.max",), frozenset({"LLD102"})),
+    Fault("a container that crashes",
+          lambda: Scenario(errors={"Invocation5XXErrors": between(30, 50, 0.05, 0),
+                                   "InvocationModelErrors": between(30, 50, 0.05, 0)}),
+          "LLD402", ("5XX errors", "most at 03:"), ("containers[].environment",)),
+    Fault("callers that send what the model refuses",
+          lambda: Scenario(errors={"Invocation4XXErrors": from_minute(30, 0, 0.1)}),
+          "LLD403", ("4XX errors, 5 %",), ("alarms.client_error_rate: 0.05",)),
+    Fault("a container that drops connections",
+          lambda: Scenario(errors={"InvocationModelErrors": from_minute(30, 0, 0.04)}),
+          "LLD404", ("model errors beside 4XX and 5XX",)),
+    Fault("requests that reach the time limit",
+          lambda: Scenario(errors={"Invocation5XXErrors": from_minute(30, 0, 0.03)},
+                           longest_ms=from_minute(30, 0, 60_000)),
+          "LLD405", ("60.0 s",), ("containers[].environment",)),
+    Fault("a slow instance under RANDOM, metrics per instance",
+          lambda: Scenario(routing="RANDOM", enhanced=True,
+                           latency=lambda m, i: 400 if i == 3 and m >= 20 else 40),
+          "LLD501", ("i-3: ModelLatency 4", "the 7 others 4", "routing strategy RANDOM"),
+          ("routing: least_outstanding_requests",)),
+    Fault("a slow instance under RANDOM, no metrics per instance",
+          lambda: Scenario(routing=None, latency=lambda m, i: 400 if i == 3 and m >= 20 else 40),
+          "LLD502", ("routing strategy RANDOM, AWS's default",),
+          ("routing: least_outstanding_requests", "metrics.enhanced: true")),
+    Fault("a slow zone",
+          lambda: Scenario(zones=("us-east-1a", "us-east-1b"),
+                           latency=lambda m, i: 150 if i % 2 and m >= 15 else 40),
+          "LLD503", ("us-east-1b: ModelLatency 15", "50 % of the requests"),
+          ("instances.min", "alarms.zone_imbalance: 1.5")),
+    Fault("silence where an alarm expects traffic",
+          lambda: Scenario(tps=constant(0), silence_alarm=True), "LLD603",
+          ("alarm silence is in ALARM",)),
+    Fault("a deployment that was rolled back",
+          lambda: Scenario(status="UpdateRollbackFailed", failure="CloudWatch alarms in ALARM"),
+          "LLD701", ("CloudWatch alarms in ALARM",), ("deployment.rollback_on_alarms: true",)),
+    Fault("a version that is slower",
+          lambda: Scenario(deployed=20, latency=lambda m, i: 40 if m < 22 else 130),
+          "LLD702", ("before 03:20",), ("containers[].image",)),
+    Fault("a disk that is nearly full", lambda: Scenario(disk=lambda m: 85 + m / 6), "LLD118",
+          ("disk at 9",), ("volume_size_gib",)),
+    Fault("time lost before SageMaker", lambda: Scenario(), "LLD801",
+          ("client p99 400 ms", "outside of SageMaker"), ("client_zones.ids",),
+          options={"client_latency": {"p99": 400.0}}),
+)
