@@ -242,7 +242,7 @@ def test_a_shape_sends_its_requests() -> None:
     for one in shapes().values():
         assert max(share for _, share in one.levels) == 1.0
     spike = shape("spike")
-    assert spike.share_at(1900) == pytest.approx(10 * spike.share_at(100))
+    assert spike.share_at(1000) == pytest.approx(10 * spike.share_at(100))
     run = timeline(Scenario(service=Constant(0.0001),
                             traffic=ShapedLoop(20.0, spike, poisson=False)), spike.seconds)
     assert run.requests == pytest.approx(20 * spike.mean_share * spike.seconds, rel=1e-3)

@@ -227,18 +227,23 @@ def search(model: Model, goal: Goal, *, over: Shape | None = None, seed: int = 1
         Candidate(routing, floor, max(floor, math.ceil(
             1.5 * goal.tps / (model.tps_per_instance * factor))), factor, cooldown)
         for floor in floors for factor in factors
-        for cooldown in ((60.0, 300.0) if floor < enough else (60.0,))
+        for cooldown in ((60.0, 300.0) if floor < enough and factor == model.safety_factor
+                         else (60.0,))
     ]
     policies += [Candidate(each, enough, enough) for each in STRATEGIES]
     first = _try(model, goal, policies, over, seed, 1, None, processes)
-    front = {each.candidate for each in pareto_front(first)}
-    again = _try(model, goal, [each for each in policies if each in front], over, seed,
-                 max(2, replications // 2), None, processes)
-    surer = {each.candidate: each for each in again}
+    # The front again with intervals, until none of its points stands on a first look alone.
+    surer: dict[Candidate, Found] = {}
+    over_time = list(first)
+    while looked_at := [each.candidate for each in pareto_front(over_time)
+                        if each.candidate not in surer]:
+        again = _try(model, goal, looked_at, over, seed, max(2, replications // 2), None,
+                     processes)
+        surer |= {each.candidate: each for each in again}
+        over_time = [surer.get(each.candidate, each) for each in first]
     return SearchResult(
         goal, tuple(sorted(steady, key=lambda each: each.cost)),
-        tuple(sorted((surer.get(each.candidate, each) for each in first),
-                     key=lambda each: each.cost)),
+        tuple(sorted(over_time, key=lambda each: each.cost)),
         over, seed, replications, model.tps_per_instance, model.assumed)
 
 
