@@ -192,7 +192,7 @@ def test_first_request_to_a_new_fleet_dates_a_deployment(run: Run) -> None:
 def test_longer_windows_take_longer_periods(run: Run) -> None:
     scenario = Scenario(minutes=60)
     account = scenario.account()
-    made = diagnose(account.client, ENDPOINT, start=END - timedelta(days=3), end=END, now=END)
+    made = diagnose(account.client, ENDPOINT, start=END - timedelta(days=7), end=END, now=END)
     assert made.measurements.period == timedelta(minutes=5)
     assert len(made.measurements.variants[0].get("Invocations", "Sum")) == 12
 
@@ -202,3 +202,22 @@ def test_everything_is_json(run: Run) -> None:
         made = run(fault.scenario(), **fault.options).to_dict()
         text = json.dumps(made, allow_nan=False)
         assert json.loads(text)["findings"][0]["id"]
+
+
+@pytest.mark.parametrize("finding", ["LLD121", "LLD201"])
+def test_what_began_before_the_window_still_explains_it(finding: str) -> None:
+    """A scale-out begun a minute before the window: no request before it tells the old count."""
+    fault = [fault for fault in FAULTS if fault.finding == finding][-1]
+    account = fault.scenario().account()
+    made = diagnose(account.client, ENDPOINT, start=END - 38 * MINUTE, end=END, now=END)
+    assert [f.id for f in made.findings] == [finding]
+
+
+def test_an_activity_that_was_not_begun_did_not_fail(run: Run) -> None:
+    scenario = Scenario()
+    scenario.activities = [scenario.scaled(
+        minute, 16, "Failed", "Attempting to scale due to alarm triggered",
+        reasons=("AlreadyAtMaxCapacity",)) for minute in (20, 30)]
+    made = run(scenario)
+    assert made.findings == ()
+    assert "Not scaled: AlreadyAtMaxCapacity" in made.events[0].text

@@ -120,8 +120,12 @@ class Activity:
 
     @property
     def failed(self) -> bool:
-        """Whether the instances asked for did not come."""
-        return self.status in ("Failed", "Unfulfilled")
+        """Whether the instances asked for did not come.
+
+        An activity that was never begun, say at the maximum, has its reasons and did not fail.
+        """
+        return self.status in ("Failed", "Unfulfilled") and not (
+            set(self.not_scaled) - {"TargetServicePutResourceAsUnscalable"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,13 +63,13 @@ def period_for(start: datetime, end: datetime, now: datetime) -> timedelta:
     --------
     >>> now = datetime(2026, 11, 20, 3, 0)
     >>> hours = timedelta(hours=1)
-    >>> [str(period_for(now - n * hours, now, now)) for n in (1, 72, 24 * 20)]
+    >>> [str(period_for(now - n * hours, now, now)) for n in (72, 24 * 7, 24 * 20)]
     ['0:01:00', '0:05:00', '1:00:00']
     """
     age, length = now - start, end - start
-    if age < timedelta(days=15) and length <= timedelta(hours=26):
+    if age < timedelta(days=15) and length <= timedelta(days=3):
         return timedelta(minutes=1)
-    if age < timedelta(days=63) and length <= timedelta(days=7):
+    if age < timedelta(days=63) and length <= timedelta(days=15):
         return timedelta(minutes=5)
     return timedelta(hours=1)
 

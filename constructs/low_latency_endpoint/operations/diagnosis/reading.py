@@ -39,6 +39,8 @@ from .read_metrics import Query, by_dimension, period_for, read_queries, variant
 
 __all__ = ["read_measurements"]
 
+#: What began this long before the window may still be felt in it.
+_LOOK_BACK = timedelta(minutes=15)
 #: Longest time between a configuration's creation and the end of its deployment.
 _DEPLOYMENT = timedelta(hours=8)
 
@@ -296,9 +298,9 @@ def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None
                 for image in variant.get("DeployedImages", []) if "DeploymentTime" in image]
     if own and own.times[0] > start + timedelta(minutes=5):
         time, how = own.times[0], "first request to the new fleet"
-    elif made and made >= start:
+    elif made and made >= start - _LOOK_BACK:
         time, how = made, "when its configuration was made"
-    elif resolved and min(resolved) >= start:
+    elif resolved and min(resolved) >= start - _LOOK_BACK:
         time, how = min(resolved), "when its image was resolved"
     elif until and until >= start and made and made < start:
         time, how = until, "when the update ended"

@@ -283,7 +283,9 @@ class VariantView:
             if each.capacity is None or "scale in" in each.cause.lower():
                 continue
             before = self._capacity_before(each)
-            if before is not None and each.capacity > before:
+            # Begun before the window: then the alarm's name is all there is.
+            rose = "alarmhigh" in each.cause.lower() if before is None else each.capacity > before
+            if rose:
                 found.append(each)
         return found
 
