@@ -12,7 +12,7 @@ from botocore.parsers import ResponseParserError
 
 from ..sessions import aws_errors_in_words
 
-__all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable"]
+__all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable", "iam_action"]
 
 ClientFactory = Callable[[str], Any]
 
@@ -27,7 +27,6 @@ _ACTIONS = {
     ("s3", "HeadObject"): "s3:GetObject",
     ("s3", "HeadBucket"): "s3:ListBucket",
     ("s3", "ListObjectsV2"): "s3:ListBucket",
-    ("route53", "ListHostedZonesByVPC"): "route53:ListHostedZonesByVPC",
 }
 _PREFIXES = {"service-quotas": "servicequotas"}
 
@@ -193,8 +192,17 @@ def _is_refusal(error: ClientError) -> bool:
     return _code(error).startswith(_REFUSALS)
 
 
+def iam_action(service: str, operation: str) -> str:
+    """The IAM action that an API operation needs.
+
+    >>> iam_action("s3", "HeadObject"), iam_action("service-quotas", "ListServiceQuotas")
+    ('s3:GetObject', 'servicequotas:ListServiceQuotas')
+    """
+    return _ACTIONS.get((service, operation), f"{_PREFIXES.get(service, service)}:{operation}")
+
+
 def _words(service: str, name: str, error: ClientError) -> Unreadable:
-    action = _ACTIONS.get((service, name), f"{_PREFIXES.get(service, service)}:{name}")
+    action = iam_action(service, name)
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders")
     if _is_refusal(error):
         return Unreadable(f"these credentials may not read it: {action} is denied",
