@@ -19,8 +19,12 @@ from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
+# How long a page waits for the suppressor, how long the suppressor stays on after a deployment's
+# last request to the new fleet alone, and the extension that CloudWatch wants besides. The quiet
+# time is the suppressor's own: any change of the composite would end an extension.
 _SUPPRESSION_WAIT_MINUTES = 2
-_SUPPRESSION_AFTER_MINUTES = 10
+_QUIET_AFTER_MINUTES = 10
+_SUPPRESSION_EXTENSION_MINUTES = 1
 
 
 class LatencyAlarms(Construct):
@@ -196,7 +200,9 @@ class LatencyAlarms(Construct):
                 alarm_rule=cloudwatch.AlarmRule.any_of(*parts),
                 actions_suppressor=suppressor,
                 actions_suppressor_wait_period=Duration.minutes(_SUPPRESSION_WAIT_MINUTES),
-                actions_suppressor_extension_period=Duration.minutes(_SUPPRESSION_AFTER_MINUTES),
+                actions_suppressor_extension_period=Duration.minutes(
+                    _SUPPRESSION_EXTENSION_MINUTES
+                ),
                 alarm_description=(
                     f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
                     "more of its alarms are on. Quiet during a deployment and ten minutes after. "
@@ -220,7 +226,8 @@ class LatencyAlarms(Construct):
                 f"{variant.name}-Deploying",
                 metric=variant.metric_invocations("Sum", fleet="new"),
                 threshold=0,
-                evaluation_periods=1,
+                evaluation_periods=_QUIET_AFTER_MINUTES,
+                datapoints_to_alarm=1,
                 comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
                 treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
                 alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: a deployment's "

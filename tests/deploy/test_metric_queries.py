@@ -152,7 +152,9 @@ def test_arrays_give_several_series(cloudwatch):
 
 
 @pytest.mark.parametrize(("expression", "words"), [
-    ("SEARCH('{Test}', 'Sum', 60)", "SEARCH is not emulated"), ("SELECT AVG(x) FROM y", "Insights"),
+    ("SEARCH('Test', 'Sum', 60)", "by a schema in braces"),
+    ("SEARCH('{Test} a OR b', 'Sum', 60)", "terms of the form"),
+    ("SELECT AVG(x) FROM y", "Insights"),
     ("UNKNOWN(m1)", "UNKNOWN is not emulated"), ("m1 +", "Expected"), ("m9", "No query has the id"),
     ("e", "refers to itself"), ("MAX(m1)", "must be a time series"), ("m1 $ 2", "Cannot read"),
 ])
@@ -166,3 +168,20 @@ def test_expressions_refused_aloud(cloudwatch, expression, words):
             Threshold=1, Metrics=[{"Id": "m1", "MetricStat": stat, "ReturnData": False},
                                   {"Id": "e", "Expression": expression}])
     assert cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+def test_a_search_finds_metrics_by_schema_and_terms(cloudwatch):
+    def of(metric: str, **dimensions: str) -> dict[str, Any]:
+        return {"MetricName": metric, "Timestamp": NOON, "Value": 1.0,
+                "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()]}
+
+    cloudwatch.put_metric_data(Namespace="Test", MetricData=[
+        of("calls", Zone="b", App="x"), of("calls", Zone="a", App="x"), of("calls", Zone="a"),
+        of("calls", Zone="a", App="y"), of("errors", Zone="a", App="x"),
+    ])
+    found = cloudwatch.get_metric_data(
+        StartTime=NOON, EndTime=NOON + MINUTE,
+        MetricDataQueries=[{"Id": "s", "Expression": (
+            "SEARCH('{Test,Zone,App} MetricName=\"calls\" App=\"x\"', 'Sum', 60)")}],
+    )["MetricDataResults"]
+    assert [(each["Label"], each["Values"]) for each in found] == [("a", [1.0]), ("b", [1.0])]

@@ -101,7 +101,8 @@ def _states(cloudwatch: Any, properties: dict[str, Any]) -> list[tuple[str, str]
     found: dict[str, str] = {}
     for first in range(0, len(names), 100):  # DescribeAlarms takes a hundred names
         answer = cloudwatch.describe_alarms(
-            AlarmNames=names[first : first + 100], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+            AlarmNames=names[first : first + 100], AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+            MaxRecords=100,
         )
         for alarm in [*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])]:
             found[alarm["AlarmName"]] = alarm["StateValue"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 
 import pytest
 
+from low_latency_endpoint.operations.diagnosis import diagnose
 from low_latency_endpoint.operations.diagnosis.findings import kinds
 
 from .conftest import Run
 from .faults import FAULTS, Fault
-from .scenarios import Scenario, constant
+from .scenarios import END, ENDPOINT, MINUTE, Scenario, constant
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
@@ -107,3 +109,45 @@ def test_a_healthy_endpoint_has_no_finding(name: str, run: Run) -> None:
     assert [(f.id, [e.text for e in f.evidence]) for f in made.findings] == []
     assert made.healthy
     assert made.measurements.unknown == ()
+
+
+def _any_healthy(seed: int) -> Scenario:
+    """A fleet of any size and traffic whose latency and utilization are within their limits."""
+    chosen = random.Random(seed)
+    count = chosen.randint(2, 10)
+    peak = chosen.choice([0.05, 0.5, 5, 50, 80 * count, 100 * count])
+    swing, phase = chosen.uniform(0, 0.4), chosen.uniform(0, 6)
+    median = chosen.uniform(20, 60)
+    made = Scenario(
+        minutes=chosen.choice([30, 60, 120]),
+        tps=lambda m: peak * (1 + swing * math.sin(m / 25 + phase)), instances=constant(count),
+        latency=lambda m, i: median * (1 + 0.02 * i), spread=chosen.uniform(0.1, 0.38),
+        cpu=constant(chosen.uniform(5, 72)), memory=constant(chosen.uniform(20, 85)),
+        overhead=constant(chosen.uniform(3, 25)),
+        routing=chosen.choice(["RANDOM", None, "LEAST_OUTSTANDING_REQUESTS"]),
+        enhanced=chosen.random() < 0.4,
+        zones=("us-east-1a", "us-east-1b") if chosen.random() < 0.4 else (),
+        errors={"Invocation5XXErrors": constant(chosen.uniform(0, 0.004))},
+        deployed=chosen.choice([None, None, 10]),
+    )
+    if chosen.random() < 0.5:
+        made.activities = [made.scaled(chosen.randint(1, 20), count)]
+    return made
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_false_finding_on_any_healthy_endpoint(seed: int, run: Run) -> None:
+    made = run(_any_healthy(seed))
+    assert [(f.id, [e.text for e in f.evidence]) for f in made.findings] == []
+
+
+def test_the_same_within_other_windows(run: Run) -> None:
+    """Windows that hold the fault whole find it too, whatever else they hold."""
+    for fault in FAULTS:
+        scenario = fault.scenario()
+        account = scenario.account()
+        for minutes in (45, 150):
+            made = diagnose(account.client, ENDPOINT, start=END - minutes * MINUTE, end=END,
+                            now=END, **fault.options)
+            found = {finding.id for finding in made.findings}
+            assert found == {fault.finding} | fault.companions, (fault.name, minutes)

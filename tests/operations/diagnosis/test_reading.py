@@ -221,3 +221,37 @@ def test_an_activity_that_was_not_begun_did_not_fail(run: Run) -> None:
     made = run(scenario)
     assert made.findings == ()
     assert "Not scaled: AlreadyAtMaxCapacity" in made.events[0].text
+
+
+def test_only_alarms_that_limit_latency_are_thresholds(run: Run) -> None:
+    """An alarm on too little latency, or on counts, says nothing about how fast it must be."""
+    scenario = Scenario()
+    account = scenario.account()
+    first = account.alarms[0]
+    account.alarms += [
+        {**first, "AlarmName": "too-fast", "ComparisonOperator": "LessThanThreshold"},
+        {**first, "AlarmName": "looser", "Threshold": 900_000.0},
+        {**first, "AlarmName": "burn", "ExtendedStatistic": "PR(160000:)", "Threshold": 14.4},
+    ]
+    thresholds = run(scenario, account).measurements.variants[0].thresholds
+    assert {key: limit.value for key, limit in thresholds.items()} == {
+        ("ModelLatency", "p99"): 160.0, ("OverheadLatency", "Average"): 40.0}
+
+
+def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
+    """The endpoint's own error rate, stated as a formula, replaces the default of one percent."""
+    scenario = Scenario(errors={"Invocation5XXErrors": constant(0.03)})
+    account = scenario.account()
+    dimensions = [{"Name": "EndpointName", "Value": ENDPOINT},
+                  {"Name": "VariantName", "Value": "primary"}]
+    account.alarms.append({
+        "AlarmName": "rate", "Threshold": 0.05, "ComparisonOperator": "GreaterThanThreshold",
+        "StateValue": "OK", "Metrics": [
+            {"Id": "rate", "Expression": "IF(invocations >= 20, errors / invocations, 0)"},
+            *({"Id": name, "ReturnData": False, "MetricStat": {
+                "Metric": {"Namespace": "AWS/SageMaker", "MetricName": metric,
+                           "Dimensions": dimensions}, "Period": 60, "Stat": "Sum"}}
+              for name, metric in (("errors", "Invocation5XXErrors"),
+                                   ("invocations", "Invocations")))]})
+    assert run(scenario, account).findings == ()
+    assert [finding.id for finding in run(scenario).findings] == ["LLD402"]

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from .expression_parser import ExpressionError
 
-REFUSED = ("SEARCH", "INSIGHT_RULE_METRIC", "SERVICE_QUOTA", "DB_PERF_INSIGHTS", "LAMBDA")
+REFUSED = ("INSIGHT_RULE_METRIC", "SERVICE_QUOTA", "DB_PERF_INSIGHTS", "LAMBDA")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from .expression_parser import (
     parse_expression,
 )
 from .metric_store import MetricKey, MetricStore, Sample, metric_key
+from .search import found_metrics
 from .statistics import compute, parse_statistic
 
 HISTORY_SECONDS = 14 * 24 * 3600
@@ -200,6 +201,8 @@ class _Evaluation:
         grid = self.window.grid(self.period)
         if name in functions.REFUSED:
             raise ExpressionError(f"The function {name} is not emulated by the local AWS")
+        if name == "SEARCH":
+            return self._search(arguments)
         if name == "METRICS":
             part = arguments[0].value if arguments and isinstance(arguments[0], Text) else ""
             return self.queries.metrics(part, self.window)
@@ -238,6 +241,20 @@ class _Evaluation:
                 width = self._number(arguments[1], name) if len(arguments) > 1 else 2.0
                 return self._band(first, width)
         return self._of_array(name, arguments)
+
+    def _search(self, arguments: tuple[Node, ...]) -> list[Series]:
+        match arguments:
+            case (Text(text), Text(stat)):
+                period = self.period
+            case (Text(text), Text(stat), Number(number)):
+                period = int(number)
+            case _:
+                raise ExpressionError("SEARCH takes a search, a statistic and a period")
+        store = self.queries.store
+        return [
+            Series(metric_series(store, key, stat, period, self.window, None), label, period)
+            for key, label in found_metrics(store, text)
+        ]
 
     def _of_array(self, name: str, arguments: tuple[Node, ...]) -> Value:
         array = self.value(arguments[0])
