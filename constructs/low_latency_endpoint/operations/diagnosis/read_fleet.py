@@ -24,6 +24,7 @@ __all__ = ["alarm_thresholds", "read_alarms", "read_plan", "read_scaling", "read
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
+_LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
 _ERROR_RATES = {"Invocation5XXErrors": "error_rate", "Invocation4XXErrors": "client_error_rate",
                 "InvocationModelErrors": "model_error_rate"}
 
@@ -152,7 +153,8 @@ def alarm_thresholds(alarms: tuple[AlarmReading, ...] | None, variant: str
     """The tightest threshold by metric and statistic."""
     found: dict[tuple[str, str], Threshold] = {}
     for alarm in alarms or ():
-        latency = alarm.metric in ("ModelLatency", "OverheadLatency") and alarm.unit == "ms"
+        latency = (alarm.metric in ("ModelLatency", "OverheadLatency") and alarm.unit == "ms"
+                   and _LATENCY_STATISTIC.fullmatch(alarm.statistic))
         if alarm.variant != variant or not (latency or alarm.statistic == "Rate"):
             continue
         key = (alarm.metric, alarm.statistic)

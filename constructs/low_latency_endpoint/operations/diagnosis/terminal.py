@@ -115,7 +115,7 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         for each in split(m, variant):
             table.add_row(*_split_row(each, m))
         yield Padding(table, (1, 0, 0, 0))
-        yield _sparklines(variant, m.start, m.end)
+        yield _sparklines(variant, m)
 
 
 def _variant_line(variant: VariantReading, period: timedelta) -> str:
@@ -138,7 +138,7 @@ def _split_row(each: Split, m: Measurements) -> list[Text]:
                         style="red" if each.over else "")]
 
 
-def _sparklines(variant: VariantReading, start: datetime, end: datetime) -> RenderableType:
+def _sparklines(variant: VariantReading, m: Measurements) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
@@ -156,20 +156,21 @@ def _sparklines(variant: VariantReading, start: datetime, end: datetime) -> Rend
         low, high = min(points.values()), max(points.values())
         shown = f"{milliseconds(low)} to {milliseconds(high)}" if "ms" in form \
             else f"{form.format(low)} to {form.format(high)}"
-        grid.add_row(label, _bars(points, start, end), shown)
+        grid.add_row(label, _bars(points, m.start, m.end, m.period), shown)
     return grid
 
 
-def _bars(points: Mapping[datetime, float], start: datetime, end: datetime) -> str:
-    """Forty bars from nothing to the largest value, each the highest of its share of the window.
+def _bars(points: Mapping[datetime, float], start: datetime, end: datetime,
+          period: timedelta) -> str:
+    """Up to forty bars from nothing to the largest value, each the highest of its share of time.
 
     >>> from datetime import UTC
     >>> begin = datetime(2026, 11, 20, tzinfo=UTC)
-    >>> _bars({begin: 1.0, begin + timedelta(hours=1): 8.0}, begin,
-    ...       begin + timedelta(hours=2)).strip()
-    '▂                   █'
+    >>> _bars({begin: 1.0, begin + timedelta(minutes=2): 8.0}, begin,
+    ...       begin + timedelta(minutes=4), timedelta(minutes=1))
+    '▂ █ '
     """
-    width = 40
+    width = max(1, min(40, round((end - start) / period)))
     highest: list[float | None] = [None] * width
     for time, value in points.items():
         index = min(int((time - start) / (end - start) * width), width - 1)
