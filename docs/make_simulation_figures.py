@@ -69,7 +69,7 @@ def draw(found: list[list[Gain]]) -> None:
             text = f"slope {case.slope:g}, {text}"
         if not case.batches or case.variation != 1:
             axes.annotate(text, (100 * last.throughput.mean, -100 * last.p99.mean),
-                          xytext=(-2, 7) if case.concurrency in (1, 3) else (5, 0),
+                          xytext=(-2, 7) if case.concurrency in (1, 3) else (5, -4),
                           ha="right" if case.concurrency in (1, 3) else "left",
                           textcoords="offset points", fontsize=7.5, va="center",
                           color="#48525f")

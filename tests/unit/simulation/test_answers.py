@@ -103,6 +103,12 @@ def test_the_page_is_whole_and_has_the_answer(tmp_path: Path) -> None:
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", text)  # nothing from elsewhere
 
 
+def test_prefix_routing_says_how_it_is_simulated() -> None:
+    answer = json.loads(run(SHIPPED, "--routing", "prefix-aware", "--json", "--replications", "3"))
+    assert answer["steady"]["routing"] == "LEAST_OUTSTANDING_REQUESTS"
+    assert any(each.startswith("PREFIX_AWARE is simulated as") for each in answer["assumed"])
+
+
 def test_options_that_exclude_each_other_are_refused() -> None:
     for wrong in (["--compare-routing", "--traffic", "spike"], ["--adopt", "x.md"],
                   ["--service-time", "45"]):

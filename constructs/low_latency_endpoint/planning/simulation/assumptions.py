@@ -147,6 +147,11 @@ def model_of_plan(
     ]
     if own * count < peak_tps:
         assumed.append(f"{count} instances serve at most {own * count:,.0f} requests per second")
+    routing = routing or str(decided["routing_strategy"])
+    if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
+        routing = "LEAST_OUTSTANDING_REQUESTS"
+        assumed.append("PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
+                       "back to, without its cache; in Python, PrefixCache simulates that")
     zones = decided.get("subnets")
     return Model(
         service=service, concurrency=concurrency, slope=slope,
@@ -154,7 +159,7 @@ def model_of_plan(
         instances=int(SIMULATED_INSTANCES.check(count, "instances")),
         minimum=int(decided["min_instances"]), maximum=int(decided["max_instances"]),
         zones=len(zones) if isinstance(zones, (list, tuple)) else 2,
-        routing=routing or str(decided["routing_strategy"]),
+        routing=routing,
         tps_per_instance=measured,
         safety_factor=throughput.safety_factor if throughput else 0.5,
         cooldowns=(float(decided.get("scale_out_cooldown") or 60),

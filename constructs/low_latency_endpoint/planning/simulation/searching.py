@@ -66,8 +66,8 @@ def parse_goal(text: str) -> Goal:
     """
     match = _GOAL.fullmatch(text)
     if not match or float(match[2]) <= 0 or float(match[4].replace(",", "")) <= 0:
-        raise SEARCH_GOAL.error(got=repr(text), allowed='p<percentile><<time> at <rate> TPS, '
-                                                        'cheapest or fastest')
+        raise SEARCH_GOAL.error(got=repr(text), allowed="a percentile of p50, p90, p95, p99, "
+                                                        "p99.9 under a time at a rate")
     seconds = float(match[2]) / (1000 if match[3].lower() == "ms" else 1)
     return Goal(float(match[1]), seconds, float(match[4].replace(",", "")),
                 (match[5] or "cheapest").lower())
