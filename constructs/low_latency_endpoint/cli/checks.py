@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from ..operations.checking.results import Report
 
-__all__ = ["clients", "finish", "needs_operations", "with_progress"]
+__all__ = ["finish", "needs_operations", "with_progress"]
 
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
@@ -30,28 +30,6 @@ def needs_operations() -> Iterator[None]:
         typer.echo(f"This command needs {package}, which is not installed: "
                    "pip install 'cdk-low-latency-endpoint[operations]'", err=True)
         raise typer.Exit(2) from None
-
-
-def clients(profile: str | None, region: str | None,
-            otherwise: str | None = None) -> tuple[Callable[[str], Any], str]:
-    """A factory of clients, and their region: the option's, else another one, else the profile's.
-
-    Raises
-    ------
-    AwsUnavailable
-        For a profile that does not exist, or when no region is known.
-    """
-    from botocore.exceptions import NoRegionError
-
-    from ..operations.sessions import aws_errors_in_words, client_config, open_session
-
-    with aws_errors_in_words():
-        session = open_session(profile, region or otherwise)
-        if session.region_name is None:
-            raise NoRegionError
-        configuration = client_config()
-        return (lambda service: session.client(service, config=configuration),
-                str(session.region_name))
 
 
 def with_progress(run: Callable[[OnCheck], Report]) -> Report:

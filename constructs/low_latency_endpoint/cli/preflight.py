@@ -45,13 +45,14 @@ def preflight(
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
-    from .checks import clients, finish, needs_operations, with_progress
+    from .checks import finish, needs_operations, with_progress
 
     loaded = load_settings(settings)
     with needs_operations():
+        from ..operations.checking.account import open_clients
         from ..operations.preflight import run_preflight
 
-        client, chosen = clients(profile, region, loaded.region)
+        client, chosen = open_clients(profile, region, loaded.region)
     report = with_progress(lambda on_check: run_preflight(
         loaded, client, chosen, what=str(settings), on_check=on_check))
     finish(report, json=json, strict=strict, verbose=verbose)

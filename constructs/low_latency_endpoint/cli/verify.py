@@ -43,12 +43,13 @@ def verify(
       low-latency verify LowLatencyEndpoint
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
-    from .checks import clients, finish, needs_operations, with_progress
+    from .checks import finish, needs_operations, with_progress
 
     with needs_operations():
+        from ..operations.checking.account import open_clients
         from ..operations.verification import run_verification
 
-        client, chosen = clients(profile, region)
+        client, chosen = open_clients(profile, region)
     report = with_progress(lambda on_check: run_verification(
         stack, client, chosen, on_check=on_check))
     finish(report, json=json, strict=strict, verbose=verbose)

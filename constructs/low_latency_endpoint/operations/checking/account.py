@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from botocore.parsers import ResponseParserError
 
-from ..sessions import aws_errors_in_words
+from .. import sessions
+from ..sessions import aws_errors_in_words, client_config
 
-__all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable", "iam_action"]
+__all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable", "iam_action", "open_clients"]
 
 ClientFactory = Callable[[str], Any]
 
@@ -29,6 +30,31 @@ _ACTIONS = {
     ("s3", "ListObjectsV2"): "s3:ListBucket",
 }
 _PREFIXES = {"service-quotas": "servicequotas"}
+
+
+def open_clients(profile: str | None, region: str | None,
+                 otherwise: str | None = None) -> tuple[ClientFactory, str]:
+    """A factory of clients, and their region: the first given one, else the profile's.
+
+    Parameters
+    ----------
+    profile, region : str, optional
+        As for the AWS CLI.
+    otherwise : str, optional
+        The region where ``region`` is not given.
+
+    Raises
+    ------
+    AwsUnavailable
+        For a profile that does not exist, or when no region is known.
+    """
+    with aws_errors_in_words():
+        session = sessions.open_session(profile, region or otherwise)
+        if session.region_name is None:
+            raise NoRegionError
+    configuration = client_config()
+    return (lambda service: session.client(service, config=configuration),
+            str(session.region_name))
 
 
 class Unreadable(Exception):
