@@ -99,7 +99,9 @@ class Application:
             if path.startswith(control.PREFIX):
                 status, answer = control.control(path, query)
             else:
-                status, answer = runtime_control.control(self.runtime, path, query)
+                length = int(environ.get("CONTENT_LENGTH") or 0)
+                body = environ["wsgi.input"].read(length) if length else b""
+                status, answer = runtime_control.control(self.runtime, path, query, body)
             start_response(
                 f"{status} {'OK' if status == 200 else 'Error'}",
                 [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],

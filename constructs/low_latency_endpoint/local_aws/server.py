@@ -20,7 +20,7 @@ from typing import Any
 
 from .connections import ACCOUNT, DUMMY_KEY, local_client
 from .leftovers import find_leftovers
-from .model_servers.specifications import ModelServer
+from .model_servers.specifications import ModelServer, to_document
 from .runtime.options import RuntimeOptions
 
 _START_TIMEOUT = 60.0
@@ -232,6 +232,15 @@ class LocalAws:
             self._runtime_urls[zone] = answer["url"]
         return self._runtime_urls[zone]
 
+    def set_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+        """Take other model servers, to inject a fault or to mend it.
+
+        New instances have them; running simulated ones behave as the new ones from the next
+        request on, running processes stay as they are.
+        """
+        documents = {name: to_document(server) for name, server in model_servers.items()}
+        self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
+
     def flush_metrics(self) -> None:
         """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""
         self._post("/_local/runtime/flush")
@@ -288,11 +297,11 @@ class LocalAws:
         ]
         return actions
 
-    def _post(self, path: str) -> bytes:
-        request = urllib.request.Request(f"{self.url}{path}", method="POST")
+    def _post(self, path: str, body: bytes | None = None) -> bytes:
+        request = urllib.request.Request(f"{self.url}{path}", body, method="POST")
         with urllib.request.urlopen(request, timeout=60) as answer:
-            body: bytes = answer.read()
-        return body
+            document: bytes = answer.read()
+        return document
 
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""

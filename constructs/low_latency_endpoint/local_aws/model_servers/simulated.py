@@ -50,7 +50,7 @@ class Simulation:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._settings = settings
-        self._factor = settings.slow_instances.get(place, 1.0)
+        self._place = place
         self._random = random.Random(f"{settings.seed}/{place}")
         self._sleep = sleep
         self._waiting: deque[_Job] = deque()
@@ -62,6 +62,11 @@ class Simulation:
         self._told_at = time.perf_counter()
         self._ready = settings.cold_start == 0
         self._starting: asyncio.Task[None] | None = None
+
+    def change(self, settings: SimulatedModelServer) -> None:
+        """Behave otherwise from now on; it stays as warm as it is."""
+        self._idle += settings.concurrency - self._settings.concurrency
+        self._settings = settings
 
     def start(self) -> None:
         """Begin the cold start."""
@@ -98,7 +103,7 @@ class Simulation:
                 await asyncio.sleep(0.1)
             return
         full = settings.queue_limit is not None and len(self._waiting) >= settings.queue_limit
-        if full and not self._idle:
+        if full and self._idle <= 0:
             connection.send(503, (), b"the queue is full")
             return
         if draw < settings.hang_share + settings.failure_share:
@@ -134,7 +139,7 @@ class Simulation:
         """Wait for a worker and for its work."""
         job = _Job(share)
         self._waiting.append(job)
-        if self._idle:
+        if self._idle > 0:
             self._idle -= 1
             worker = asyncio.get_running_loop().create_task(self._serve())
             self._workers.add(worker)
@@ -143,14 +148,15 @@ class Simulation:
 
     async def _serve(self) -> None:
         """Be one worker until nothing waits."""
-        settings = self._settings
         me = id(asyncio.current_task())
-        while self._waiting:
+        while self._waiting and self._idle >= 0:
+            settings = self._settings
             batch = [
                 self._waiting.popleft()
                 for _ in range(min(len(self._waiting), settings.max_batch_size))
             ]
-            seconds = settings.service_time.draw(self._random) * self._factor
+            seconds = settings.service_time.draw(self._random)
+            seconds *= settings.slow_instances.get(self._place, 1.0)
             seconds *= max(job.share for job in batch)
             seconds *= 1 + settings.batch_slope * (len(batch) - 1)
             if self._served < settings.cold_requests:

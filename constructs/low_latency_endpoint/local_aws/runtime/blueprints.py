@@ -16,7 +16,10 @@ from .meter import Dimensions, Place
 from .options import RuntimeOptions
 from .routing import Routing
 
-__all__ = ["desired_counts", "fleet_of", "instance_dimensions", "is_live", "zone_name"]
+__all__ = [
+    "desired_counts", "fleet_of", "instance_dimensions", "is_live", "server_of",
+    "zone_name",
+]
 
 
 def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -30,6 +33,13 @@ def _chosen(
 ) -> ModelServer | None:
     model = hosting.models.get(variant.get("ModelName", ""), {})
     return model_server_for(_container(model), options.model_servers)
+
+
+def server_of(
+    variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
+) -> ModelServer:
+    """Give the model server of a variant: of the mapping, or the one that echoes."""
+    return _chosen(variant, hosting, options) or ECHO
 
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
@@ -51,7 +61,7 @@ def fleet_of(
         variants.append(
             Variant(
                 name=name,
-                server=_chosen(settings, hosting, options) or ECHO,
+                server=server_of(settings, hosting, options),
                 settings=settings,
                 environment=container.get("Environment") or {},
                 zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),

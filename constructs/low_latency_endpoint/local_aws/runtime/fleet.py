@@ -128,10 +128,14 @@ class Fleet:
         if not added:
             return
         variant.instances += added
+        timeout = variant.startup_timeout
+        limit = self._options.startup_timeout_limit
+        if limit is not None and not variant.server.in_process:
+            timeout = min(timeout, limit)
         try:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
-            await asyncio.gather(*(one.start(variant.startup_timeout) for one in added))
+            await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed:
             self._remove(variant, added)
             raise FleetFailed(

@@ -155,6 +155,11 @@ class Instance:
             return False
         return response.status == 200
 
+    def change(self, server: ModelServer) -> None:
+        """Behave as another simulated server from now on; any other server stays as it is."""
+        if self._simulation is not None and isinstance(server, SimulatedModelServer):
+            self._simulation.change(server)
+
     def recover(self) -> None:
         """Take it out of service until it is healthy again; a process that died is restarted."""
         if self._stopped or self._recovering is not None:

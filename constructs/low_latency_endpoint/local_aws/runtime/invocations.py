@@ -83,7 +83,7 @@ class Invocations:
         self._find = find
         self._meter = meter
         self._clock = clock
-        self._options = options
+        self.options = options
         self._region = region
         self._random = random.Random(options.seed)
         self._recent: deque[float] = deque()
@@ -149,7 +149,7 @@ class Invocations:
                 )
 
     def _throttle(self) -> None:
-        limit = self._options.requests_per_second
+        limit = self.options.requests_per_second
         if limit is None:
             return
         now = time.monotonic()
@@ -196,7 +196,7 @@ class Invocations:
             return choice.instance
         variant = choice.variant
         ready = variant.ready
-        if zone is not None and self._options.zone_affinity:
+        if zone is not None and self.options.zone_affinity:
             ready = [instance for instance in ready if instance.zone == zone] or ready
         if not ready:
             if "ServerlessConfig" in variant.settings:
@@ -219,7 +219,7 @@ class Invocations:
         streaming: bool,
     ) -> None:
         """Call the model, answer, and count."""
-        router = connection.number % self._options.routers
+        router = connection.number % self.options.routers
         forwarded = _forwarded(request.headers, streaming)
         model_seconds: float | None = None
         status = 0
@@ -275,7 +275,7 @@ class Invocations:
     ) -> Response:
         """Call the container; what is not 2xx becomes a ModelError."""
         endpoint = choice.endpoint
-        limit = self._options.invocation_timeout
+        limit = self.options.invocation_timeout
         try:
             async with asyncio.timeout(limit):
                 response = await instance.invoke(headers, body, streaming=streaming)
@@ -336,7 +336,7 @@ class Invocations:
         )
         problem: tuple[str, str] | None = None
         try:
-            async with asyncio.timeout(self._options.stream_timeout):
+            async with asyncio.timeout(self.options.stream_timeout):
                 async for chunk in response.chunks:
                     await connection.send_chunk(payload_part(chunk))
         except TimeoutError:

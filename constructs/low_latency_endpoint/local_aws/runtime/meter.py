@@ -115,6 +115,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._open: dict[tuple[Place, Dimensions, int], Series] = {}
         self._data: list[tuple[Place, str, Dimensions, float, list[dict[str, Any]]]] = []
 
@@ -141,7 +142,14 @@ class Meter:
             self._data.append((place, namespace, dimensions, at, data))
 
     def flush(self) -> None:
-        """Put everything that was counted into CloudWatch; any thread may."""
+        """Put everything that was counted into CloudWatch; any thread may.
+
+        It is there when this returns, whoever was putting it.
+        """
+        with self._flushing:
+            self._put_all()
+
+    def _put_all(self) -> None:
         with self._lock:
             counted, self._open = self._open, {}
             ready, self._data = self._data, []

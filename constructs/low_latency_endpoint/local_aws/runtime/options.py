@@ -32,6 +32,9 @@ class RuntimeOptions:
     provision_time
         Seconds by the clock from the order of an instance to the start of its container; by
         default 0. At AWS it is minutes.
+    startup_timeout_limit
+        Real seconds that a model server of its own process may take to become healthy, whatever
+        the variant allows; by default no limit but the variant's.
     routers
         Routers in front of the instances; connections are dealt to them in turn, and each sees
         only the outstanding requests it sent itself. By default 1.
@@ -51,6 +54,7 @@ class RuntimeOptions:
     invocation_timeout: float = 60.0
     stream_timeout: float = 480.0
     provision_time: float = 0.0
+    startup_timeout_limit: float | None = None
     routers: int = 1
     zone_affinity: bool = False
     requests_per_second: float | None = None

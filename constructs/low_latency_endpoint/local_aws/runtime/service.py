@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -12,7 +13,8 @@ from moto.cloudwatch.models import cloudwatch_backends
 
 from ..cloudwatch.state import state_of
 from ..hosting import hosting
-from .blueprints import desired_counts, fleet_of, is_live, zone_name
+from ..model_servers.specifications import ModelServer
+from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import Clock
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
@@ -91,8 +93,7 @@ class Runtime:
     async def _begin(self) -> None:
         self._background.append(asyncio.create_task(self._flush_for_ever()))
         self._ticks = Ticks(self.clock, self._tick)
-        if self.options.model_servers:
-            self._background.append(asyncio.create_task(self._ticks.run()))
+        self._background.append(asyncio.create_task(self._ticks.run()))
 
     def _run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
         """Run in the loop and wait."""
@@ -223,6 +224,20 @@ class Runtime:
         return fleet_of(
             endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options
         )
+
+    def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        """Take other model servers: new instances have them, simulated ones change at once."""
+        self._run(self._set_model_servers(servers))
+
+    async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        self.options = dataclasses.replace(self.options, model_servers=servers)
+        self._invocations.options = self.options
+        for endpoint in self._endpoints.values():
+            for fleet in endpoint.fleets:
+                for variant in fleet:
+                    variant.server = server_of(variant.settings, endpoint.hosting, self.options)
+                    for instance in variant.instances:
+                        instance.change(variant.server)
 
     def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
         """Say whether an endpoint with this configuration is started rather than there at once."""
@@ -386,7 +401,9 @@ class Runtime:
                 logger.exception("putting metrics failed")
 
     async def _tick(self, at: float) -> None:
-        """Publish what is due, judge the alarms, scale."""
+        """Publish what is due, judge the alarms, scale; nothing of it without model servers."""
+        if not self.options.model_servers:
+            return
         live = [e for e in self._endpoints.values() if e.live and e.fleet is not None]
         await self._observation.publish(live, at)
         loop = asyncio.get_running_loop()
@@ -396,7 +413,9 @@ class Runtime:
             self._tracking.act(place, at)
 
     def flush(self) -> None:
-        """Put every request so far into CloudWatch."""
+        """Put every request that has been answered so far into CloudWatch."""
+        if self._loop is not None:
+            self._run(asyncio.sleep(0))  # an answer is counted right after it was sent
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
@@ -410,8 +429,7 @@ class Runtime:
             step = min(TICK, left)
             left -= step
             self.clock.advance(step)
-            if self.options.model_servers:
-                await self._ticks.caught_up()
+            await self._ticks.caught_up()
             # Deployments and cold starts that waited for this moment take their next step.
             await asyncio.sleep(0.002)
         return self.clock.now()

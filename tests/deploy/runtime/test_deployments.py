@@ -1,0 +1,341 @@
+"""Creating and updating endpoints whose instances have to start; traffic, baking, rollback."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from low_latency_endpoint.local_aws import deploy_template
+from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
+
+FAST = ServiceTime.constant(0.0)
+SERVERS = {
+    "model": SimulatedModelServer(service_time=FAST),
+    "next": SimulatedModelServer(service_time=FAST),
+    "failing": SimulatedModelServer(service_time=FAST, failure_share=1.0),
+    "sick": SimulatedModelServer(ping_status=500),
+    "cold": SimulatedModelServer(service_time=FAST, cold_start=100.0),
+}
+CANARY = {"Type": "CANARY", "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1},
+          "WaitIntervalInSeconds": 300}
+LINEAR = {"Type": "LINEAR", "LinearStepSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
+          "WaitIntervalInSeconds": 60}
+AT_ONCE = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
+UNHEALTHY = (
+    "The primary container for production variant primary did not pass the ping health check. "
+    "Please check CloudWatch logs for this endpoint."
+)
+
+
+@pytest.fixture
+def here(site):
+    return site(SERVERS)
+
+
+def begin(here: Any, name: str, server: str, count: int = 4, **deployment: Any) -> str:
+    """Begin an update to another model; the name of the new configuration."""
+    config = here.config({"ModelName": here.model(server), "InitialInstanceCount": count})
+    here.aws.client("sagemaker").update_endpoint(
+        EndpointName=name, EndpointConfigName=config,
+        **({"DeploymentConfig": deployment} if deployment else {}),
+    )
+    return config
+
+
+def fates(here: Any, name: str, count: int) -> Counter[str]:
+    """Send requests; how many were answered by which fleet (the new one fails)."""
+    found: Counter[str] = Counter()
+    for _ in range(count):
+        try:
+            here.invoke(name)
+            found["old"] += 1
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            found["new" if code == "ModelError" else code] += 1
+    return found
+
+
+def baking(here: Any, name: str) -> dict[str, Any]:
+    """Wait until a deployment bakes; what is pending."""
+
+    def is_baking(found: dict[str, Any]) -> bool:
+        variants = found.get("PendingDeploymentSummary", {}).get("ProductionVariants") or [{}]
+        return variants[0].get("VariantStatus", [{}])[0].get("Status") == "Baking"
+
+    return here.until(name, is_baking)["PendingDeploymentSummary"]
+
+
+# ----------------------------------------------------------------------------------------- creation
+
+
+def test_creation_waits_for_ping(here):
+    name = here.endpoint({"ModelName": here.model("cold"), "InitialInstanceCount": 2}, wait=False)
+    found = here.described(name)
+    assert found["EndpointStatus"] == "Creating"
+    assert found["ProductionVariants"][0]["VariantStatus"][0]["Status"] == "Creating"
+    assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 0
+    here.aws.advance(90)
+    assert here.described(name)["EndpointStatus"] == "Creating"
+    here.aws.advance(20)
+    found = here.settled(name)
+    assert found["EndpointStatus"] == "InService"
+    assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 2
+
+
+@pytest.mark.parametrize(("server", "timeout"), [("sick", 60), ("cold", 60)])
+def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, timeout):
+    name = here.endpoint(
+        {"ModelName": here.model(server),
+         "ContainerStartupHealthCheckTimeoutInSeconds": timeout}, wait=False,
+    )
+    here.aws.advance(timeout - 20)
+    assert here.described(name)["EndpointStatus"] == "Creating"
+    here.aws.advance(30)
+    found = here.settled(name)
+    assert (found["EndpointStatus"], found["FailureReason"]) == ("Failed", UNHEALTHY)
+    with pytest.raises(ClientError, match=r"ValidationError.*not found"):
+        here.invoke(name)
+
+
+def test_nothing_else_may_be_done_meanwhile(here):
+    name = here.endpoint({"ModelName": here.model("cold")}, wait=False)
+    sagemaker = here.aws.client("sagemaker")
+    for call in (
+        lambda: begin(here, name, "next"),
+        lambda: sagemaker.delete_endpoint(EndpointName=name),
+        lambda: sagemaker.update_endpoint_weights_and_capacities(
+            EndpointName=name,
+            DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 2}],
+        ),
+    ):
+        with pytest.raises(ClientError, match="Cannot update in-progress endpoint"):
+            call()
+    here.aws.advance(110)
+    here.settled(name)
+
+
+def test_capacity_by_hand(here):
+    name = here.endpoint({"InitialInstanceCount": 2})
+    change = {"VariantName": "primary", "DesiredInstanceCount": 5}
+    here.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName=name, DesiredWeightsAndCapacities=[change]
+    )
+    found = here.settled(name)["ProductionVariants"][0]
+    assert (found["CurrentInstanceCount"], found["DesiredInstanceCount"]) == (5, 5)
+    here.invoke(name)
+    found = here.statistics(name, "InvocationsPerInstance", "Sum")
+    assert found == {"Sum": pytest.approx(0.2)}
+
+
+# ------------------------------------------------------------------------------------------ updates
+
+
+def test_all_at_once_is_the_default(here):
+    name = here.endpoint({"InitialInstanceCount": 2})
+    config = begin(here, name, "failing")
+    found = here.settled(name)
+    assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", config)
+    assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 4
+    assert "PendingDeploymentSummary" not in found
+    assert fates(here, name, 10) == {"new": 10}
+
+
+def test_the_old_fleet_answers_until_the_new_one_is_healthy(here):
+    name = here.endpoint()
+    begin(here, name, "cold")
+    found = here.until(name, lambda d: "PendingDeploymentSummary" in d)
+    pending = found["PendingDeploymentSummary"]["ProductionVariants"][0]
+    assert pending["VariantStatus"][0]["Status"] == "Creating"
+    assert fates(here, name, 10) == {"old": 10}
+    here.aws.advance(110)
+    assert here.settled(name)["EndpointStatus"] == "InService"
+
+
+def test_a_canary_takes_its_share_then_everything(here):
+    name = here.endpoint({"InitialInstanceCount": 4})
+    before = here.described(name)["EndpointConfigName"]
+    config = begin(here, name, "failing", BlueGreenUpdatePolicy={
+        "TrafficRoutingConfiguration": CANARY, "TerminationWaitInSeconds": 120,
+    })
+    pending = baking(here, name)
+    assert pending["EndpointConfigName"] == config
+    found = here.described(name)
+    assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("Updating", before)
+    assert 70 < fates(here, name, 400)["new"] < 135  # a quarter: 100 +- 4 deviations of 8.7
+    here.aws.advance(310)
+    assert fates(here, name, 20) == {"new": 20}
+    assert here.described(name)["EndpointStatus"] == "Updating"  # baking, then termination wait
+    here.aws.advance(310)
+    assert here.described(name)["EndpointStatus"] == "Updating"
+    here.aws.advance(120)
+    found = here.settled(name)
+    assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", config)
+    assert "FailureReason" not in found
+
+
+def test_linear_shifts_step_by_step(here):
+    name = here.endpoint({"InitialInstanceCount": 4})
+    begin(here, name, "failing", BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": LINEAR})
+    baking(here, name)
+    shares = []
+    for _ in range(4):
+        shares.append(fates(here, name, 200)["new"] / 200)
+        here.aws.advance(65)
+    assert shares == [pytest.approx(e, abs=0.14) for e in (0.25, 0.5, 0.75, 1.0)]
+    assert here.settled(name)["EndpointStatus"] == "InService"
+
+
+def test_rolling_replaces_batch_by_batch(here):
+    name = here.endpoint({"InitialInstanceCount": 4})
+    config = begin(here, name, "failing", RollingUpdatePolicy={
+        "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50}, "WaitIntervalInSeconds": 100,
+    })
+    baking(here, name)
+    assert 60 < fates(here, name, 200)["new"] < 140
+    here.aws.advance(105)
+    assert fates(here, name, 20) == {"new": 20}
+    here.aws.advance(105)
+    assert here.settled(name)["EndpointConfigName"] == config
+
+
+def test_a_fleet_that_does_not_start_is_rolled_back(here):
+    name = here.endpoint({"InitialInstanceCount": 2})
+    before = here.described(name)["EndpointConfigName"]
+    begin(here, name, "sick", BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": AT_ONCE})
+    here.aws.advance(300)
+    found = here.settled(name)
+    assert found["EndpointStatus"] == "InService"
+    assert found["EndpointConfigName"] == before
+    assert found["FailureReason"] == UNHEALTHY
+    assert fates(here, name, 10) == {"old": 10}
+
+
+class TestRollbackOnAnAlarm:
+    def alarm(self, here, name, config):
+        """An alarm that watches the new fleet alone."""
+        here.aws.client("cloudwatch").put_metric_alarm(
+            AlarmName=f"{name}-errors", Namespace="AWS/SageMaker",
+            MetricName="InvocationModelErrors", Statistic="Sum", Period=60, EvaluationPeriods=1,
+            Threshold=0, ComparisonOperator="GreaterThanThreshold",
+            TreatMissingData="notBreaching",
+            Dimensions=[{"Name": "EndpointName", "Value": name},
+                        {"Name": "VariantName", "Value": "primary"},
+                        {"Name": "EndpointConfigName", "Value": config}],
+        )
+        return {"Alarms": [{"AlarmName": f"{name}-errors"}]}
+
+    @pytest.mark.parametrize("policy", ["canary", "rolling"])
+    @pytest.mark.parametrize(("server", "kept"), [("failing", False), ("next", True)])
+    def test_it_comes_back_to_what_it_was(self, here, policy, server, kept):
+        name = here.endpoint({"InitialInstanceCount": 4})
+        before = here.described(name)["EndpointConfigName"]
+        config = here.config({"ModelName": here.model(server), "InitialInstanceCount": 4})
+        update = {
+            "canary": {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": CANARY}},
+            "rolling": {"RollingUpdatePolicy": {
+                "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
+                "WaitIntervalInSeconds": 300}},
+        }[policy]
+        here.to_full_minute()
+        here.aws.client("sagemaker").update_endpoint(
+            EndpointName=name, EndpointConfigName=config,
+            DeploymentConfig={
+                **update, "AutoRollbackConfiguration": self.alarm(here, name, config),
+            },
+        )
+        baking(here, name)
+        found = fates(here, name, 60)
+        here.aws.advance(60)
+        if kept:
+            assert found == {"old": 60}
+            assert here.described(name)["EndpointStatus"] == "Updating"
+            here.aws.advance(1300)
+            assert here.settled(name)["EndpointConfigName"] == config
+            return
+        assert 0 < found["new"] < 40
+        described = here.settled(name)
+        assert described["EndpointStatus"] == "InService"
+        assert described["EndpointConfigName"] == before
+        assert described["FailureReason"] == (
+            f"The deployment was rolled back: alarm(s) [{name}-errors] in ALARM state."
+        )
+        assert fates(here, name, 20) == {"old": 20}
+        here.invoke(name)
+        assert described["ProductionVariants"][0]["CurrentInstanceCount"] == 4
+
+    def test_the_new_fleet_has_metrics_of_its_own(self, here):
+        name = here.endpoint({"InitialInstanceCount": 4})
+        config = begin(
+            here, name, "failing",
+            BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": CANARY},
+        )
+        baking(here, name)
+        found = fates(here, name, 80)
+        own = here.statistics(name, "Invocations", "Sum", EndpointConfigName=config)
+        assert own == {"Sum": found["new"]}
+        assert here.statistics(name, "Invocations", "Sum") == {"Sum": 80}
+        here.aws.advance(700)
+
+
+def test_a_deployment_that_takes_too_long_is_rolled_back(here):
+    name = here.endpoint({"InitialInstanceCount": 4})
+    before = here.described(name)["EndpointConfigName"]
+    begin(here, name, "next", BlueGreenUpdatePolicy={
+        "TrafficRoutingConfiguration": {**CANARY, "WaitIntervalInSeconds": 900},
+        "MaximumExecutionTimeoutInSeconds": 600,
+    })
+    baking(here, name)
+    here.aws.advance(700)
+    found = here.settled(name)
+    assert found["EndpointConfigName"] == before
+    assert "longer than it may" in found["FailureReason"]
+
+
+# ------------------------------------------------------------------- through CloudFormation
+
+
+def template(server: str) -> dict[str, Any]:
+    """A stack with one endpoint; another server is another model and configuration."""
+    image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{server}:1"
+    variant = {"VariantName": "primary", "InstanceType": "ml.c7i.xlarge",
+               "InitialInstanceCount": 2, "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+               "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]}}
+    return {
+        "Resources": {
+            f"Model{server}": {
+                "Type": "AWS::SageMaker::Model",
+                "Properties": {"ExecutionRoleArn": "arn:aws:iam::123456789012:role/models",
+                               "PrimaryContainer": {"Image": image}},
+            },
+            f"Config{server}": {"Type": "AWS::SageMaker::EndpointConfig",
+                                "Properties": {"ProductionVariants": [variant]}},
+            "Endpoint": {
+                "Type": "AWS::SageMaker::Endpoint",
+                "Properties": {
+                    "EndpointName": "through-cloudformation",
+                    "EndpointConfigName": {
+                        "Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]
+                    },
+                },
+            },
+        }
+    }
+
+
+def test_a_stack_waits_for_the_deployment_and_fails_with_its_reason(site):
+    here = site(SERVERS, clock_speed=600.0)
+    here.made.append("through-cloudformation")
+    assert deploy_template(here.aws, template("model"), "Guarded").status == "CREATE_COMPLETE"
+    assert deploy_template(here.aws, template("next"), "Guarded").status == "UPDATE_COMPLETE"
+    good = here.described("through-cloudformation")["EndpointConfigName"]
+    failed = deploy_template(here.aws, template("sick"), "Guarded", expect_failure=True)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "did not pass the ping health check" in failed.failure_reason
+    assert here.described("through-cloudformation")["EndpointConfigName"] == good
+    assert here.invoke("through-cloudformation")["Body"] == b"{}"
+    from low_latency_endpoint.local_aws import delete_stack
+
+    delete_stack(here.aws, "Guarded")
