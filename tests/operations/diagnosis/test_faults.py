@@ -81,6 +81,9 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
     "low traffic with a slow request now and then": lambda: Scenario(
         tps=constant(0.05), instances=constant(2), cpu=constant(2),
         latency=lambda m, i: 300 if m % 13 == 0 else 40),
+    "low traffic with some long requests in a row": lambda: Scenario(
+        tps=constant(0.05), instances=constant(2), cpu=constant(2),
+        latency=lambda m, i: 300 if 20 <= m < 24 else 40),
     "just scaled": _just_scaled,
     "just deployed": lambda: Scenario(deployed=50),
     "one slow minute": _one_slow_minute,

@@ -89,7 +89,8 @@ def _trace(line: _Line, panel: _Panel, row: int) -> Any:
         x=times, y=[line.series.points[t] for t in times], name=line.name, mode="lines",
         line={"color": line.colour, "width": 1.6, "dash": line.dash},
         fill="tozeroy" if line.fill else None, fillcolor="rgba(0, 114, 178, 0.15)",
-        showlegend=len(panel.lines) > 1, legend="legend" if row == 1 else f"legend{row}",
+        showlegend=len(panel.lines) > 1 or panel.title == "Errors",
+        legend="legend" if row == 1 else f"legend{row}",
         hovertemplate=f"%{{y:,.4~g}}{panel.unit}", connectgaps=False,
     )
 
