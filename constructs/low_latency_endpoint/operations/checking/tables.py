@@ -26,11 +26,11 @@ def report_table(report: Report, *, verbose: bool = False) -> list[RenderableTyp
     ----------
     report : Report
     verbose : bool
-        Add the page behind each check; by default only behind those that do not pass.
+        Add the page behind each check.
     """
     place = ", ".join(filter(None, (report.what, report.account, report.region)))
     table = Table(title=Text(place), title_justify="left", title_style="bold",
-                  box=box.SIMPLE_HEAD, pad_edge=False)
+                  box=box.SIMPLE_HEAD, pad_edge=False, expand=True)  # ratios need expand
     table.add_column("Status", no_wrap=True)
     table.add_column("Check", ratio=3, overflow="fold")
     table.add_column("Found", ratio=5, overflow="fold")
@@ -59,7 +59,7 @@ def _found(result: Result, verbose: bool) -> Iterator[Text]:
     yield Text(result.evidence)
     if result.mend:
         yield Text.assemble(("Mend: ", "bold"), result.mend)
-    if result.source and (verbose or result.status in (Status.WARN, Status.FAIL)):
+    if result.source and verbose:
         yield Text(result.source, style="dim")
 
 
