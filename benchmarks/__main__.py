@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from . import local_runtime
 from .clients import clients
 from .importing import import_cost, light_import
 from .measure import ROOT, BenchmarkFailed, Run, alternate, median_seconds, run
@@ -166,6 +167,7 @@ def main() -> int:
         "growth": (growth, 4),
         "clients": (clients, 5),
         "simulating": (lambda rounds: simulating(rounds, heading, line), 5),
+        "local_runtime": (lambda rounds: local_runtime.report(line, heading), 1),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")
