@@ -53,6 +53,8 @@ NOISE = re.compile(
 LOGICAL_ID = re.compile(r"^(\[.\] AWS::\S+ \S+) \S+")
 WIDTH = 128
 
+LONGEST = 110  # a dashboard's body is one line of 8,000 characters
+
 console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH + 6)
 
 
@@ -171,7 +173,7 @@ def shortened(line: str) -> str:
     elif len(parts) == 5 and re.fullmatch(r"[A-Z_]+", parts[2]):
         count, (_, _, status, kind, name) = "", parts
     else:
-        return text
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     verb, _, outcome = status.partition("_")
     if outcome == "FAILED":
         return f"{count:>7}  FAILED     {kind:<44} {name}"
