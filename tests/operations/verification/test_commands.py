@@ -23,7 +23,7 @@ from low_latency_endpoint.operations.checking.account import Account, iam_action
 from low_latency_endpoint.operations.sessions import AwsUnavailable
 from tests.operations.preflight import test_preflight_checks
 from tests.operations.verification import test_verification_checks
-from tests.operations.verification.conftest import ROOT, STACK
+from tests.operations.verification.conftest import NAME, ROOT, STACK
 
 READS = re.compile(r"BatchGet|Describe|Get|Head|List|Simulate")
 PAGE = (ROOT / "docs" / "preflight.md").read_text()
@@ -63,6 +63,7 @@ def _session(url: str, region: str | None) -> Any:
 def settings(shipped: LocalAws, tmp_path: Path) -> Iterator[Path]:
     """The shipped settings, with an image and a model that are there."""
     data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
+    data["endpoints"]["sentiment"]["endpoint_name"] = NAME
     (container,) = data["endpoints"]["sentiment"]["containers"]
     container["image"] = {"ecr": {"repository": "team/model", "tag": "1.4"}}
     container["data"] = {"s3": "s3://preflight-models/model.tar.gz"}

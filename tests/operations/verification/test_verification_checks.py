@@ -22,12 +22,11 @@ from low_latency_endpoint.operations.verification import (
 )
 from low_latency_endpoint.operations.verification.path_checks import zonal_names
 from tests.operations.preflight.fake_aws import REFUSED
+from tests.operations.verification.conftest import NAME, STACK
 from tests.operations.verification.tampered import Change, Tampered
 
-STACK = "LowLatencyEndpoint"
 REGION = "us-east-1"
 RUNTIME = f"runtime.sagemaker.{REGION}.amazonaws.com"
-NAME = "lowlatencyendpoint-sentiment-endpoint-aa643b13"
 
 # The interface endpoint's addresses, as the changed answers give them: one in each client zone.
 ADDRESSES = {"10.0.0.10": f"{REGION}b", "10.0.1.10": f"{REGION}c"}
