@@ -8,6 +8,7 @@ what a deployment into it proves and what it does not.
 from __future__ import annotations
 
 from .deployment import DeployedStack, DeploymentFailed, delete_stack, deploy_template
+from .runtime.options import RuntimeOptions
 from .server import LocalAws, LocalAwsError
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "DeploymentFailed",
     "LocalAws",
     "LocalAwsError",
+    "RuntimeOptions",
     "delete_stack",
     "deploy_template",
 ]

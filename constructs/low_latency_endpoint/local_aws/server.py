@@ -184,6 +184,8 @@ class LocalAws:
         """Give the variables that point AWS's tools at this local AWS, and away from any other."""
         return {
             "AWS_ENDPOINT_URL": self.url,
+            # The main URL answers InvokeEndpoint too, some milliseconds later.
+            "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
             "AWS_ACCESS_KEY_ID": DUMMY_KEY,
             "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
             "AWS_REGION": self.region,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -292,6 +293,39 @@ def test_a_deployment_that_takes_too_long_is_rolled_back(here):
     found = here.settled(name)
     assert found["EndpointConfigName"] == before
     assert "longer than it may" in found["FailureReason"]
+
+
+class TestNoRequestIsLost:
+    """Whatever happens to the fleet, requests under way and new ones are answered."""
+
+    def traffic(self, here, name, meanwhile):
+        here.invoke(name)
+        with ThreadPoolExecutor(9) as pool:
+            sent = [pool.submit(here.invoke, name, b"x") for _ in range(8)]
+            change = pool.submit(meanwhile)
+            sent += [pool.submit(here.invoke, name, b"x") for _ in range(40)]
+            assert {one.result()["Body"] for one in sent} == {b"x"}
+            change.result()
+
+    @pytest.fixture
+    def slow(self, site):
+        model = SimulatedModelServer(service_time=ServiceTime.constant(0.05), concurrency=4)
+        return site({"model": model, "next": model})
+
+    def test_while_scaling_in(self, slow):
+        name = slow.endpoint({"InitialInstanceCount": 4})
+        change = {"VariantName": "primary", "DesiredInstanceCount": 1}
+        self.traffic(slow, name, lambda: slow.aws.client(
+            "sagemaker"
+        ).update_endpoint_weights_and_capacities(
+            EndpointName=name, DesiredWeightsAndCapacities=[change]
+        ))
+        assert slow.settled(name)["ProductionVariants"][0]["CurrentInstanceCount"] == 1
+
+    def test_while_the_fleet_is_replaced(self, slow):
+        name = slow.endpoint({"InitialInstanceCount": 2})
+        self.traffic(slow, name, lambda: begin(slow, name, "next"))
+        assert slow.settled(name)["EndpointStatus"] == "InService"
 
 
 # ------------------------------------------------------------------- through CloudFormation

@@ -171,6 +171,7 @@ class Instance:
         logger.warning("instance %s is out of service", self.id)
         while not self._stopped and not await self._healthy():
             if self._process is not None and self._process.poll() is not None:
+                self._hang_up()
                 await self._launch()
             await asyncio.sleep(0.2)
         self.in_service = not self._stopped
@@ -181,14 +182,19 @@ class Instance:
         self._stopped, self.in_service = True, False
         if self._recovering is not None:
             self._recovering.cancel()
-        if self._connections is not None:
-            self._connections.close()
+        self._hang_up()
         if self._simulation is not None:
             self._simulation.stop()
         if self._listener is not None:
             self._listener.close()
         if self._process is not None:
             self._process.terminate()
+
+    def _hang_up(self) -> None:
+        if self._connections is not None:
+            self._connections.close()
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
 
     def wait_stopped(self, timeout: float = _KILL_AFTER) -> None:
         """Wait for the end of its process."""

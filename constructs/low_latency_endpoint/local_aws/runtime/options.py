@@ -46,6 +46,9 @@ class RuntimeOptions:
     clock_speed
         Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
         default 1.
+    clock_start
+        Where the runtime's clock starts, in seconds since 1970; by default now. Metrics of a fast
+        clock that starts in the past lie in the past, where reports look for them.
     seed
         Of the random choices; by default they differ from run to run.
     """
@@ -59,6 +62,7 @@ class RuntimeOptions:
     zone_affinity: bool = False
     requests_per_second: float | None = None
     clock_speed: float = 1.0
+    clock_start: float | None = None
     seed: int | None = None
 
     def __post_init__(self) -> None:

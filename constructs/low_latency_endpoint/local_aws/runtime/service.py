@@ -54,7 +54,7 @@ class Runtime:
 
     def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1") -> None:
         self.options = options or RuntimeOptions()
-        self.clock = Clock(self.options.clock_speed)
+        self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
         self._region = region
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
