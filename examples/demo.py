@@ -1,4 +1,4 @@
-"""The whole life of the stack in a local AWS: deploy, read back, change, destroy.
+"""The whole life of the stack in a local AWS: deploy, read back, call, diagnose, change, destroy.
 
 Run it with ``make demo``. It needs no AWS account and can reach none: the CDK CLI, its app and
 boto3 get an environment that knows only the local AWS, with credentials that no account has. The
@@ -20,6 +20,9 @@ import textwrap
 import time
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from urllib.error import URLError
@@ -31,13 +34,33 @@ from rich.table import Table
 
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
+from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
+from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
 from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
 from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
-STEPS = 6
+STEPS = 8
+
+# The model of the demo: fast, so that the whole life takes a minute or two, with as many workers
+# as the instance type has vCPUs. The fault: fifteen times slower, and one request at a time.
+HEALTHY = SimulatedModelServer(
+    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
+    memory=40,
+)
+FAULTY = replace(
+    HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1
+)
+NAMED = ("LLD102", "LLD107")  # saturated at the maximum, or before the scaling target
+# The runtime's clock runs so many times faster, and began in the past, where reports look.
+CLOCK_SPEED = 30
+TRAFFIC_SECONDS = 14  # seven minutes by that clock
+CALLERS = 16
+PICTURE = ROOT / "build" / "demo-dashboard.png"
 
 # The setting that the update changes: its line in the settings file, and the new value.
 CHANGED_SETTING = re.compile(r"^(?P<key>\s*safety_factor:\s*)(?P<value>[\d.]+)", re.MULTILINE)
@@ -202,6 +225,70 @@ def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
     return found
 
 
+def traffic(aws: LocalAws, seconds: float) -> int:
+    """Call every endpoint for some seconds, as fast as so many callers can; count the answers."""
+    names = [e["EndpointName"] for e in aws.client("sagemaker").list_endpoints()["Endpoints"]]
+    ends = time.monotonic() + seconds
+
+    def call(number: int) -> int:
+        client = aws.client("sagemaker-runtime")
+        answers = 0
+        while time.monotonic() < ends:
+            client.invoke_endpoint(
+                EndpointName=names[number % len(names)], ContentType="application/json",
+                Body=b'{"inputs": "I am super happy right now."}',
+            )
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        total = sum(callers.map(call, range(CALLERS)))
+    aws.flush_metrics()
+    return total
+
+
+def low_latency(aws: LocalAws, *arguments: str) -> str:
+    """Run the command line against the local AWS and show what it says; give that back."""
+    console.print(f"      $ low-latency {' '.join(arguments)}", style="cyan", markup=False)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("low-latency")), *arguments],
+        env={**aws.environment(), "COLUMNS": "120"}, capture_output=True, text=True, check=False,
+    )
+    if done.returncode not in (0, 1):  # 1: it found something
+        raise StepFailed(f"low-latency {arguments[0]} ended with status {done.returncode}",
+                         done.stderr.splitlines(), f"The local AWS's log: {aws.log_path}")
+    for line in done.stdout.splitlines():
+        say(line)
+    return done.stdout
+
+
+def diagnose(aws: LocalAws, *expected: str) -> None:
+    """Diagnose every endpoint over the traffic just sent; it must say what is the case."""
+    until = aws.runtime_time()
+    minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
+    for endpoint in aws.client("sagemaker").list_endpoints()["Endpoints"]:
+        said = low_latency(
+            aws, "diagnose", endpoint["EndpointName"], "--since", f"{minutes}m",
+            "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        if not any(words in said for words in expected):
+            raise StepFailed("the diagnosis does not say what was the case",
+                             said.splitlines(), f"Expected: {' or '.join(expected)}.")
+
+
+def draw(aws: LocalAws) -> str:
+    """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
+    cloudwatch = aws.client("cloudwatch")
+    (entry, *_) = cloudwatch.list_dashboards()["DashboardEntries"]
+    PICTURE.parent.mkdir(exist_ok=True)
+    end = aws.runtime_time()
+    draw_dashboard(
+        cloudwatch, read_dashboard_body(cloudwatch, entry["DashboardName"]), PICTURE,
+        start=end - timedelta(minutes=20), end=end,
+    )
+    return str(PICTURE.relative_to(ROOT))
+
+
 def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
     """Print every deployed value that the update changed; none is a failure."""
     found = [change for name in before for change in changes(before[name], after[name])]
@@ -228,14 +315,22 @@ def changed_settings(settings: Path, folder: Path) -> tuple[Path, str]:
 
 
 def life_of_the_stack(settings: Path, folder: Path) -> None:
-    """The six steps."""
+    """The eight steps."""
     assembly = str(folder / "cdk.out")
     # Mistakes in the file show up at once, not after the bootstrap.
     load_settings(settings)
     changed, words = changed_settings(settings, folder)
     with contextlib.ExitStack() as stopped_at_the_end:
         with step(1, "Start the local AWS"):
-            aws = stopped_at_the_end.enter_context(LocalAws.start(region="us-east-1"))
+            aws = stopped_at_the_end.enter_context(
+                LocalAws.start(
+                    region="us-east-1",
+                    model_servers={"*": HEALTHY},
+                    runtime=RuntimeOptions(
+                        clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED
+                    ),
+                )
+            )
             say(f"{aws.url}  account {aws.account}  region {aws.region}")
             say(f"log: {aws.log_path}")
         cdk = CdkCli(aws, folder)
@@ -246,19 +341,30 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                     "-c", f"settings={settings}")
         with step(3, "Read back through boto3 what was created"):
             before = read_and_show(aws)
-        with step(4, "Change one setting, see the difference, deploy it"):
+        with step(4, "Traffic, then: is it as planned, is it well?"):
+            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
+                f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock")
+            low_latency(aws, "verify", *before)
+            diagnose(aws, "Nothing found")
+            say(f"dashboard: {draw(aws)}")
+        with step(5, "Inject a fault: a model fifteen times slower that works one by one"):
+            aws.set_model_servers({"*": FAULTY})
+            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
+            diagnose(aws, *NAMED)
+            aws.set_model_servers({"*": HEALTHY})
+        with step(6, "Change one setting, see the difference, deploy it"):
             say(f"{words}, in a copy of {settings.name}")
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
             # Deploys exactly what the diff has shown.
             cdk.run("deploy", "--all", "--require-approval", "never", "--app", assembly)
             after = {name: read_deployed(aws.client, name) for name in before}
             show_changes(before, after)
-        with step(5, "Destroy"):
+        with step(7, "Destroy"):
             cdk.run("destroy", "--all", "--force", "--app", assembly)
             if left := [*deployed_stacks(aws), *aws.leftovers()]:
                 raise StepFailed("resources are left", left, f"The log: {aws.log_path}")
             say("Nothing is left: no stack, no resource.")
-    with step(6, "Stop the local AWS"):
+    with step(8, "Stop the local AWS"):
         if answers(aws.url) or cdk.still_running():
             raise StepFailed("a process is left", [aws.url, *map(str, cdk.still_running())], "")
         say("No process is left.")

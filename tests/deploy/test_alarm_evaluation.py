@@ -347,3 +347,23 @@ def test_a_server_of_its_own_process_evaluates_when_told_to():
 def test_the_hook_refuses_what_it_cannot_read(aws, path):
     with pytest.raises(urllib.error.HTTPError, match=r"HTTP Error 40[04]"):
         urllib.request.urlopen(f"{aws.url}/_local/cloudwatch/{path}", data=b"")
+
+
+def test_history_is_found_by_time_and_kind(aws):
+    aws.reset()
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="a", Namespace="N", MetricName="M", Period=60, Statistic="Sum", Threshold=1,
+        EvaluationPeriods=1, ComparisonOperator="GreaterThanThreshold",
+    )
+    cloudwatch.set_alarm_state(AlarmName="a", StateValue="OK", StateReason="by hand")
+    (change,) = cloudwatch.describe_alarm_history(
+        AlarmName="a", HistoryItemType="StateUpdate", AlarmTypes=["MetricAlarm"],
+        StartDate=datetime.now(UTC) - timedelta(hours=1),
+        EndDate=datetime.now(UTC) + timedelta(hours=1),
+    )["AlarmHistoryItems"]
+    assert change["HistorySummary"] == "Alarm updated from INSUFFICIENT_DATA to OK"
+    assert not cloudwatch.describe_alarm_history(
+        AlarmName="a", EndDate=datetime.now(UTC) - timedelta(hours=1)
+    )["AlarmHistoryItems"]
+    aws.reset()

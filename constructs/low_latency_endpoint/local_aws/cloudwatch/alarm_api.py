@@ -16,6 +16,7 @@ from moto.cloudwatch.exceptions import (
 
 from .composite_rules import RuleError, parse_rule
 from .metric_alarms import problem_of
+from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
 Request = dict[str, Any]
@@ -197,7 +198,11 @@ def describe_alarm_history(state: CloudWatchState, request: Request) -> dict[str
     """DescribeAlarmHistory; without AlarmTypes only metric alarms, as AWS does."""
     kinds = request.get("AlarmTypes") or ["MetricAlarm"]
     name, item = request.get("AlarmName"), request.get("HistoryItemType")
-    start, end = request.get("StartDate"), request.get("EndDate")
+    # In seconds: the protocols give times with and without a zone, or as numbers.
+    start, end = (
+        None if request.get(name) is None else as_seconds(request[name])
+        for name in ("StartDate", "EndDate")
+    )
     with state.lock:
         found = [
             line
@@ -205,8 +210,8 @@ def describe_alarm_history(state: CloudWatchState, request: Request) -> dict[str
             if line["AlarmType"] in kinds
             and name in (None, line["AlarmName"])
             and item in (None, line["HistoryItemType"])
-            and (start is None or line["Timestamp"] >= start)
-            and (end is None or line["Timestamp"] <= end)
+            and (start is None or as_seconds(line["Timestamp"]) >= start)
+            and (end is None or as_seconds(line["Timestamp"]) <= end)
         ]
     # Stable: lines of one moment stay in the order in which they happened.
     found.sort(key=lambda line: line["Timestamp"])
