@@ -226,7 +226,7 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
 
 class TestStreams:
     def test_chunks_come_as_the_model_sends_them(self, site):
-        model = SimulatedModelServer(service_time=ServiceTime.constant(0.4), stream_chunks=4)
+        model = SimulatedModelServer(service_time=ServiceTime.constant(0.8), stream_chunks=4)
         here = site({"model": model})
         name = here.endpoint()
         runtime = here.aws.client("sagemaker-runtime")
@@ -241,7 +241,7 @@ class TestStreams:
         assert parts == [b"ab", b"cd", b"ef", b"gh"]
         assert answer["ContentType"] == "text/plain"
         assert answer["InvokedProductionVariant"] == "primary"
-        assert times[0] < 0.25 < 0.38 < times[-1]
+        assert times[0] < 0.5 < 0.78 < times[-1]
 
     def test_an_error_before_the_first_chunk(self, site):
         here = site({"model": SimulatedModelServer(failure_share=1.0, failure_message="no")})

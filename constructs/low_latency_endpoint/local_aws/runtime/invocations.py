@@ -26,28 +26,14 @@ from .http_server import Connection, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
 from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .refusals import ModelFailed, Refusal, not_found, refuse
+from .request_headers import PREFIX, check_lengths, forwarded, region_of
 from .routing import choose_instance, prefix_key
 
-__all__ = ["Invocations", "Refusal"]
+__all__ = ["Invocations"]
 
-_AWS = "x-amzn-sagemaker-"
 _SUFFIXES = {"invocations": False, "invocations-response-stream": True}
-_LENGTHS = {
-    "custom-attributes": 1024, "target-model": 1024, "target-variant": 63,
-    "target-container-hostname": 63, "inference-id": 64, "inference-component": 63,
-    "session-id": 256, "prefix-aware-id": 64,
-}
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
-
-
-class Refusal(Exception):
-    """An answer that is an error of SageMaker Runtime."""
-
-    def __init__(self, status: int, code: str, message: str, **fields: object) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.document = {"Message": message, **fields}
 
 
 @dataclass(slots=True)
@@ -102,7 +88,7 @@ class Invocations:
         try:
             await self._invoke(request, connection, zone)
         except Refusal as refusal:
-            _refuse(connection, refusal)
+            refuse(connection, refusal)
 
     async def _invoke(self, request: Request, connection: Connection, zone: str | None) -> None:
         parts = request.target.partition("?")[0].split("/")
@@ -117,11 +103,12 @@ class Invocations:
             )
             return
         headers = request.headers
-        self._check_lengths(headers)
+        check_lengths(headers)
         self._throttle()
-        endpoint = await self._find(_region(headers.get("authorization", "")) or self._region, name)
+        region = region_of(headers.get("authorization", "")) or self._region
+        endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
-            raise Refusal(400, "ValidationError", _not_found(name, endpoint))
+            raise Refusal(400, "ValidationError", not_found(name, endpoint))
         choice = self._choose(endpoint, headers)
         variant = choice.variant
         serverless = variant.settings.get("ServerlessConfig")
@@ -134,19 +121,6 @@ class Invocations:
             variant.under_way -= 1
 
     # ------------------------------------------------------------------------ before a model is met
-
-    @staticmethod
-    def _check_lengths(headers: dict[str, str]) -> None:
-        for name, longest in _LENGTHS.items():
-            value = headers.get(_AWS + name, "")
-            if len(value) > longest:
-                words = name.split("-")
-                member = words[0] + "".join(word.capitalize() for word in words[1:])
-                raise Refusal(
-                    400, "ValidationError",
-                    f"1 validation error detected: Value '{value}' at '{member}' failed to satisfy "
-                    f"constraint: Member must have length less than or equal to {longest}",
-                )
 
     def _throttle(self) -> None:
         limit = self.options.requests_per_second
@@ -161,13 +135,13 @@ class Invocations:
 
     def _choose(self, endpoint: RuntimeEndpoint, headers: dict[str, str]) -> _Choice:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
-        session_id = headers.get(_AWS + "session-id")
+        session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
             found = endpoint.session(session_id)
             if found is None:
                 raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
             return _Choice(endpoint, *found)
-        wanted = headers.get(_AWS + "target-variant")
+        wanted = headers.get(PREFIX + "target-variant")
         fleet = endpoint.choose_fleet(self._random)
         variant = endpoint.choose_variant(fleet, wanted, self._random)
         if variant is None and wanted is not None:
@@ -178,7 +152,7 @@ class Invocations:
             )
         if variant is None:
             raise Refusal(503, "ServiceUnavailable", "No production variant has a weight above 0.")
-        if (_AWS + "target-model" in headers) != variant.multi_model:
+        if (PREFIX + "target-model" in headers) != variant.multi_model:
             verb = "requires the" if variant.multi_model else "does not support"
             is_or_not = "a" if variant.multi_model else "not a"
             raise Refusal(
@@ -208,7 +182,7 @@ class Invocations:
                 503, "ServiceUnavailable",
                 f"No instance of variant {variant.name} is in service.",
             )
-        prefix_id = request.headers.get(_AWS + "prefix-aware-id", "")
+        prefix_id = request.headers.get(PREFIX + "prefix-aware-id", "")
         key = prefix_key(variant.routing, request.body, prefix_id)
         return choose_instance(ready, variant.routing, router, key, self._random)
 
@@ -220,7 +194,7 @@ class Invocations:
     ) -> None:
         """Call the model, answer, and count."""
         router = connection.number % self.options.routers
-        forwarded = _forwarded(request.headers, streaming)
+        passed_on = forwarded(request.headers, streaming)
         model_seconds: float | None = None
         status = 0
         instance: Instance | None = None
@@ -231,14 +205,14 @@ class Invocations:
                 began = time.perf_counter()
                 try:
                     call = self._call_stream if streaming else self._call
-                    status, ended = await call(choice, instance, forwarded, request, connection)
+                    status, ended = await call(choice, instance, passed_on, request, connection)
                     model_seconds = ended - began
                     return
                 except Unreachable:
                     # It took no request, so that the next one may have it.
                     instance.recover()
                     choice.instance = None
-                except _ModelFailed as failed:
+                except ModelFailed as failed:
                     model_seconds = time.perf_counter() - began
                     status = failed.status
                     raise failed.refusal from None
@@ -247,7 +221,7 @@ class Invocations:
         except Refusal as refusal:
             if model_seconds is None:
                 status, instance = refusal.status, None
-            _refuse(connection, refusal)
+            refuse(connection, refusal)
         finally:
             self._count(choice, instance, request.received, status, model_seconds)
 
@@ -283,26 +257,26 @@ class Invocations:
             raise self._timed_out(choice, instance, dict(headers)) from None
         except Broken:
             instance.recover()
-            raise _ModelFailed.of(
+            raise ModelFailed.of(
                 endpoint, 0, "The connection to the container was closed before it answered."
             ) from None
         if not 200 <= response.status <= 299:
             raw = response.body
             if response.chunks is not None:
                 raw = b"".join([chunk async for chunk in response.chunks])
-            raise _ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
+            raise ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
         return response
 
     def _timed_out(
         self, choice: _Choice, instance: Instance, headers: dict[str, str]
-    ) -> _ModelFailed:
-        model = headers.get(_AWS + "target-model")
+    ) -> ModelFailed:
+        model = headers.get(PREFIX + "target-model")
         if model is not None and (instance.id, model) not in self._loaded:
             # Source: SageMaker developer guide, "Invoke a multi-model endpoint".
-            return _ModelFailed(
+            return ModelFailed(
                 0, Refusal(429, "ModelNotReadyException", f"Model {model} is still being loaded.")
             )
-        return _ModelFailed.of(
+        return ModelFailed.of(
             choice.endpoint, 0,
             "Your invocation timed out while waiting for a response from container primary. Review "
             "the latency metrics for each container in Amazon CloudWatch, resolve the issue, and "
@@ -331,7 +305,7 @@ class Invocations:
         assert response.chunks is not None
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.start_stream(
-            200, [("content-type", _STREAM_TYPE), (f"{_AWS}content-type", content_type),
+            200, [("content-type", _STREAM_TYPE), (f"{PREFIX}content-type", content_type),
                   *self._returned(choice, instance, request, response)],
         )
         problem: tuple[str, str] | None = None
@@ -368,74 +342,16 @@ class Invocations:
             ("x-amzn-invoked-production-variant", choice.variant.name),
         ]
         for name in ("custom-attributes", "new-session-id", "closed-session-id"):
-            value = response.headers.get(_AWS + name)
+            value = response.headers.get(PREFIX + name)
             if value is None:
                 continue
-            found.append((_AWS + name, value))
+            found.append((PREFIX + name, value))
             session_id = value.partition(";")[0].strip()
             if name == "new-session-id":
                 choice.variant.sessions[session_id] = instance
             elif name == "closed-session-id":
                 choice.variant.sessions.pop(session_id, None)
-        model = request.headers.get(_AWS + "target-model")
+        model = request.headers.get(PREFIX + "target-model")
         if model is not None:
             self._loaded.add((instance.id, model))
         return found
-
-
-class _ModelFailed(Exception):
-    """The model was reached and did not answer with 2xx."""
-
-    def __init__(self, status: int, refusal: Refusal) -> None:
-        super().__init__(str(refusal))
-        self.status = status
-        self.refusal = refusal
-
-    @classmethod
-    def of(cls, endpoint: RuntimeEndpoint, status: int, message: str) -> _ModelFailed:
-        account, region = endpoint.place
-        side = "client" if 400 <= status <= 499 else "server"
-        group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
-        text = (
-            f'Received {side} error ({status}) from primary with message "{message}". See '
-            f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
-            f"#logEventViewer:group={group} in account {account} for more information."
-        )
-        refusal = Refusal(
-            424, "ModelError", text, OriginalStatusCode=status, OriginalMessage=message,
-            LogStreamArn=f"arn:aws:logs:{region}:{account}:log-group:{group}",
-        )
-        return cls(status, refusal)
-
-
-def _refuse(connection: Connection, refusal: Refusal) -> None:
-    connection.send(
-        refusal.status,
-        [("content-type", "application/json"), ("x-amzn-requestid", str(uuid.uuid4())),
-         ("x-amzn-errortype", refusal.code)],
-        json.dumps(refusal.document).encode(),
-    )
-
-
-def _not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "123456789012") -> str:
-    owner = endpoint.place[0] if endpoint is not None else account
-    return f"Endpoint {name} of account {owner} not found."
-
-
-def _region(authorization: str) -> str | None:
-    """Read the Region from a signature's credential scope."""
-    scope = authorization.partition("Credential=")[2].split("/", 4)
-    return scope[2] if len(scope) > 3 else None
-
-
-def _forwarded(headers: dict[str, str], streaming: bool) -> list[tuple[str, str]]:
-    """Give the headers that reach the container: all others are stripped, as at AWS."""
-    accept = headers.get(f"{_AWS}accept") if streaming else headers.get("accept")
-    found = [(name, headers[name]) for name in ("content-type",) if name in headers]
-    if accept:
-        found.append(("accept", accept))
-    found += [
-        (name, value) for name, value in headers.items()
-        if name.startswith(_AWS) and name != f"{_AWS}accept"
-    ]
-    return found

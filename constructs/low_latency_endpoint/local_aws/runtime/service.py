@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import threading
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
@@ -21,6 +20,7 @@ from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed
 from .http_server import LOOPBACK, Listener, listen
 from .invocations import Invocations
+from .loop_thread import LoopThread
 from .meter import Meter, Place
 from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
@@ -34,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
-
-T = TypeVar("T")
 
 
 class Runtime:
@@ -59,9 +57,7 @@ class Runtime:
         self._region = region
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = LoopThread(self._begin, self._end)
         self._invocations = Invocations(
             self._find, self.meter, self.clock, self.options, region
         )
@@ -72,44 +68,14 @@ class Runtime:
 
     # --------------------------------------------------------------------------------- the thread
 
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                ready = threading.Event()
-
-                def run() -> None:
-                    asyncio.set_event_loop(loop)
-                    loop.call_soon(ready.set)
-                    loop.run_forever()
-
-                self._thread = threading.Thread(target=run, name="local-runtime", daemon=True)
-                self._thread.start()
-                ready.wait()
-                self._loop = loop
-                asyncio.run_coroutine_threadsafe(self._begin(), loop).result(30)
-            return self._loop
-
     async def _begin(self) -> None:
         self._background.append(asyncio.create_task(self._flush_for_ever()))
         self._ticks = Ticks(self.clock, self._tick)
         self._background.append(asyncio.create_task(self._ticks.run()))
 
-    def _run(self, work: Coroutine[Any, Any, T], timeout: float | None = 60.0) -> T:
-        """Run in the loop and wait."""
-        return asyncio.run_coroutine_threadsafe(work, self._started()).result(timeout)
-
     def stop(self) -> None:
         """Stop every model server, the listeners and the thread."""
-        with self._starting:
-            loop, self._loop = self._loop, None
-        if loop is None:
-            return
-        asyncio.run_coroutine_threadsafe(self._end(), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        assert self._thread is not None
-        self._thread.join(timeout=10)
-        loop.close()
+        self._thread.stop()
 
     async def _end(self) -> None:
         instances = self._instances()
@@ -124,12 +90,7 @@ class Runtime:
         loop = asyncio.get_running_loop()
         for instance in instances:
             await loop.run_in_executor(None, instance.wait_stopped, 5.0)
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
         await loop.run_in_executor(None, self.meter.flush)
-        await loop.shutdown_default_executor()
 
     def _instances(self) -> list[Any]:
         return [
@@ -140,8 +101,8 @@ class Runtime:
 
     def reset(self) -> None:
         """Forget every endpoint."""
-        if self._loop is not None:
-            self._run(self._forget())
+        if self._thread.runs:
+            self._thread.run(self._forget())
 
     async def _forget(self) -> None:
         for endpoint in self._endpoints.values():
@@ -170,7 +131,7 @@ class Runtime:
             name = zone_name(zone, self._region)
             if name is None:
                 raise ValueError(f"{self._region} has no zone {zone}")
-        listener = self._run(self._listen(name))
+        listener = self._thread.run(self._listen(name))
         return f"http://{LOOPBACK}:{listener.port}"
 
     async def _listen(self, zone: str | None) -> Listener:
@@ -227,7 +188,7 @@ class Runtime:
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
-        self._run(self._set_model_servers(servers))
+        self._thread.run(self._set_model_servers(servers))
 
     async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
@@ -252,7 +213,7 @@ class Runtime:
 
     def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
         """Start a new endpoint, whose record says Creating."""
-        self._run(self._create(place, name, config))
+        self._thread.run(self._create(place, name, config))
 
     async def _create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
         endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
@@ -288,7 +249,7 @@ class Runtime:
         done
             Writes `described` into the record; called when the new fleet has taken over.
         """
-        self._run(self._update(place, name, config, described, deployment or {}, done))
+        self._thread.run(self._update(place, name, config, described, deployment or {}, done))
 
     async def _update(
         self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
@@ -333,7 +294,7 @@ class Runtime:
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
-        self._run(self._scale(place, name, None))
+        self._thread.run(self._scale(place, name, None))
 
     async def _scale(
         self, place: Place, name: str, ended: Callable[[str | None], None] | None
@@ -382,8 +343,8 @@ class Runtime:
 
     def delete(self, place: Place, name: str) -> None:
         """Stop a deleted endpoint's instances."""
-        if self._loop is not None and (place, name) in self._endpoints:
-            self._run(self._delete(place, name))
+        if self._thread.runs and (place, name) in self._endpoints:
+            self._thread.run(self._delete(place, name))
 
     async def _delete(self, place: Place, name: str) -> None:
         self._endpoints.pop((place, name)).stop()
@@ -414,13 +375,13 @@ class Runtime:
 
     def flush(self) -> None:
         """Put every request that has been answered so far into CloudWatch."""
-        if self._loop is not None:
-            self._run(asyncio.sleep(0))  # an answer is counted right after it was sent
+        if self._thread.runs:
+            self._thread.run(asyncio.sleep(0))  # an answer is counted right after it was sent
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
         """Move the clock on, with everything that happens meanwhile; gives its new time."""
-        return self._run(self._advance(seconds), None)
+        return self._thread.run(self._advance(seconds), None)
 
     async def _advance(self, seconds: float) -> float:
         assert self._ticks is not None
