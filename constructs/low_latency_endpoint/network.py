@@ -14,7 +14,12 @@ from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .flow_log import FlowLog
 from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
-from .planning.subnets import addresses_per_subnet, plan_subnets, roomy_prefix_length
+from .planning.subnets import (
+    addresses_per_subnet,
+    check_fleet_fits,
+    plan_subnets,
+    roomy_prefix_length,
+)
 from .planning.zones import check_zones_in_region
 from .validation import check, is_token
 
@@ -100,13 +105,13 @@ class ZoneAlignedNetwork(Construct):
         super().__init__(scope, id)
         path = self.node.path
         _check_region(self, client_zones)
+        fleet = check(MAX_INSTANCES, max_instances, path) or 1
+        if check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path) is not None:
+            check_fleet_fits(subnet_prefix_length, fleet, path)
         blocks = plan_subnets(
             cidr,
             client_zones.zones,
-            check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
-            or roomy_prefix_length(
-                addresses_per_subnet(check(MAX_INSTANCES, max_instances, path) or 1)
-            ),
+            subnet_prefix_length or roomy_prefix_length(addresses_per_subnet(fleet)),
         )
         VPC_PREFIX_LENGTH.check(ipaddress.IPv4Network(cidr).prefixlen, path)
         vpc = ec2.CfnVPC(

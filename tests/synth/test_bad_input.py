@@ -152,6 +152,8 @@ out_of("LLE111", lambda w, v: w.network(cidr=v), "10.0.0.0/16",
 row("LLE112", lambda w: w.network(cidr="10.0.0.0/28"), "2 subnets of /24", "10.0.0.0/28")
 row("LLE112", lambda w: w.network(cidr="10.0.0.0/24", subnet_prefix_length=24), "/24", "1 blocks")
 row("LLE113", lambda w: w.network(max_instances=20_000), "80022 addresses", "65536")
+row("LLE113", lambda w: w.network(max_instances=59, subnet_prefix_length=24), "258 addresses",
+    "/23 or larger")
 row("LLE151", lambda w: w.in_vpc(zones=("us-east-1a", "us-east-1c")), "us-east-1c", "us-east-1b")
 row("LLE152", lambda w: ZoneAlignedNetwork.in_vpc(
     w.stack, "Network", vpc=w.vpc(), client_zones=ClientZones.of_ids("use1-az1", "use1-az2")),

@@ -145,7 +145,8 @@ def test_subnets_hold_two_fleets(stack, parts, template_of, max_instances, prefi
 
 
 def test_a_stated_subnet_size_wins(stack, parts, template_of):
-    parts.network(stack, max_instances=500, subnet_prefix_length=27)
+    """Over the roomy default; one that the fleet does not fit is refused (LLE113)."""
+    parts.network(stack, max_instances=2, subnet_prefix_length=27)
     for subnet in template_of(stack).of_type("AWS::EC2::Subnet").values():
         assert subnet["CidrBlock"].endswith("/27")
 

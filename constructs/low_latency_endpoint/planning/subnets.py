@@ -11,7 +11,13 @@ from .limits import MAX_INSTANCES
 from .rules import ZONE_NAMED_TWICE
 from .zones import zone_ordinal
 
-__all__ = ["addresses_per_subnet", "plan_subnets", "roomy_prefix_length", "subnet_prefix_length"]
+__all__ = [
+    "addresses_per_subnet",
+    "check_fleet_fits",
+    "plan_subnets",
+    "roomy_prefix_length",
+    "subnet_prefix_length",
+]
 
 FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
 ADDRESSES_PER_INSTANCE = 2
@@ -113,6 +119,30 @@ def roomy_prefix_length(addresses: int) -> int:
     (24, 23)
     """
     return min(subnet_prefix_length(addresses), ROOMY_SUBNET)
+
+
+def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") -> None:
+    """Raise unless subnets of this size hold the largest fleet, as :func:`addresses_per_subnet`
+    counts it.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE113`` when the addresses do not suffice.
+
+    Examples
+    --------
+    >>> check_fleet_fits(24, 58)
+    """
+    needed = addresses_per_subnet(max_instances)
+    there = 2 ** (32 - prefix_length)
+    if needed > there:
+        raise SUBNET_HOLDS_FLEET.error(
+            what="the largest fleet does not fit the subnets",
+            got=f"{max_instances} instances, {needed} addresses, in a /{prefix_length} of {there}",
+            allowed=f"/{subnet_prefix_length(needed)} or larger",
+            where=where,
+        )
 
 
 def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigurationError, SettingsError
+from ..planning.subnets import check_fleet_fits
 from .breach import BreachError, Place, breaches, path_of
 from .plans import images_of, plan_endpoint
 from .stack import Settings
@@ -93,6 +94,14 @@ def _plan_problems(settings: Settings, source: YamlSource) -> list[tuple[int, Co
                                 for place, index in enumerate(images_of(endpoint))}}
         for place, error in breaches(("endpoints", key), plan_endpoint, settings, key):
             place = (*place, *places.get(error.where, ()))
+            problems.append((source.line(place), _located(error, path_of(place))))
+    if not problems and settings.network.subnet_prefix_length is not None:
+        place = ("network", "subnet_prefix_length")
+        fleets = sum(
+            plan_endpoint(settings, key)["max_instances"].value for key in settings.endpoints
+        )
+        for _, error in breaches(place, check_fleet_fits, settings.network.subnet_prefix_length,
+                                 fleets):
             problems.append((source.line(place), _located(error, path_of(place))))
     return problems
 

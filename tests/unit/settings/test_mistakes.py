@@ -134,6 +134,7 @@ BAD_SHARED: list[Case] = [
     ({"client_zones": "{ids: []}"}, "LLE103", "client_zones"),
     ({"network": "{cidr: 10.0.0.0/8}"}, "LLE104", "network"),
     ({"network": "{subnet_prefix_length: 29}"}, "LLE105", "network"),
+    ({"network": "{subnet_prefix_length: 28}"}, "LLE113", "network"),
     ({"network": "{subnet_prefix_length: '24'}"}, "LLE105", "network"),
     ({"client_zones": "{ids: [use1-az1, use1-az1]}"}, "LLE107", "client_zones"),
     ({"client_zones": "{ids: [use1-az1, euw1-az1]}"}, "LLE110", "client_zones"),
