@@ -1,4 +1,5 @@
-"""Endpoints of every shape with all of their alarms, deployed once for the tests of this folder."""
+"""Endpoints of every shape with all of their alarms, deployed once for each module here: a package's
+fixture would live on among the other tests of a worker, which find its resources."""
 
 from __future__ import annotations
 
@@ -152,7 +153,7 @@ class World:
             self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=batch)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def world(aws, tmp_path_factory) -> Iterator[World]:
     aws.reset()
     yield World(aws, tmp_path_factory.mktemp("alarms") / "cdk.out")
