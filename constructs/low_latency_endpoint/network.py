@@ -106,7 +106,8 @@ class ZoneAlignedNetwork(Construct):
         path = self.node.path
         _check_region(self, client_zones)
         fleet = check(MAX_INSTANCES, max_instances, path) or 1
-        if check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path) is not None:
+        check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
+        if subnet_prefix_length is not None:
             check_fleet_fits(subnet_prefix_length, fleet, path)
         blocks = plan_subnets(
             cidr,

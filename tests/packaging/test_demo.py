@@ -26,8 +26,8 @@ def _demo(*arguments: object, home: Path) -> tuple[int, str]:
 def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) -> None:
     status, text = _demo(home=tmp_path)
     assert status == 0, text
-    headings = re.findall(r"^\[(\d)/6\]", text, re.MULTILINE)
-    assert headings == ["1", "2", "3", "4", "5", "6"]
+    headings = re.findall(r"^\[(\d)/8\]", text, re.MULTILINE)
+    assert headings == ["1", "2", "3", "4", "5", "6", "7", "8"]
     for found in (
         "use1-az1",
         "com.amazonaws.us-east-1.sagemaker.runtime",
@@ -35,6 +35,10 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
         "SageMakerVariantInvocationsPerInstance at 7800",
         # 200 TPS per instance x 0.5 x 60 seconds
         "6000",
+        "0 fail",
+        "Nothing found",
+        "1 finding.",
+        "build/demo-dashboard.png",
         "Nothing is left: no stack, no resource.",
         "No process is left.",
     ):

@@ -127,9 +127,10 @@ def test_plan_as_markdown(low_latency: Run) -> None:
 
 
 def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) -> None:
-    text = Path(SHIPPED).read_text(encoding="utf-8").replace("sentiment:", "sentiment: &first")
+    text = Path(SHIPPED).read_text(encoding="utf-8").replace("  sentiment:", "  sentiment: &first")
     path = tmp_path / "two.yaml"
-    path.write_text(text + "  topics: {<<: *first, instance_type: ml.c5.4xlarge}\n", "utf-8")
+    second = "  topics: {<<: *first, endpoint_name: topics, instance_type: ml.c5.4xlarge}\n"
+    path.write_text(text + second, "utf-8")
     assert list(json.loads(low_latency("plan", str(path), "--json").stdout)["endpoints"]) == [
         "sentiment", "topics"]
     only = low_latency("plan", str(path), "--endpoint", "topics", "--json")

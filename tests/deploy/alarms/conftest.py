@@ -1,5 +1,7 @@
-"""Endpoints of every shape with all of their alarms, deployed once for each module here: a package's
-fixture would live on among the other tests of a worker, which find its resources."""
+"""Endpoints of every shape with all of their alarms, deployed once for each module here.
+
+A package's fixture would live on among the other tests of a worker, which find its resources.
+"""
 
 from __future__ import annotations
 

@@ -232,10 +232,6 @@ CASES = [
     Case("LLP207", "pass", ("48 hold",), ADOPTED),
     Case("LLP207", "unknown", ("LLP206",),
          aws={"ec2.DescribeSubnets": {"Subnets": [subnet("use1-az2")]}}),
-    # 49 and the five that AWS keeps
-    Case("LLP207", "fail", ("/27 has 32 addresses; 54 hold",),
-         {"network": {"subnet_prefix_length": 27}}),
-    Case("LLP207", "pass", ("/26 has 64",), {"network": {"subnet_prefix_length": 26}}),
     Case("LLP208", "pass", ("gateway endpoint",)),
     Case("LLP208", "pass", ("NAT gateway",),
          aws=routes({**DEFAULT_ROUTE, "NatGatewayId": "nat-0123456789abcdef0"})),

@@ -1,4 +1,4 @@
-"""The shipped settings file's stack, synthesised and deployed into a local AWS, once."""
+"""The shipped settings file's stack, synthesised and deployed into a local AWS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ STACK = "LowLatencyEndpoint"
 NAME = "sentiment"
 
 
-@pytest.fixture(scope="package")
+# Once per module: a package's fixture lives on among the other tests of a worker, which reset the
+# state that all in-process local AWSs share.
+@pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     """A local AWS that has the stack of endpoint.yaml, but for the warm-up.
 

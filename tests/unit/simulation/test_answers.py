@@ -62,7 +62,7 @@ def model() -> Model:
 # --- the command -------------------------------------------------------------------------------
 
 def test_the_answer_comes_first_as_a_sentence() -> None:
-    output = run(SHIPPED, "--replications", "4")
+    output = " ".join(run(SHIPPED, "--replications", "4").split())  # wrapped where it is narrow
     assert re.match(r"At 1,000 requests per second 8 instances with LEAST_OUTSTANDING_REQUESTS "
                     r"answer 99 of 100 within [\d.]+ ± [\d.]+ ms", output)
     assert output.index("target of 200 ms") < output.index("p99.9") < output.index("Assumed:")

@@ -115,9 +115,7 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
     network, fleet = context.settings.network, context.largest_fleet
     makes_link = context.settings.private_link.interface_endpoint_id is None
     needed = addresses_per_subnet(fleet, interface_endpoint=makes_link)
-    if network.vpc_id is None:
-        if network.subnet_prefix_length is not None:
-            yield from _new_subnets(network.subnet_prefix_length, needed, fleet)
+    if network.vpc_id is None:  # the settings were refused if new subnets were too small: LLE113
         return
     free_needed = needed - RESERVED_ADDRESSES  # EC2 has taken them off already
     zones = len(context.settings.client_zones.zones)
@@ -141,15 +139,6 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
                 yield failed(f"{evidence}, {spread} even when they spread evenly",
                              "Name a larger subnet, free addresses, or lower `instances.max`.",
                              about=zone)
-
-
-def _new_subnets(prefix_length: int, needed: int, fleet: int) -> Iterator[Outcome]:
-    addresses = 2 ** (32 - prefix_length)
-    evidence = f"/{prefix_length} has {addresses} addresses; {needed} hold two fleets of {fleet}"
-    if addresses >= needed:
-        yield passed(evidence)
-    else:
-        yield failed(evidence, "Leave `subnet_prefix_length` out: the plan derives one that fits.")
 
 
 @check("LLP208", "S3 is reachable from the existing VPC's subnets", source=_HOST)
