@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace as copy_with
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from ..protocols import ServiceError
-from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from ..resources.resource_type import Place, ResourceType
 from .dependencies import creation_order
-from .evaluation import Evaluation, not_emulated
+from .evaluation import Evaluation
+from .resource_work import ResourceFailed, ResourceWork, existing, kind_of
 from .stacks import DeployedResource, Stack, StackStore, now
 from .template import Parameter
 
@@ -26,10 +24,6 @@ _CUSTOM_NAMED = (
 _NEW_PHYSICAL = (
     "Requested update requires the creation of a new physical resource; hence creating one."
 )
-
-
-class ResourceFailed(Exception):
-    """A resource could not be created, updated or deleted; its event is already written."""
 
 
 class StackOperation:
@@ -49,6 +43,7 @@ class StackOperation:
         self._place = place
         self._stacks = stacks
         self._stack = stack
+        self._work = ResourceWork(place, stack)
         self._attempted: dict[str, DeployedResource] = {}
 
     # ------------------------------------------------------------------------------- operations
@@ -61,7 +56,7 @@ class StackOperation:
             evaluation = self._evaluate(stack.template, stack.parameters, stack.tags)
             self._refuse_unknown(evaluation)
             for logical_id in evaluation.order:
-                self._create(evaluation, logical_id)
+                self._work.create(evaluation, logical_id)
             self._finish(evaluation)
         except (ResourceFailed, ServiceError) as error:
             reason = str(error)
@@ -106,15 +101,15 @@ class StackOperation:
         stack.updated = now()
         stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         removed = [stack.resources.pop(n) for n in before if n not in evaluation.resources]
-        self._clean_up(old_template, obsolete, "UpdateReplacePolicy")
-        self._clean_up(old_template, removed, "DeletionPolicy")
+        self._work.clean_up(old_template, obsolete, "UpdateReplacePolicy")
+        self._work.clean_up(old_template, removed, "DeletionPolicy")
         stack.set_status("UPDATE_COMPLETE")
 
     def delete(self, retain: Iterable[str] = ()) -> None:
         """Delete the stack's resources, and the stack when all are gone."""
         stack = self._stack
         stack.set_status("DELETE_IN_PROGRESS", "User Initiated")
-        failed = self._delete_all(keep=set(retain))
+        failed = self._work.delete_all(keep=set(retain))
         if failed:
             stack.set_status(
                 "DELETE_FAILED",
@@ -196,7 +191,7 @@ class StackOperation:
         old = self._stack.resources.get(logical_id)
         if old is None:
             journal[logical_id] = "created"
-            self._create(evaluation, logical_id)
+            self._work.create(evaluation, logical_id)
             return
         properties = evaluation.properties(logical_id)
         declared = evaluation.resources[logical_id]
@@ -205,22 +200,22 @@ class StackOperation:
         if not changed:
             old.declaration = declared
             return
-        kind = _kind(old.type)
+        kind = kind_of(old.type)
         if kind.needs_replacement(changed):
             self._refuse_same_name(kind, old, properties)
             self._stack.note(old, "UPDATE_IN_PROGRESS", _NEW_PHYSICAL)
             journal[logical_id] = "replaced"
             obsolete.append(old)
-            self._create(evaluation, logical_id, verb="UPDATE")
+            self._work.create(evaluation, logical_id, verb="UPDATE")
             return
         journal[logical_id] = "updated"
         changed_resource = copy_with(old, properties=properties, declaration=declared)
         self._attempted[logical_id] = changed_resource
         self._stack.note(changed_resource, "UPDATE_IN_PROGRESS")
-        answer = self._attempt(
+        answer = self._work.attempt(
             changed_resource,
             "UPDATE",
-            lambda at: kind.update(at, _existing(old), properties),
+            lambda at: kind.update(at, existing(old), properties),
         )
         if answer is not None and answer.physical_id != old.physical_id:
             # A custom resource may answer with a new physical id: that is its replacement.
@@ -243,46 +238,12 @@ class StackOperation:
             self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
             raise ResourceFailed(f"{old.logical_id}: {reason}")
 
-    def _create(self, evaluation: Evaluation, logical_id: str, verb: str = "CREATE") -> None:
-        declared = evaluation.resources[logical_id]
-        resource = DeployedResource(logical_id, declared["Type"], "", {}, declaration=declared)
-        if verb == "CREATE":
-            self._stack.note(resource, "CREATE_IN_PROGRESS")
-
-        def create(at: Place) -> Created:
-            resource.properties = evaluation.properties(logical_id)
-            return _kind(declared["Type"]).create(at, resource.properties)
-
-        answer = self._attempt(resource, verb, create)
-        assert answer is not None
-        resource.physical_id, resource.attributes = answer.physical_id, answer.attributes
-        self._stack.resources[logical_id] = resource
-        self._stack.note(resource, f"{verb}_COMPLETE")
-
-    def _attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
-        """Do the work; turn any failure into the resource's event and `ResourceFailed`."""
-        at = copy_with(self._place, logical_id=resource.logical_id, type_name=resource.type)
-        try:
-            answer: Created | None = work(at)
-            return answer
-        except PropertyNotEmulated as error:
-            reason = not_emulated(resource.type, error.path)
-        except (ClientError, BotoCoreError, ServiceError) as error:
-            reason = f'Resource handler returned message: "{_message(error)}"'
-            logger.info("%s %s %s: %s", verb, resource.type, resource.logical_id, reason)
-        except Exception as error:
-            # A mistake of ours: the user sees which resource it was, the log has the trace.
-            logger.exception("%s %s %s", verb, resource.type, resource.logical_id)
-            reason = f"local AWS internal error: {type(error).__name__}: {error}"
-        self._stack.note(resource, f"{verb}_FAILED", reason)
-        raise ResourceFailed(f"{resource.logical_id}: {reason}")
-
     # --------------------------------------------------------------------------------- rollback
 
     def _roll_back_create(self, reason: str, *, delete: bool) -> None:
         stack = self._stack
         stack.set_status("ROLLBACK_IN_PROGRESS", reason)
-        failed = self._delete_all(keep=set(), on_create=True)
+        failed = self._work.delete_all(keep=set(), on_create=True)
         stack.outputs, stack.imports = [], set()
         if failed:
             stack.set_status("ROLLBACK_FAILED", f"failed to delete: [{', '.join(failed)}]")
@@ -314,13 +275,13 @@ class StackOperation:
             if journal[logical_id] == "updated":
                 self._stack.note(old, "UPDATE_IN_PROGRESS")
                 current = self._attempted[logical_id]
-                kind = _kind(old.type)
+                kind = kind_of(old.type)
                 try:
-                    self._attempt(
+                    self._work.attempt(
                         old,
                         "UPDATE",
                         lambda at, k=kind, c=current, o=old: k.update(
-                            at, _existing(c), o.properties
+                            at, existing(c), o.properties
                         ),
                     )
                 except ResourceFailed as error:
@@ -339,82 +300,7 @@ class StackOperation:
                 stack.resources.pop(resource.logical_id, None)
         for resource in reversed(made):
             try:
-                self._delete(resource)
+                self._work.delete(resource)
             except ResourceFailed:
                 logger.warning("left behind by the rollback: %s", resource.physical_id)
         stack.set_status("UPDATE_ROLLBACK_COMPLETE")
-
-    # ----------------------------------------------------------------------------------- delete
-
-    def _delete_all(self, keep: set[str], *, on_create: bool = False) -> list[str]:
-        """Delete the stack's resources in reverse order; gives the ids that would not go."""
-        stack = self._stack
-        declared = {name: r.declaration for name, r in stack.resources.items()}
-        failed: list[str] = []
-        for logical_id in reversed(creation_order(declared)):
-            resource = stack.resources[logical_id]
-            policy = resource.declaration.get("DeletionPolicy")
-            retained = policy == "Retain" or (policy == "RetainExceptOnCreate" and not on_create)
-            if logical_id in keep or retained:
-                stack.note(resource, "DELETE_SKIPPED")
-                del stack.resources[logical_id]
-                continue
-            try:
-                self._delete(resource)
-                del stack.resources[logical_id]
-            except ResourceFailed:
-                failed.append(logical_id)
-        return failed
-
-    def _clean_up(
-        self, template: Mapping[str, Any], resources: list[DeployedResource], policy: str
-    ) -> None:
-        """Delete what an update made superfluous; a failure here does not fail the update."""
-        order = creation_order(template["Resources"])
-        for resource in sorted(resources, key=lambda r: order.index(r.logical_id), reverse=True):
-            if resource.declaration.get(policy) in ("Retain", "RetainExceptOnCreate"):
-                self._stack.note(resource, "DELETE_SKIPPED")
-                continue
-            try:
-                self._delete(resource)
-            except ResourceFailed:
-                logger.warning("clean-up left %s behind", resource.physical_id)
-
-    def _delete(self, resource: DeployedResource) -> None:
-        self._stack.note(resource, "DELETE_IN_PROGRESS")
-
-        def delete(at: Place) -> None:
-            try:
-                _kind(resource.type).delete(at, _existing(resource))
-            except ClientError as error:
-                # What is gone already is deleted, as far as CloudFormation is concerned.
-                if not _is_absent(error):
-                    raise
-
-        self._attempt(resource, "DELETE", delete)
-        self._stack.note(resource, "DELETE_COMPLETE")
-
-
-def _kind(type_name: str) -> ResourceType:
-    kind = find_type(type_name)
-    assert kind is not None, f"{type_name} got past the refusal of unknown types"
-    return kind
-
-
-def _existing(resource: DeployedResource) -> Existing:
-    return Existing(resource.physical_id, resource.properties, resource.attributes)
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, ClientError):
-        detail = error.response["Error"]
-        return f"{detail.get('Message', '')} (Service: {error.operation_name}, {detail['Code']})"
-    return str(error)
-
-
-def _is_absent(error: ClientError) -> bool:
-    code = str(error.response["Error"]["Code"])
-    message = str(error.response["Error"].get("Message", ""))
-    return any(w in code for w in ("NotFound", "NoSuch", "NonExistent")) or (
-        "Could not find" in message
-    )

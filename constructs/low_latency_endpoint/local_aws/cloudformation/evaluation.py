@@ -12,6 +12,7 @@ from ..resources.resource_type import REGISTRY, Place, find_type
 from .dependencies import creation_order
 from .intrinsics import NO_VALUE, Resolver
 from .stacks import DeployedResource, Output, Stack, StackStore
+from .stacks import store as stack_store
 from .template import Parameter
 
 PENDING = "\0known after deployment:"
@@ -106,6 +107,7 @@ class Evaluation:
             values,
             StackResources(resources, pending),
             self._import,
+            self._stack_output,
             self._zones,
             self._dynamic,
         )
@@ -189,6 +191,20 @@ class Evaluation:
             raise ServiceError(f"No export named {name} found.")
         self.imports.add(name)
         return exports[name][1].value
+
+    def _stack_output(self, region: str | None, stack: str, output: str) -> str:
+        """Read another stack's output; unlike an import, this does not hold it there."""
+        store = self._stacks
+        if region not in (None, self._place.region):
+            store = stack_store(self._place.account, str(region))
+        with store.lock:
+            found = store.alive.get(stack)
+            outputs = {each.key: each.value for each in found.outputs} if found else {}
+        if output not in outputs:
+            raise ServiceError(
+                f"Template error: stack {stack} has no output {output}, or does not exist"
+            )
+        return outputs[output]
 
     def _zones(self, region: str) -> list[str]:
         answer = local_client("ec2", region, self._place.url).describe_availability_zones()

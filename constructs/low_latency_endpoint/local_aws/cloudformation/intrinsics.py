@@ -41,6 +41,8 @@ class Resolver:
         Answers `Ref` and `Fn::GetAtt` of resources.
     import_value
         Answers `Fn::ImportValue`.
+    stack_output
+        Answers `Fn::GetStackOutput`: region (None for the stack's own), stack, output.
     zones
         Answers `Fn::GetAZs`: the zone names of a region.
     dynamic
@@ -51,6 +53,7 @@ class Resolver:
     values: Mapping[str, Any]
     resources: Resources
     import_value: Callable[[str], Any]
+    stack_output: Callable[[str | None, str, str], Any]
     zones: Callable[[str], list[str]]
     dynamic: Callable[[str, str], str]
 
@@ -182,6 +185,15 @@ class Resolver:
     def _import(self, argument: Any) -> Any:
         return self.import_value(str(self.resolve(argument)))
 
+    def _stack_output(self, argument: Any) -> Any:
+        if unknown := set(argument) - {"OutputName", "Region", "StackName"}:
+            raise ServiceError(
+                f"Template error: Fn::GetStackOutput with {', '.join(sorted(unknown))} is not "
+                "emulated by the local AWS"
+            )
+        given = {key: self.resolve(item) for key, item in argument.items()}
+        return self.stack_output(given.get("Region"), given["StackName"], given["OutputName"])
+
 
 _FUNCTIONS: dict[str, Callable[[Resolver, Any], Any]] = {
     "Fn::GetAtt": Resolver._get_att,
@@ -195,6 +207,7 @@ _FUNCTIONS: dict[str, Callable[[Resolver, Any], Any]] = {
     "Fn::Base64": Resolver._base64,
     "Fn::Cidr": Resolver._cidr,
     "Fn::ImportValue": Resolver._import,
+    "Fn::GetStackOutput": Resolver._stack_output,
     "Fn::Equals": lambda self, argument: self._test({"Fn::Equals": argument}),
     "Fn::And": lambda self, argument: self._test({"Fn::And": argument}),
     "Fn::Or": lambda self, argument: self._test({"Fn::Or": argument}),

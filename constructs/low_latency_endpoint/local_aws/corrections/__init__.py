@@ -9,19 +9,25 @@ from collections.abc import Callable
 
 from . import (
     cloudwatch_alarms,
+    ecr_registries,
     ecs_services,
+    ecs_tasks,
     iam_policies,
     lambda_invocations,
     s3_policies,
+    unknown_operations,
     vpc_endpoints,
 )
 
 _ALL: tuple[Callable[[], None], ...] = (
     cloudwatch_alarms.apply,
+    ecr_registries.apply,
     ecs_services.apply,
+    ecs_tasks.apply,
     iam_policies.apply,
     lambda_invocations.apply,
     s3_policies.apply,
+    unknown_operations.apply,
     vpc_endpoints.apply,
 )
 _applied = False

@@ -1,0 +1,96 @@
+"""The deployed fleet of an endpoint, as its stack describes it in Systems Manager."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ...planning.load_test_fleet_cost import FleetCost
+from ...planning.load_test_fleet_rules import description_parameter
+from .rules import FLEET_DEPLOYED
+
+__all__ = ["FleetDescription", "find_fleet"]
+
+
+@dataclass(frozen=True)
+class FleetDescription:
+    """What a run needs to know of the fleet.
+
+    Attributes
+    ----------
+    endpoint : str
+        The endpoint that its workers may invoke.
+    cluster : str
+    master, worker : str
+        ARNs of the task definitions.
+    subnets, zones : tuple of str
+        Where tasks run, one subnet for each client zone.
+    security_group, bucket, log_group : str
+    cpu, memory_mib : int
+        Of each task.
+    endpoint_zones : int
+        Interface endpoints times zones, for the cost.
+    """
+
+    endpoint: str
+    cluster: str
+    master: str
+    worker: str
+    subnets: tuple[str, ...]
+    zones: tuple[str, ...]
+    security_group: str
+    bucket: str
+    log_group: str
+    cpu: int
+    memory_mib: int
+    endpoint_zones: int
+
+    @property
+    def region(self) -> str:
+        """The fleet's Region."""
+        return self.worker.split(":")[3]
+
+    def cost(self, workers: int, seconds: float) -> FleetCost:
+        """What a run costs, estimated."""
+        return FleetCost(workers=workers, cpu=self.cpu, memory_mib=self.memory_mib,
+                         seconds=seconds, endpoint_zones=self.endpoint_zones)
+
+
+def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
+    """Read the description of an endpoint's fleet.
+
+    Parameters
+    ----------
+    client : callable
+        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
+    endpoint_name : str
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE965`` when none is deployed, or its description is of another version.
+    """
+    name = description_parameter(endpoint_name)
+    try:
+        value = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ParameterNotFound":
+            raise
+        raise FLEET_DEPLOYED.error(
+            got=f"no parameter {name}", allowed="a deployed LoadTestFleet", where=endpoint_name
+        ) from None
+    try:
+        content = json.loads(value)
+        fields = {key: content[key] for key in FleetDescription.__dataclass_fields__}
+        return FleetDescription(
+            **{**fields, "subnets": tuple(fields["subnets"]), "zones": tuple(fields["zones"])}
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise FLEET_DEPLOYED.error(
+            got=f"{name} holds {value[:200]!r}", where=endpoint_name,
+            allowed="the description that this version's LoadTestFleet writes",
+            mend="Deploy the fleet again with this version of the library.",
+        ) from error

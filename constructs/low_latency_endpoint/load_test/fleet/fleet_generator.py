@@ -1,0 +1,342 @@
+"""A load generator whose processes are tasks of the deployed fleet."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ...errors import ConfigurationError
+from ...operations.sessions import aws_errors_in_words
+from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ..payloads import Payloads
+from ..problems import error_of
+from ..steps import Progress, Step, StepResult, ignore_progress
+from ..target import Target
+from .description import FleetDescription
+from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
+from .rules import FLEET_ANSWERS, FLEET_STARTS, PAYLOADS_TRAVEL, WORKERS
+from .task import (
+    BUCKET_VARIABLE,
+    MASTER_VARIABLE,
+    MODULE_VARIABLE,
+    PORT_VARIABLE,
+    RUN_VARIABLE,
+    WEB_VARIABLE,
+)
+from .tasks import FleetTask, FleetTasks
+
+__all__ = ["FleetGenerator"]
+
+_ADDRESS_SECONDS = 180.0
+_READY_SECONDS = 420.0
+_STOP_SECONDS = 120.0
+_AFTER_STEP_SECONDS = 180.0
+"""What a step may take beyond its own time: last answers, merging, S3."""
+_PATIENCE_SECONDS = 180.0
+"""Without a sign of this machine for so long, the master ends the run."""
+_SIGNS = 6  # in that time
+_LOOK_EVERY = 10.0
+"""How often ECS is asked about the tasks while a step runs."""
+
+
+def _silent(text: str) -> None:
+    """Tell nobody."""
+
+
+class FleetGenerator:
+    """Runs steps on the endpoint's load-test fleet; use it as a context manager.
+
+    Entering it starts one master and the workers, spread evenly over the client zones, and waits
+    until all are connected; leaving it, however that happens, stops them. When this machine dies,
+    the master notices within three minutes and the fleet ends by itself.
+
+    Parameters
+    ----------
+    client : callable
+        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
+    fleet : FleetDescription
+        See :func:`.description.find_fleet`.
+    target : Target
+    payloads : Payloads
+    workers : int
+        Worker tasks, 1 to 200; each is one process.
+    tell : callable, optional
+        Takes one line of text for each thing that happens; by default nobody is told.
+    expected_seconds : float, optional
+        How long the plan takes, for the cost told before the start; without it, of an hour.
+    master_port : int
+        Where the master listens; the fleet's security group lets 5557 through, the default.
+    web_port : int, optional
+        Port of the master's page on its own loopback interface, by default 8089; ``None`` for no
+        page, which spares the workers some microseconds a request.
+    poll_seconds : float
+        How often S3 and ECS are asked; by default each second.
+
+    Attributes
+    ----------
+    run_id : str
+    folder : RunFolder
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE966``; ``LLE969`` for a payload generator that cannot be sent. On entering ``LLE967``,
+        from :meth:`run` ``LLE968`` and what the generator itself raises.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[str], Any],
+        fleet: FleetDescription,
+        target: Target,
+        payloads: Payloads,
+        *,
+        workers: int,
+        tell: Callable[[str], None] = _silent,
+        expected_seconds: float | None = None,
+        master_port: int = MASTER_PORT,
+        web_port: int | None = WEB_PORT,
+        poll_seconds: float = 1.0,
+    ) -> None:
+        self.workers: int = WORKERS.check(workers, "--fleet")
+        self._module = _module_of(payloads)
+        self.run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self.folder = RunFolder(client("s3"), fleet.bucket, self.run_id)
+        self._fleet, self._target, self._payloads = fleet, target, payloads
+        self._tasks = FleetTasks(client, fleet, self.run_id)
+        self._tell, self._expected, self._poll = tell, expected_seconds, poll_seconds
+        self._port, self._web_port = master_port, web_port
+        self._control: dict[str, Any] = {"step": 0}
+        self._writing = threading.Lock()
+        self._closed = threading.Event()
+
+    # ---------------------------------------------------------------------------------- start
+
+    def __enter__(self) -> FleetGenerator:
+        try:
+            with aws_errors_in_words():
+                self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _start(self) -> None:
+        seconds = 3600.0 if self._expected is None else self._expected
+        cost = self._fleet.cost(self.workers, seconds)
+        self._tell(f"Cost: {cost}" if self._expected is not None else f"Cost of an hour: {cost}")
+        if others := self._tasks.running():
+            self._tell(f"{len(others)} task(s) of another run are still running in "
+                       f"{self._fleet.cluster}: {', '.join(others)}")
+        self.folder.write(RUN, {
+            "target": self._target.to_dict(), "payloads": self._payloads.to_dict(),
+            "workers": self.workers, "patience_seconds": _PATIENCE_SECONDS,
+        })
+        self.folder.write(STATUS, {"state": "starting", "step": 0})
+        self._write_control()
+        region = self._fleet.region
+        variables = {BUCKET_VARIABLE: self._fleet.bucket, RUN_VARIABLE: self.run_id,
+                     PORT_VARIABLE: str(self._port), "AWS_REGION": region,
+                     "AWS_DEFAULT_REGION": region}
+        if self._web_port is not None:
+            variables[WEB_VARIABLE] = f"127.0.0.1:{self._web_port}"
+        if self._module is not None:
+            name, source = self._module
+            self.folder.put(MODULE, source)
+            variables[MODULE_VARIABLE] = name
+        threading.Thread(target=self._show_life, name="fleet-sign-of-life", daemon=True).start()
+        self._tasks.start("master", 1, variables)
+        self._tell(f"Run {self.run_id}: the master is starting")
+        master = self._wait_for_address()
+        self._tasks.start("worker", self.workers, {**variables, MASTER_VARIABLE: master.address})
+        zones = ", ".join(self._fleet.zones)
+        self._tell(f"The master is at {master.address}; {self.workers} worker(s) are starting "
+                   f"in {zones}")
+        self._wait_until_ready()
+        self._tell("All workers are connected")
+        if self._web_port is not None:
+            self._tell(f"The master's page, at http://localhost:{self._web_port} through: "
+                       + self.page_command())
+
+    def _wait_for_address(self) -> FleetTask:
+        for _ in self._until(_ADDRESS_SECONDS):
+            for master in self._tasks.described():
+                if master.ending:
+                    raise self._ended(master, FLEET_STARTS.error)
+                if master.address:
+                    return master
+        raise FLEET_STARTS.error(got=f"no address within {_ADDRESS_SECONDS:g} s",
+                                 allowed="a master with an address", where=self.run_id)
+
+    def _wait_until_ready(self) -> None:
+        looked, told = 0.0, ""
+        for now in self._until(_READY_SECONDS):
+            status = self._status(0)
+            if status["state"] == "ready":
+                return
+            if now - looked < min(_LOOK_EVERY, 5 * self._poll):
+                continue
+            looked = now
+            tasks = self._tasks.described()
+            for task in tasks:
+                if task.ending:
+                    raise self._ended(task, FLEET_STARTS.error)
+            started = sum(task.kind == "worker" and task.status == "RUNNING" for task in tasks)
+            text = (f"{started} of {self.workers} worker(s) are running, "
+                    f"{status.get('workers', 0)} connected")
+            if text != told:
+                self._tell(text)
+                told = text
+        raise FLEET_STARTS.error(
+            got=f"workers missing after {_READY_SECONDS:g} s", where=self.run_id,
+            allowed=f"{self.workers} workers connected to their master")
+
+    def page_command(self) -> str:
+        """The AWS CLI's command that brings the master's page to this machine."""
+        master = self._tasks.described(self._tasks.arns[:1])[0]
+        return self._tasks.session_command(master, self._web_port or WEB_PORT)
+
+    # ------------------------------------------------------------------------------------ run
+
+    def run(self, step: Step,
+            progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+        """Run one step on the fleet; see :class:`..steps.Generator`.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE968`` when a task ended before the result was there, and what the generator's
+            processes raise.
+        """
+        with aws_errors_in_words():
+            return self._run(step, progress)
+
+    def _run(self, step: Step, progress: Callable[[Progress], None]) -> StepResult:
+        number = self._control["step"] + 1
+        self._control = {"step": number, "content": step.to_dict()}
+        self._write_control()
+        seen, looked = -1.0, time.monotonic()
+        for now in self._until(step.seconds + self._target.timeout_seconds + _AFTER_STEP_SECONDS):
+            status = self._status(number)
+            for content in status.get("progress", ()):
+                if content["seconds"] > seen:
+                    seen = content["seconds"]
+                    progress(Progress(**content))
+            if status["state"] == "done":
+                return StepResult.of_dict(status["result"])
+            if now - looked >= _LOOK_EVERY:
+                looked = now
+                self._check_alive()
+        raise FLEET_ANSWERS.error(got=f"no result of step {step.name} in time",
+                                  allowed="a result", where=self.folder.url)
+
+    def _status(self, number: int) -> dict[str, Any]:
+        """The master's status, as far as it is about this step; what it failed with is raised."""
+        status = self.folder.read(STATUS)
+        if status["state"] == "failed":
+            raise error_of(status["failure"])
+        return status if status["step"] == number else {"state": "waiting", "step": number}
+
+    def _check_alive(self) -> None:
+        for task in self._tasks.described():
+            if task.ending:
+                self._status(-1)  # it may have said why
+                raise self._ended(task, FLEET_ANSWERS.error)
+
+    def _ended(self, task: FleetTask,
+               error: Callable[..., ConfigurationError]) -> ConfigurationError:
+        log = self._tasks.last_words(task)
+        got = f"{task.kind} {task.id} {task.status.lower()}: {task.reason or 'no reason given'}"
+        return error(got=got + (f"\n{log}" if log else ""), allowed="a running task",
+                     where=f"log group {self._fleet.log_group}")
+
+    # ------------------------------------------------------------------------------------ end
+
+    def keep_result(self, content: Mapping[str, Any]) -> str:
+        """Put the whole result into the run's folder; gives its URL."""
+        self.folder.write(RESULT, content)
+        return f"{self.folder.url}{RESULT}"
+
+    def close(self) -> None:
+        """Stop every task of the run and wait until ECS says so; a second time does nothing."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        with _no_interrupts():
+            try:
+                self._stop()
+            except Exception as problem:  # whatever ended the run counts more
+                self._tell(f"The fleet could not be stopped: {problem}\nIt ends by itself within "
+                           f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
+                           f"{', '.join(self._tasks.arns) or 'none'}")
+
+    def _stop(self) -> None:
+        if not self._tasks.arns and not self._tasks.running(self.run_id):
+            return
+        self._tell("Stopping the fleet")
+        self._tasks.stop("load test ended")
+        for _ in self._until(_STOP_SECONDS):
+            if all(task.ended for task in self._tasks.described()):
+                break
+        left = [task.arn for task in self._tasks.described() if not task.ended]
+        if left := list(dict.fromkeys([*self._tasks.running(self.run_id), *left])):
+            self._tell("STILL RUNNING, stop them by hand: " + "; ".join(
+                f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
+                for arn in left))
+        else:
+            self._tell("The fleet is stopped; nothing of it runs any more")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def _write_control(self) -> None:
+        with self._writing:
+            self.folder.write(CONTROL, self._control)
+
+    def _show_life(self) -> None:
+        while not self._closed.wait(_PATIENCE_SECONDS / _SIGNS):
+            # The next sign may get through; the master has patience for several.
+            with contextlib.suppress(Exception):
+                self._write_control()
+
+    def _until(self, seconds: float) -> Iterator[float]:
+        """Poll for so long; gives the time."""
+        end = time.monotonic() + seconds
+        while (now := time.monotonic()) < end:
+            yield now
+            time.sleep(self._poll)
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Let no second Ctrl-C leave tasks behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _module_of(payloads: Payloads) -> tuple[str, bytes] | None:
+    """Name and source of the module whose function makes the payloads; None for given bodies."""
+    if payloads.generator is None:
+        return None
+    name = payloads.generator.partition(":")[0]
+    spec = importlib.util.find_spec(name) if "." not in name else None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py") or \
+            Path(spec.origin).name == "__init__.py":
+        raise PAYLOADS_TRAVEL.error(got=payloads.generator, allowed="a module of one .py file")
+    return name, Path(spec.origin).read_bytes()

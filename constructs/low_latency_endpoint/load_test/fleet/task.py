@@ -1,0 +1,176 @@
+"""What the fleet's containers run: ``python -m low_latency_endpoint.load_test.fleet.task``.
+
+``master`` starts Locust's master, waits for its workers and runs the steps that are asked of it
+through the run's folder in S3. ``worker`` becomes a worker of the master that the environment
+names. Everything else comes from the environment that the tasks are started with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from ..steps import Generator, Progress
+    from .exchange import RunFolder
+
+__all__ = ["main"]
+
+BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
+RUN_VARIABLE = "LOAD_TEST_RUN"
+PORT_VARIABLE = "LOAD_TEST_MASTER_PORT"
+MASTER_VARIABLE = "LOAD_TEST_MASTER"
+WEB_VARIABLE = "LOAD_TEST_WEB_PORT"
+MODULE_VARIABLE = "LOAD_TEST_PAYLOAD_MODULE"
+
+_POLL_SECONDS = 0.5
+_LOOKS = 6
+"""How often the sign of life is looked for in the time without one that ends the run."""
+_ABANDONED = 3
+"""Exit code of a master that nobody waits for any more."""
+_KEPT_SECONDS = 30
+"""How many seconds of progress the status holds: the reader looks every second."""
+_MODULE = "low_latency_endpoint.load_test.generator"
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the master or a worker, until a signal ends it."""
+    parser = argparse.ArgumentParser(prog="python -m low_latency_endpoint.load_test.fleet.task")
+    parser.add_argument("kind", choices=["master", "worker"])
+    kind = parser.parse_args(arguments).kind
+    missing = [name for name in (BUCKET_VARIABLE, RUN_VARIABLE, PORT_VARIABLE,
+                                 *([MASTER_VARIABLE] if kind == "worker" else []))
+               if not os.environ.get(name)]
+    if missing:
+        parser.error(f"the environment lacks {', '.join(missing)}: start the fleet with "
+                     "low-latency load-test ENDPOINT --fleet N")
+    _fetch_module()
+    if kind == "master":
+        _master()
+    else:
+        _worker()
+
+
+def _worker() -> NoReturn:
+    address = f"{os.environ[MASTER_VARIABLE]}:{os.environ[PORT_VARIABLE]}"
+    print(f"worker of {address}", flush=True)
+    # In place of this process, so that the task's signals reach it.
+    os.execv(sys.executable, [sys.executable, "-m", _MODULE, "--worker", address])
+
+
+def _master() -> NoReturn:
+    from ..generator_process import GeneratorProcess
+    from ..payloads import Payloads
+    from ..problems import problem_of
+    from ..target import Target
+    from .exchange import RUN, STATUS
+
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGUSR1, lambda number, frame: sys.exit(_ABANDONED))
+    folder = _folder()
+    run = folder.read(RUN)
+    threading.Thread(target=_watch, args=[folder, run["patience_seconds"]], daemon=True).start()
+
+    def connected(workers: int) -> None:
+        print(f"{workers} of {run['workers']} workers are connected", flush=True)
+        folder.write(STATUS, {"state": "starting", "step": 0, "workers": workers})
+
+    try:
+        payloads = Payloads.of_dict(run["payloads"])
+        if payloads.generator is not None:
+            Payloads.of_generator(payloads.generator)  # says now what the image lacks for it
+        with GeneratorProcess(
+            Target.of_dict(run["target"]), payloads,
+            expect_workers=run["workers"], bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
+            # Of the master's own loopback interface: a session is the only way to the page.
+            web_port=os.environ.get(WEB_VARIABLE), workers_seen=connected,
+        ) as generator:
+            generator.wait_until_ready()
+            folder.write(STATUS, {"state": "ready", "step": 0})
+            _serve(folder, generator)
+    except Exception as problem:
+        print(f"failed: {problem}", flush=True)
+        folder.write(STATUS, {"state": "failed", "step": -1, "failure": problem_of(problem)})
+        raise
+
+
+def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
+    """Run each step that is asked for, until a signal ends it."""
+    from ..steps import Step
+    from .exchange import CONTROL, STATUS
+
+    done = 0
+    while True:
+        control = folder.read(CONTROL)
+        number = control["step"]
+        if number == done:
+            time.sleep(_POLL_SECONDS)
+            continue
+        step = Step.of_dict(control["content"])
+        print(f"step {number}: {step.name}", flush=True)
+        seconds: list[dict[str, Any]] = []
+        running = {"state": "running", "step": number}
+        folder.write(STATUS, running)
+
+        def progress(
+            second: Progress,
+            seconds: list[dict[str, Any]] = seconds, running: dict[str, Any] = running,
+        ) -> None:
+            seconds.append(second.to_dict())
+            folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
+
+        result = generator.run(step, progress)
+        folder.write(STATUS, {"state": "done", "step": number,
+                              "progress": seconds[-_KEPT_SECONDS:], "result": result.to_dict()})
+        done = number
+
+
+def _watch(folder: RunFolder, patience: float) -> None:
+    """End the master, wherever it is, when the machine that started the run is silent."""
+    from .exchange import CONTROL
+
+    heard = time.monotonic()
+    while True:
+        time.sleep(patience / _LOOKS)
+        with contextlib.suppress(Exception):  # S3 may be away for a while
+            heard = max(heard, time.monotonic() - folder.get(CONTROL)[1])
+        silent = time.monotonic() - heard
+        if silent > patience:
+            print(f"ending: no sign of the machine that started this for {silent:.0f} s",
+                  flush=True)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def _folder() -> RunFolder:
+    import boto3
+    from botocore.config import Config
+
+    from .exchange import RunFolder
+
+    # A second without S3 must not end a run of an hour. Only the Region's own name is behind the
+    # gateway endpoint for certain: in us-east-1 the SDK may still ask the global one.
+    config = Config(retries={"mode": "standard", "total_max_attempts": 6},
+                    connect_timeout=5, read_timeout=20,
+                    s3={"us_east_1_regional_endpoint": "regional"})
+    return RunFolder(boto3.client("s3", config=config), os.environ[BUCKET_VARIABLE],
+                     os.environ[RUN_VARIABLE])
+
+
+def _fetch_module() -> None:
+    """Put the user's payload module where it is imported from: the current folder."""
+    name = os.environ.get(MODULE_VARIABLE)
+    if name:
+        from .exchange import MODULE
+
+        Path(f"{name}.py").write_bytes(_folder().get(MODULE)[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""The fleet's tasks: started, watched, stopped through ECS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...planning.load_test_fleet_rules import WEB_PORT
+from .description import FleetDescription
+from .rules import FLEET_STARTS
+
+__all__ = ["FleetTask", "FleetTasks"]
+
+_TASKS_PER_CALL = 10  # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_RunTask.html
+_DESCRIBED_PER_CALL = 100
+_LOG_LINES = 12
+
+
+@dataclass(frozen=True)
+class FleetTask:
+    """A task as ECS describes it.
+
+    Attributes
+    ----------
+    arn, kind, status : str
+        ``kind`` is ``master`` or ``worker``, ``status`` the last one that ECS knows.
+    address : str
+        Private IPv4 address; empty until it has one.
+    reason : str
+        Why it stopped, with the exit code; empty while it runs.
+    runtime_id : str
+        What a session on its container is opened with.
+    """
+
+    arn: str
+    kind: str
+    status: str
+    address: str = ""
+    reason: str = ""
+    runtime_id: str = ""
+
+    @property
+    def id(self) -> str:
+        """The last part of the ARN."""
+        return self.arn.rpartition("/")[2]
+
+    @property
+    def ending(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self.ended or self.status in ("DEACTIVATING", "STOPPING")
+
+    @property
+    def ended(self) -> bool:
+        """Whether its containers have ended; its network interface may still be there."""
+        return self.status in ("DEPROVISIONING", "STOPPED", "DELETED")
+
+
+class FleetTasks:
+    """The tasks of one run.
+
+    Parameters
+    ----------
+    client : callable
+        Service name to boto3 client.
+    fleet : FleetDescription
+    run_id : str
+        Every task is started by this name, so that none is lost sight of.
+    """
+
+    def __init__(self, client: Any, fleet: FleetDescription, run_id: str) -> None:
+        self._ecs, self._logs = client("ecs"), client("logs")
+        self.fleet, self.run_id = fleet, run_id
+        self.arns: list[str] = []
+
+    def start(self, kind: str, count: int, environment: Mapping[str, str]) -> None:
+        """Start tasks, spread evenly over the fleet's subnets.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE967`` when ECS places fewer than asked for.
+        """
+        for subnet, number in _spread(self.fleet.subnets, count):
+            while number > 0:
+                batch = min(number, _TASKS_PER_CALL)
+                self._run(kind, batch, subnet, environment)
+                number -= batch
+
+    def _run(self, kind: str, count: int, subnet: str, environment: Mapping[str, str]) -> None:
+        answer = self._ecs.run_task(
+            cluster=self.fleet.cluster,
+            taskDefinition=self.fleet.master if kind == "master" else self.fleet.worker,
+            count=count,
+            launchType="FARGATE",
+            startedBy=self.run_id,
+            enableExecuteCommand=kind == "master",
+            networkConfiguration={"awsvpcConfiguration": {
+                "subnets": [subnet],
+                "securityGroups": [self.fleet.security_group],
+                "assignPublicIp": "DISABLED",
+            }},
+            overrides={"containerOverrides": [{
+                "name": kind,
+                "environment": [{"name": name, "value": value}
+                                for name, value in environment.items()],
+            }]},
+        )
+        self.arns += [task["taskArn"] for task in answer["tasks"]]
+        if len(answer["tasks"]) < count:
+            reasons = sorted({
+                " ".join(filter(None, [failure.get("reason"), failure.get("detail")]))
+                for failure in answer.get("failures", [])
+            })
+            raise FLEET_STARTS.error(
+                got=f"{len(answer['tasks'])} of {count} in {subnet}: "
+                    + ("; ".join(reasons) or "ECS gives no reason"),
+                allowed=f"{count} {kind} task{'s' * (count != 1)}", where=self.fleet.cluster,
+            )
+
+    def described(self, arns: Sequence[str] | None = None) -> list[FleetTask]:
+        """The run's tasks as they are; by default all of them."""
+        wanted = list(self.arns if arns is None else arns)
+        found = []
+        for start in range(0, len(wanted), _DESCRIBED_PER_CALL):
+            answer = self._ecs.describe_tasks(
+                cluster=self.fleet.cluster, tasks=wanted[start:start + _DESCRIBED_PER_CALL])
+            found += [_task(task) for task in answer["tasks"]]
+        return found
+
+    def stop(self, reason: str) -> None:
+        """Stop every task of the run that ECS still runs, those of a lost answer too."""
+        for arn in dict.fromkeys([*self.running(self.run_id), *self.arns]):
+            self._ecs.stop_task(cluster=self.fleet.cluster, task=arn, reason=reason)
+
+    def running(self, started_by: str | None = None) -> list[str]:
+        """ARNs of the tasks in the fleet's cluster that are not to stop; of one run, or all."""
+        named = {"startedBy": started_by} if started_by else {}
+        pages = self._ecs.get_paginator("list_tasks").paginate(
+            cluster=self.fleet.cluster, desiredStatus="RUNNING", **named)
+        return [arn for page in pages for arn in page["taskArns"]]
+
+    def last_words(self, task: FleetTask) -> str:
+        """The end of a task's log; empty when there is none."""
+        stream = f"load-test/{task.kind}/{task.id}"
+        try:
+            answer = self._logs.get_log_events(
+                logGroupName=self.fleet.log_group, logStreamName=stream, limit=_LOG_LINES,
+                startFromHead=False)
+        except self._logs.exceptions.ClientError:
+            return ""
+        return "\n".join(event["message"] for event in answer["events"])
+
+    def session_command(self, master: FleetTask, port: int = WEB_PORT) -> str:
+        """The AWS CLI's command that brings the master's page to this machine.
+
+        It needs the Session Manager plugin. See
+        https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
+        """
+        cluster = self.fleet.cluster.rpartition("/")[2]
+        parameters = json.dumps({"portNumber": [str(port)], "localPortNumber": [str(port)]})
+        return (
+            f"aws ssm start-session --region {self.fleet.region} "
+            f"--target ecs:{cluster}_{master.id}_{master.runtime_id} "
+            f"--document-name AWS-StartPortForwardingSession --parameters '{parameters}'"
+        )
+
+
+def _spread(subnets: Sequence[str], count: int) -> Iterator[tuple[str, int]]:
+    """Each subnet with how many of the tasks it takes.
+
+    Examples
+    --------
+    >>> list(_spread(("a", "b"), 5)), list(_spread(("a", "b", "c"), 1))
+    ([('a', 3), ('b', 2)], [('a', 1)])
+    """
+    each, rest = divmod(count, len(subnets))
+    for number, subnet in enumerate(subnets):
+        if here := each + (number < rest):
+            yield subnet, here
+
+
+def _task(task: Mapping[str, Any]) -> FleetTask:
+    details = {
+        detail["name"]: detail["value"]
+        for attachment in task.get("attachments", [])
+        for detail in attachment.get("details", [])
+    }
+    container = (task.get("containers") or [{}])[0]
+    code = container.get("exitCode")
+    reasons = filter(None, [task.get("stoppedReason"), container.get("reason")])
+    return FleetTask(
+        arn=task["taskArn"],
+        kind=container.get("name", ""),
+        status=task.get("lastStatus", ""),
+        address=details.get("privateIPv4Address", ""),
+        reason=": ".join(dict.fromkeys(reasons)) + (f" (exit code {code})" if code else ""),
+        runtime_id=container.get("runtimeId", ""),
+    )

@@ -1,0 +1,104 @@
+"""The load-test tasks' roles: what each may do, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from .findings import acknowledge_wildcard_resources
+from .iam_documents import allow, arn, document, trust
+from .private_link import INVOKE_ACTIONS
+
+__all__ = ["execution_role", "master_role", "worker_role"]
+
+_SESSION_ACTIONS = (
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""What a session on a task asks of its role:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"""
+
+
+def execution_role(
+    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log_group: logs.CfnLogGroup
+) -> iam.CfnRole:
+    """What ECS does for the tasks before they run: pull the image, open the log."""
+    role = _role(
+        scope,
+        id,
+        trust("ecs-tasks.amazonaws.com"),
+        *pull,
+        allow(["ecr:GetAuthorizationToken"], "*"),
+        allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+    )
+    acknowledge_wildcard_resources(
+        role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
+    )
+    return role
+
+
+def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
+    """Read the plan, write progress and result, let a session in. It invokes nothing."""
+    role = _role(
+        scope,
+        id,
+        _tasks_of_this_account(),
+        allow(["s3:GetObject", "s3:PutObject"], runs_arn),
+        allow(_SESSION_ACTIONS, "*"),
+    )
+    acknowledge_wildcard_resources(
+        role, ["*"], reason="The channels of a session on a task have no ARN of their own."
+    )
+    acknowledge_wildcard_resources(
+        role, [runs_arn], reason="Each run has a folder of its own below this prefix."
+    )
+    return role
+
+
+def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> iam.CfnRole:
+    """Invoke the endpoint under test; read the run's payload module, where there is one."""
+    role = _role(
+        scope,
+        id,
+        _tasks_of_this_account(),
+        allow(INVOKE_ACTIONS, endpoint_arn),
+        allow(["s3:GetObject"], runs_arn),
+    )
+    acknowledge_wildcard_resources(
+        role, [runs_arn], reason="Each run has a folder of its own below this prefix."
+    )
+    return role
+
+
+def _tasks_of_this_account() -> dict[str, Any]:
+    """Trust as ecs-tasks only for tasks of this account, against a confused deputy.
+
+    See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
+    """
+    policy = trust("ecs-tasks.amazonaws.com")
+    policy["Statement"][0]["Condition"] = {
+        "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+        "ArnLike": {"aws:SourceArn": arn("ecs", "*")},
+    }
+    return policy
+
+
+def _role(scope: Construct, id: str, trusted: Mapping[str, Any],
+          *statements: Mapping[str, Any]) -> iam.CfnRole:
+    return iam.CfnRole(
+        scope,
+        id,
+        assume_role_policy_document=trusted,
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="load-test", policy_document=document(*statements)
+            )
+        ],
+    )

@@ -1,0 +1,59 @@
+"""The stack of the load-test fleets: deployed to test, deleted afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Stack, Tags
+from constructs import Construct
+
+from low_latency_endpoint import LoadTestFleet
+from low_latency_endpoint.settings import Settings
+
+from .low_latency_endpoint_stack import LowLatencyEndpointStack
+
+
+class LoadTestFleetStack(Stack):
+    """A fleet for each endpoint of the settings file, in the endpoints' network.
+
+    A stack of its own, because its interface endpoints cost by the hour: it is there while load
+    is tested and deleted afterwards, and the endpoints' stack never notices.
+
+    Parameters
+    ----------
+    scope, id
+        As for every stack.
+    settings : Settings
+        As ``load_settings`` returns them.
+    serving : LowLatencyEndpointStack
+        The stack with the endpoints.
+    interface_endpoints : bool
+        See :class:`~low_latency_endpoint.LoadTestFleet`; by default they are made.
+    **kwargs
+        As for every stack, ``env`` among them.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings,
+                 serving: LowLatencyEndpointStack, interface_endpoints: bool = True,
+                 **kwargs: Any) -> None:
+        super().__init__(
+            scope, id, description="Load generators for SageMaker endpoints, none while idle",
+            **kwargs,
+        )
+        endpoints: bool | LoadTestFleet = interface_endpoints
+        self.fleets: dict[str, LoadTestFleet] = {}
+        for key, endpoint in serving.endpoints.items():
+            fleet = LoadTestFleet(
+                self,
+                key,
+                network=serving.network,
+                private_link=serving.private_link,
+                endpoint=endpoint.endpoint,
+                interface_endpoints=endpoints,
+            )
+            fleet.output_commands()
+            # One VPC takes one endpoint with private DNS for each service: the first fleet's.
+            endpoints = fleet if interface_endpoints else False
+            self.fleets[key] = fleet
+        for name, value in settings.tags.items():
+            Tags.of(self).add(name, value)

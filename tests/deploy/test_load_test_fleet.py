@@ -1,0 +1,123 @@
+"""The load-test fleet's stack beside the endpoints', deployed, changed and deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Environment, Stack
+
+from low_latency_endpoint import (
+    ClientZones,
+    ContainerImage,
+    LoadTestFleet,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.load_test.fleet.description import find_fleet
+from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
+
+
+def synthesised(folder: Path, **given) -> Path:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    app = App(outdir=str(folder), context=context)
+    env = Environment(account="123456789012", region="us-east-1")
+    serving, testing = Stack(app, "Serving", env=env), Stack(app, "Testing", env=env)
+    network = ZoneAlignedNetwork(
+        serving, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    link = RuntimePrivateLink(serving, "Link", network=network)
+    LoadTestFleet(testing, "Fleet", network=network, private_link=link, endpoint="sentiment",
+                  image=ContainerImage.from_uri(IMAGE), **given)
+    app.synth()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    with LocalAws.in_process(region="us-east-1") as running:
+        running.reset()
+        yield running
+        running.reset()
+
+
+def services(aws: LocalAws) -> set[str]:
+    """What the VPC's interface endpoints are for."""
+    found = aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
+    return {each["ServiceName"].partition("us-east-1.")[2] for each in found
+            if each["VpcEndpointType"] == "Interface"
+            and each["State"].lower() not in ("deleted", "deleting")}
+
+
+def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
+    ecs, ec2 = aws.client("ecs"), aws.client("ec2")
+    first = synthesised(tmp_path / "first")
+    serving = deploy_template(aws, first, "Serving")
+    assert services(aws) == {"sagemaker.runtime"}
+    deploy_template(aws, first, "Testing")
+    assert services(aws) == {"sagemaker.runtime", "ecr.api", "ecr.dkr", "logs", "ssmmessages"}
+
+    fleet = find_fleet(aws.client, "sentiment")
+    task = ecs.describe_task_definition(taskDefinition=fleet.worker)["taskDefinition"]
+    (container,) = task["containerDefinitions"]
+    assert (task["cpu"], task["memory"], task["networkMode"]) == ("1024", "2048", "awsvpc")
+    assert container["image"] == IMAGE
+    assert container["readonlyRootFilesystem"] is True
+    assert container["linuxParameters"] == {
+        "initProcessEnabled": True, "capabilities": {"drop": ["ALL"]}}
+    assert container["mountPoints"] == [
+        {"containerPath": "/tmp", "readOnly": False, "sourceVolume": "scratch"}]
+    assert container["logConfiguration"]["options"]["awslogs-group"] == fleet.log_group
+    assert set(fleet.subnets) <= set(serving.resources.values())
+    # What the security groups let through: workers to master, the fleet to the link.
+    (group,) = ec2.describe_security_groups(GroupIds=[fleet.security_group])["SecurityGroups"]
+    (rule,) = group["IpPermissions"]
+    assert (rule["FromPort"], rule["ToPort"]) == (5557, 5557)
+    assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == [fleet.security_group]
+    link = next(value for name, value in serving.resources.items()
+                if name.startswith("LinkSecurityGroup"))
+    (group,) = ec2.describe_security_groups(GroupIds=[link])["SecurityGroups"]
+    assert [(rule["FromPort"], rule["UserIdGroupPairs"][0]["GroupId"])
+            for rule in group["IpPermissions"]] == [(443, fleet.security_group)]
+
+    changed = deploy_template(aws, synthesised(tmp_path / "second", cpu=2048, memory_mib=4096,
+                                               log_retention_days=7), "Testing")
+    after = find_fleet(aws.client, "sentiment")
+    assert (after.cpu, after.memory_mib) == (2048, 4096)
+    assert after.worker != fleet.worker
+    assert ecs.describe_task_definition(
+        taskDefinition=fleet.worker)["taskDefinition"]["status"] == "INACTIVE"
+    assert (after.cluster, after.bucket, after.security_group) == (
+        fleet.cluster, fleet.bucket, fleet.security_group)
+    assert changed.status == "UPDATE_COMPLETE"
+    (group,) = aws.client("logs").describe_log_groups(
+        logGroupNamePrefix=fleet.log_group)["logGroups"]
+    assert group["retentionInDays"] == 7
+
+    aws.client("s3").put_object(Bucket=after.bucket, Key="runs/1/result.json", Body=b"{}")
+    delete_stack(aws, "Testing")
+    assert services(aws) == {"sagemaker.runtime"}
+    (group,) = ec2.describe_security_groups(GroupIds=[link])["SecurityGroups"]
+    assert group["IpPermissions"] == []
+    delete_stack(aws, "Serving")
+    assert aws.leftovers() == [f"s3: {after.bucket}"]  # results are kept
+
+
+def test_a_second_fleet_of_the_same_endpoint_is_refused(aws, tmp_path):
+    """One parameter names the fleet of an endpoint, so no run meets the wrong one."""
+    folder = synthesised(tmp_path)
+    deploy_template(aws, folder, "Serving")
+    deploy_template(aws, folder, "Testing")
+    template = json.loads((folder / "Testing.template.json").read_text())
+    resources = {name: resource for name, resource in template["Resources"].items()
+                 if resource["Type"] == "AWS::SSM::Parameter"}
+    for resource in resources.values():
+        resource["Properties"]["Value"] = "{}"
+    failed = deploy_template(aws, {"Resources": resources}, "Other", expect_failure=True)
+    assert "already exists" in str(failed.failure_reason).lower()
+    for name in ("Other", "Testing", "Serving"):
+        delete_stack(aws, name)

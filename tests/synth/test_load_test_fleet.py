@@ -1,0 +1,360 @@
+"""The load-test fleet: who may do what, who reaches whom, what exists only while it does."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+import cdk_nag
+import pytest
+from aws_cdk import aws_iam as iam
+from cfnlint.api import lint
+from cfnlint.core import get_rules
+from packaging.requirements import Requirement
+
+from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
+from low_latency_endpoint.load_test_fleet_image import write_build_context
+from low_latency_endpoint.settings import load_settings
+from stacks.load_test_fleet_stack import LoadTestFleetStack
+from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+ROOT = Path(__file__).parents[2]
+CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
+
+
+def make_fleet(stack, parts, **given) -> LoadTestFleet:
+    network = parts.network(stack)
+    return LoadTestFleet(
+        stack, "Fleet", **{
+            "network": network,
+            "private_link": RuntimePrivateLink(stack, "Link", network=network),
+            "endpoint": "Sentiment", "image": ContainerImage.from_uri(IMAGE), **given})
+
+
+@pytest.fixture
+def fleet(stack, parts) -> LoadTestFleet:
+    return make_fleet(stack, parts)
+
+
+def allowed(template, logical_id):
+    """Action -> resources of a role's inline policy."""
+    (policy,) = template["Resources"][logical_id]["Properties"]["Policies"]
+    return {
+        action: statement["Resource"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in statement["Action"]
+    }
+
+
+def flat(value) -> str:
+    """An intrinsic as text, joined."""
+    if isinstance(value, dict):
+        ((name, argument),) = value.items()
+        if name == "Fn::Join":
+            return "".join(flat(part) for part in argument[1])
+        return f"<{argument if isinstance(argument, str) else '.'.join(argument)}>"
+    return str(value)
+
+
+def named(template, part):
+    """The one logical ID that has this in it."""
+    (logical_id,) = [name for name in template["Resources"] if part in name]
+    return logical_id
+
+
+# --- rights ---------------------------------------------------------------------------------------
+
+
+def test_workers_may_invoke_this_endpoint_and_nothing_else(fleet, stack, template_of):
+    template = template_of(stack)
+    rights = allowed(template, named(template, "FleetWorkerRole"))
+    assert set(rights) == {
+        "sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream", "s3:GetObject"}
+    # ARNs of endpoints are in lower case whatever the name's.
+    assert flat(rights["sagemaker:InvokeEndpoint"]) == (
+        "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:endpoint/sentiment")
+    assert flat(rights["s3:GetObject"]).endswith("/runs/*")
+
+
+def test_the_master_invokes_nothing(fleet, stack, template_of):
+    template = template_of(stack)
+    rights = allowed(template, named(template, "FleetMasterRole"))
+    assert {action.partition(":")[0] for action in rights} == {"s3", "ssmmessages"}
+    assert flat(rights["s3:PutObject"]).endswith("/runs/*")
+
+
+def test_only_tasks_of_this_account_take_the_roles(fleet, stack, template_of):
+    template = template_of(stack)
+    for part in ("FleetMasterRole", "FleetWorkerRole"):
+        role = template["Resources"][named(template, part)]["Properties"]
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": "ecs-tasks.amazonaws.com"}
+        assert statement["Condition"]["StringEquals"] == {
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+
+
+def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(
+    fleet, stack, template_of
+):
+    tester = iam.Role(stack, "Tester", assumed_by=iam.AccountPrincipal("123456789012"))
+    fleet.grant_run(tester).assert_success()
+    template = template_of(stack)
+    (policy,) = template.of_type("AWS::IAM::Policy").values()
+    by_action = {
+        action: statement
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in (statement["Action"] if isinstance(statement["Action"], list)
+                       else [statement["Action"]])
+    }
+    run = by_action["ecs:RunTask"]
+    assert len(run["Resource"]) == 2
+    assert "ecs:cluster" in run["Condition"]["ArnEquals"]
+    passed = by_action["iam:PassRole"]
+    assert len(passed["Resource"]) == 3
+    assert passed["Condition"] == {
+        "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+    assert {"ssm:GetParameter", "ecs:StopTask", "ecs:DescribeTasks", "ecs:ListTasks",
+            "ssm:StartSession", "s3:GetObject", "logs:GetLogEvents"} <= set(by_action)
+    assert "*" not in flat(by_action["ssm:GetParameter"]["Resource"])
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def test_nothing_runs_while_idle(fleet, stack, template_of):
+    assert "AWS::ECS::Service" not in template_of(stack).types
+
+
+@pytest.mark.parametrize(("kind", "readonly"), [("master", False), ("worker", True)])
+def test_tasks_run_unprivileged_on_arm(fleet, stack, template_of, kind, readonly):
+    template = template_of(stack)
+    (task,) = [t for t in template.of_type("AWS::ECS::TaskDefinition").values()
+               if t["ContainerDefinitions"][0]["Name"] == kind]
+    (container,) = task["ContainerDefinitions"]
+    assert task["RuntimePlatform"]["CpuArchitecture"] == "ARM64"
+    assert (task["Cpu"], task["Memory"]) == ("1024", "2048")
+    assert container["User"].split(":")[0] not in ("", "0", "root")
+    # ECS Exec, which a session needs, cannot work with a read-only root file system.
+    assert container["ReadonlyRootFilesystem"] is readonly
+    assert "Privileged" not in container
+    assert "Environment" not in container  # comes with each run
+    assert container["LogConfiguration"]["LogDriver"] == "awslogs"
+    assert container["Command"] == [kind]
+
+
+def test_description_says_what_a_run_needs(fleet, stack, template_of):
+    template = template_of(stack)
+    parameter = template.only("AWS::SSM::Parameter")
+    assert parameter["Name"] == "/low-latency-endpoint/load-test-fleet/Sentiment"
+    content = json.loads(flat(parameter["Value"]))
+    assert content["zones"] == ["use1-az1", "use1-az2"]
+    assert len(content["subnets"]) == 2
+    assert content["endpoint_zones"] == 8  # four services in two zones
+    assert content["cluster"] == f"<{template.only_id('AWS::ECS::Cluster')}>"
+
+
+# --- network --------------------------------------------------------------------------------------
+
+
+def test_nothing_comes_in_but_from_the_fleet_itself(fleet, stack, template_of):
+    template = template_of(stack)
+    (group,) = [name for name in template.of_type("AWS::EC2::SecurityGroup")
+                if name.startswith("FleetSecurityGroup")]
+    own = {"Fn::GetAtt": [group, "GroupId"]}
+    assert "SecurityGroupIngress" not in template["Resources"][group]["Properties"]
+    into = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+            if rule["GroupId"] == own]
+    assert [(rule["SourceSecurityGroupId"], rule["FromPort"]) for rule in into] == [(own, 5557)]
+    # From here to the private link and to the fleet's own interface endpoints, on HTTPS.
+    onward = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+              if rule.get("SourceSecurityGroupId") == own and rule["GroupId"] != own]
+    assert [rule["FromPort"] for rule in onward] == [443, 443]
+
+
+def services(template):
+    names = [flat(e["ServiceName"]) for e in template.of_type("AWS::EC2::VPCEndpoint").values()]
+    return sorted(name.rpartition("us-east-1.")[2] for name in names
+                  if not name.endswith((".s3", "sagemaker.runtime")))
+
+
+def test_interface_endpoints_for_isolated_subnets(fleet, stack, template_of):
+    assert services(template_of(stack)) == ["ecr.api", "ecr.dkr", "logs", "ssmmessages"]
+
+
+def test_none_where_the_subnets_reach_the_services_already(stack, parts, template_of):
+    make_fleet(stack, parts, interface_endpoints=False)
+    template = template_of(stack)
+    assert services(template) == []
+    content = json.loads(flat(template.only("AWS::SSM::Parameter")["Value"]))
+    assert content["endpoint_zones"] == 0
+
+
+def test_a_second_fleet_shares_them(fleet, stack, template_of):
+    LoadTestFleet(stack, "Second", network=fleet.network, endpoint="ranker",
+                  private_link=stack.node.find_child("Link"),
+                  image=ContainerImage.from_uri(IMAGE), interface_endpoints=fleet)
+    template = template_of(stack)
+    assert len(services(template)) == 4
+    (endpoints,) = [name for name in template.of_type("AWS::EC2::SecurityGroup")
+                    if "EndpointsSecurityGroup" in name]
+    entering = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+                if rule["GroupId"] == {"Fn::GetAtt": [endpoints, "GroupId"]}]
+    assert len({str(rule["SourceSecurityGroupId"]) for rule in entering}) == 2
+
+
+def test_results_are_private_and_outlive_the_fleet(fleet, stack, template_of):
+    template = template_of(stack)
+    logical_id = template.only_id("AWS::S3::Bucket")
+    bucket = template.only("AWS::S3::Bucket")
+    assert template["Resources"][logical_id]["DeletionPolicy"] == "Retain"
+    assert all(bucket["PublicAccessBlockConfiguration"].values())
+    assert "BucketEncryption" in bucket
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert rule["ExpirationInDays"] == 90
+    statements = template.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    assert any(s["Effect"] == "Deny" and s["Condition"] == {
+        "Bool": {"aws:SecureTransport": "false"}} for s in statements)
+
+
+def test_an_endpoint_of_the_app_is_taken_by_its_name(stack, parts, template_of):
+    endpoint = parts.endpoint(stack, endpoint_name="Ranker-1")
+    link = RuntimePrivateLink(stack, "Link", network=stack.node.find_child("Network"))
+    fleet = LoadTestFleet(stack, "Fleet", network=link.network, private_link=link,
+                          endpoint=endpoint, image=ContainerImage.from_uri(IMAGE))
+    assert fleet.endpoint_name == "Ranker-1"
+
+
+# --- beside the endpoints' stack ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def assembly(tmp_path_factory):
+    """Both stacks of app.py, before cdk-nag."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    app = cdk.App(outdir=str(tmp_path_factory.mktemp("assembly")), context=context)
+    env = cdk.Environment(account="123456789012", region="us-east-1")
+    settings = load_settings(str(ROOT / "endpoint.yaml"))
+    serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
+    LoadTestFleetStack(app, "Testing", settings=settings, serving=serving, env=env)
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    return app.synth()
+
+
+def test_the_stack_of_its_own_passes_the_judges(assembly):
+    template = (Path(assembly.directory) / "Testing.template.json").read_text()
+    findings = lint(template, get_rules([], ["W3010"], ["W"], {}, False), ["us-east-1"])
+    assert [str(finding) for finding in findings] == []
+
+
+def test_the_endpoints_stack_does_not_need_the_fleets(assembly):
+    stacks = {stack.stack_name: stack for stack in assembly.stacks}
+    assert "Testing" not in str([d.id for d in stacks["Serving"].dependencies])
+    assert "LoadTest" not in json.dumps(stacks["Serving"].template["Resources"])
+    # Weak references: the fleet's stack holds nothing of the endpoints' stack in place.
+    assert "Fn::ImportValue" not in json.dumps(stacks["Testing"].template)
+    assert "Fn::GetStackOutput" in json.dumps(stacks["Testing"].template)
+
+
+@pytest.mark.parametrize(("context", "stacks", "endpoints"), [
+    ({}, 1, 0), ({"load-test-fleet": "true"}, 2, 4), ({"load-test-fleet": True}, 2, 4),
+    ({"load-test-fleet": "true", "load-test-fleet-endpoints": False}, 2, 0),
+], ids=["default", "-c", "cdk.json", "no endpoints"])
+def test_the_app_makes_it_on_demand_only(tmp_path, context, stacks, endpoints):
+    flags = json.loads((ROOT / "cdk.json").read_text())["context"]
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "CDK_OUTDIR": str(tmp_path),
+             "CDK_CONTEXT_JSON": json.dumps({**flags, **context})})
+    assert done.returncode == 0, done.stderr[-2000:]
+    templates = sorted(tmp_path.glob("*.template.json"))
+    assert len(templates) == stacks
+    if stacks == 2:
+        resources = json.loads(templates[0].read_text())["Resources"].values()
+        made = [r for r in resources if r["Type"] == "AWS::EC2::VPCEndpoint"]
+        assert len(made) == endpoints
+
+
+# --- the image ------------------------------------------------------------------------------------
+
+
+def pins(path: Path) -> dict[str, str]:
+    lines = (line.partition(";")[0].strip() for line in path.read_text().splitlines())
+    return dict(line.split("==") for line in lines if "==" in line)
+
+
+def test_the_images_pins_are_the_repositorys():
+    image, repository = pins(CONTAINER / "requirements.txt"), pins(ROOT / "requirements-dev.txt")
+    assert {name: repository.get(name) for name in image} == image
+
+
+def test_the_images_pins_are_complete():
+    """pip installs them with --no-deps: whatever one of them needs has to be there."""
+    image = pins(CONTAINER / "requirements.txt")
+    for name in image:
+        for text in importlib.metadata.distribution(name).requires or []:
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed = re.sub(r"[-_.]+", "-", requirement.name).lower()
+                assert needed in image, f"{name} needs {needed}"
+
+
+# In an interpreter that refuses every distribution that the image does not have.
+IN_THE_IMAGE = """
+import importlib.metadata, importlib.abc, json, re, sys
+allowed = set(json.loads(sys.argv[1]))
+owners = importlib.metadata.packages_distributions()
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        named = {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners.get(top, [])}
+        if named and not named & allowed and "cdk-low-latency-endpoint" not in named:
+            raise ModuleNotFoundError(f"{top} is not in the image", name=top)
+sys.meta_path.insert(0, Refuse())
+sys.path[:] = [sys.argv[2], *(p for p in sys.path if not p.endswith("constructs"))]
+import low_latency_endpoint
+assert low_latency_endpoint.__file__.startswith(sys.argv[2])
+exec(sys.argv[3])
+try:
+    import aws_cdk
+except ModuleNotFoundError as problem:
+    print(problem)
+"""
+MASTER = """
+import boto3
+from low_latency_endpoint.load_test.fleet import task, exchange
+from low_latency_endpoint.load_test import generator_process, payloads, problems, target
+boto3.client("s3", region_name="us-east-1")
+"""
+GENERATOR = """
+import locust
+from low_latency_endpoint.load_test import generator, locust_statistics, stepping
+"""
+
+
+@pytest.mark.parametrize("process", [MASTER, GENERATOR], ids=["master", "generator"])
+def test_the_image_holds_what_its_processes_import(tmp_path, process):
+    write_build_context(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "Dockerfile", "requirements.txt", "low_latency_endpoint"}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_THE_IMAGE,
+         json.dumps(sorted(pins(CONTAINER / "requirements.txt"))), str(tmp_path), process],
+        capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == "aws_cdk is not in the image"
+
+
+def test_the_dockerfile_copies_only_what_the_context_has(tmp_path):
+    write_build_context(tmp_path)
+    dockerfile = (tmp_path / "Dockerfile").read_text()
+    for line in dockerfile.splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            assert (tmp_path / line.split()[1]).exists(), line
+    assert "USER 10001:10001" in dockerfile
