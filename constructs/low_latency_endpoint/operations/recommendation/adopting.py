@@ -1,0 +1,110 @@
+"""From a result to values in the settings file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...settings import EndpointSettings
+from ...settings.breach import Place
+from .results import Job, Recommendation
+from .rules import NO_SUCH_RESULT, NOT_ADOPTABLE
+from .threshold import LatencyThreshold
+
+__all__ = ["Adoption", "adopt", "chosen"]
+
+UPDATES = "docs/updates.md"
+MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Values for places of the settings file, and what to know before they are written."""
+
+    values: dict[Place, Any]
+    notes: tuple[str, ...]
+
+
+def chosen(job: Job, number: int) -> Recommendation:
+    """The result of that number.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE977 when the job is not complete or has no such result.
+    """
+    if not job.succeeded:
+        raise NO_SUCH_RESULT.error(got=f"job {job.name} is {job.status}", allowed="COMPLETED")
+    return _numbered(job.recommendations, number)
+
+
+def _numbered(results: Sequence[Recommendation], number: int) -> Recommendation:
+    if not 1 <= number <= len(results):
+        raise NO_SUCH_RESULT.error(got=str(number), allowed=f"1 to {len(results)}"
+                                   if results else "none: the job has no results")
+    return results[number - 1]
+
+
+def adopt(recommendation: Recommendation, threshold: LatencyThreshold, key: str,
+          endpoint: EndpointSettings) -> Adoption:
+    """What a result changes in the settings of an endpoint.
+
+    The instance type and, where the settings state a throughput, what one instance held: the old
+    number was another type's. Environment variables of the result go to the container.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE978 for a result that is beyond the latency target, serverless, or of a model compiled
+        by Neo.
+    """
+    result = f"result {recommendation.number}"
+    if not recommendation.instance_type:
+        raise NOT_ADOPTABLE.error(got=f"{result} is serverless", allowed="an instance type")
+    if recommendation.compilation_job:
+        raise NOT_ADOPTABLE.error(
+            got=f"{result} is of the model compiled by {recommendation.compilation_job}",
+            allowed="a result of the model as it is",
+            mend="Point the settings' model data at the compiled model first.")
+    if recommendation.within(threshold) is False:
+        raise NOT_ADOPTABLE.error(
+            got=f"{result} with {recommendation.model_latency_ms:g} ms",
+            allowed=f"at most {threshold.milliseconds} ms")
+    if recommendation.environment and len(endpoint.containers) > 1:
+        raise NOT_ADOPTABLE.error(
+            got=f"{result} with environment variables, and {len(endpoint.containers)} containers",
+            allowed="one container, whose they are")
+    here: Place = ("endpoints", key)
+    values: dict[Place, Any] = {(*here, "instance_type"): recommendation.instance_type}
+    for name, value in recommendation.environment.items():
+        values[(*here, "containers", 0, "environment", name)] = value
+    notes = []
+    held = recommendation.tps_per_instance
+    if endpoint.throughput is None:
+        notes.append("The settings state no throughput, so the fleet is not sized from the result."
+                     + (f" One instance held {held:.4g} requests per second." if held else ""))
+    elif held is None:
+        notes.append("The result has no rate: throughput.tps_per_instance is still the old "
+                     "type's. Measure it with low-latency load-test.")
+    else:
+        values[(*here, "throughput", "tps_per_instance")] = round(held, 2)
+        notes.append("tps_per_instance is AWS's figure with its own few users; confirm it with "
+                     "low-latency load-test --confirm before production relies on it.")
+        if recommendation.max_invocations and recommendation.max_invocations >= MOST_INVOCATIONS:
+            notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
+    if recommendation.instance_type != endpoint.instance_type and scales(endpoint):
+        notes.append(type_change_note(endpoint.instance_type, recommendation.instance_type))
+    return Adoption(values, tuple(notes))
+
+
+def scales(endpoint: EndpointSettings) -> bool:
+    """Whether the settings make the variant a scalable target."""
+    return endpoint.scaling.enabled and endpoint.throughput is not None
+
+
+def type_change_note(before: str, after: str) -> str:
+    """Why the new instance type takes two deploys."""
+    return (f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
+            "instance type of a scalable target. Deploy with scaling: {enabled: false} first, then "
+            f"the new type, then turn scaling on again ({UPDATES}).")

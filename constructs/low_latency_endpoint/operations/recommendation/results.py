@@ -1,0 +1,202 @@
+"""What a job of Inference Recommender answers, read into plain values.
+
+**The unit of ModelLatency.** AWS contradicts itself: the results' page says milliseconds, the page
+on how to get them says microseconds in one tab and milliseconds in the other, over the same
+example of 263596 at 648 requests per minute. Little's law tells the two apart, for they differ by
+a thousand: rate times latency is the number of requests in flight, and the recommender sends with
+a few users. See :func:`model_latency_ms`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .threshold import LatencyThreshold
+
+__all__ = ["Job", "Recommendation", "model_latency_ms", "read_job"]
+
+RESULTS = ("https://docs.aws.amazon.com/sagemaker/latest/dg/"
+           "inference-recommender-interpret-results.html")
+DONE = ("COMPLETED", "FAILED", "STOPPED", "DELETED")
+# The recommender's users call one after another: an hour's phase ends with 183 of them at most, and
+# less than half a request in flight on average would mean that it hardly sent any.
+_MOST_IN_FLIGHT = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """One result of a job; ``None`` where AWS gave no value.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the job's answer, from 1: what ``--adopt`` takes.
+    recommendation_id : str
+        AWS's own ID; empty for an endpoint that existed before.
+    instance_type : str
+        Empty for a serverless endpoint.
+    instance_count : int or None
+        Instances behind the numbers.
+    cost_per_hour, cost_per_inference : float or None
+        US dollars.
+    max_invocations : int or None
+        Requests per minute that one instance held.
+    model_latency_ms : float or None
+        Milliseconds at that rate.
+    cpu_percent, memory_percent : float or None
+        At that rate.
+    environment : mapping of str to str
+        Environment variables that this result is for.
+    inference_specification, compilation_job : str
+        A variant of the model package, or a model compiled by Neo; empty for the plain model.
+    """
+
+    number: int
+    recommendation_id: str
+    instance_type: str
+    instance_count: int | None
+    cost_per_hour: float | None
+    cost_per_inference: float | None
+    max_invocations: int | None
+    model_latency_ms: float | None
+    cpu_percent: float | None
+    memory_percent: float | None
+    environment: Mapping[str, str]
+    inference_specification: str = ""
+    compilation_job: str = ""
+
+    @property
+    def tps_per_instance(self) -> float | None:
+        """Requests per second that one instance held."""
+        return None if not self.max_invocations else self.max_invocations / 60
+
+    def within(self, threshold: LatencyThreshold) -> bool | None:
+        """Whether the latency is within the threshold; ``None`` without a latency."""
+        if self.model_latency_ms is None:
+            return None
+        return self.model_latency_ms <= threshold.milliseconds
+
+    def to_dict(self, threshold: LatencyThreshold) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "number": self.number, "recommendation_id": self.recommendation_id or None,
+            "instance_type": self.instance_type or None, "instance_count": self.instance_count,
+            "cost_per_hour_usd": self.cost_per_hour,
+            "cost_per_inference_usd": self.cost_per_inference,
+            "max_invocations_per_minute": self.max_invocations,
+            "tps_per_instance": self.tps_per_instance,
+            "model_latency_ms": self.model_latency_ms,
+            "within_target": self.within(threshold),
+            "cpu_percent": self.cpu_percent, "memory_percent": self.memory_percent,
+            "environment": dict(self.environment),
+            "inference_specification": self.inference_specification or None,
+            "compilation_job": self.compilation_job or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as AWS describes it.
+
+    Attributes
+    ----------
+    name, job_type, status, failure_reason : str
+        The status is AWS's own word.
+    created : datetime
+    completed : datetime or None
+    recommendations : tuple of Recommendation
+        In AWS's order; empty before the job is complete.
+    threshold : LatencyThreshold or None
+        At which the job stops a test.
+    """
+
+    name: str
+    job_type: str
+    status: str
+    failure_reason: str
+    created: datetime
+    completed: datetime | None
+    recommendations: tuple[Recommendation, ...]
+    threshold: LatencyThreshold | None
+
+    @property
+    def done(self) -> bool:
+        """Whether the job has ended, one way or the other."""
+        return self.status in DONE
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether its results are there."""
+        return self.status == "COMPLETED"
+
+
+def read_job(answer: Mapping[str, Any]) -> Job:
+    """A job from the answer of ``describe_inference_recommendations_job``."""
+    thresholds = answer.get("StoppingConditions", {}).get("ModelLatencyThresholds") or [{}]
+    milliseconds = thresholds[0].get("ValueInMilliseconds")
+    return Job(
+        name=answer["JobName"], job_type=answer["JobType"], status=answer["Status"],
+        failure_reason=answer.get("FailureReason", ""), created=answer["CreationTime"],
+        completed=answer.get("CompletionTime"),
+        recommendations=tuple(
+            _recommendation(number, each)
+            for number, each in enumerate(answer.get("InferenceRecommendations") or (), start=1)),
+        threshold=LatencyThreshold(thresholds[0].get("Percentile", "P95"), milliseconds)
+        if milliseconds else None,
+    )
+
+
+def _recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
+    metrics = answer.get("Metrics") or {}
+    endpoint = answer["EndpointConfiguration"]
+    model = answer["ModelConfiguration"]
+    most = metrics.get("MaxInvocations")
+    return Recommendation(
+        number=number,
+        recommendation_id=answer.get("RecommendationId", ""),
+        instance_type=endpoint.get("InstanceType", ""),
+        instance_count=endpoint.get("InitialInstanceCount"),
+        cost_per_hour=_known(metrics.get("CostPerHour")),
+        cost_per_inference=_known(metrics.get("CostPerInference")),
+        max_invocations=most,
+        model_latency_ms=model_latency_ms(metrics.get("ModelLatency"), most),
+        cpu_percent=_known(metrics.get("CpuUtilization")),
+        memory_percent=_known(metrics.get("MemoryUtilization")),
+        environment={each["Key"]: each["Value"]
+                     for each in model.get("EnvironmentParameters") or ()},
+        inference_specification=model.get("InferenceSpecificationName", ""),
+        compilation_job=model.get("CompilationJobName", ""),
+    )
+
+
+def model_latency_ms(value: int | None, max_invocations: int | None) -> float | None:
+    """Milliseconds from ``ModelLatency``, whose unit AWS states in two ways.
+
+    As milliseconds, unless that would need more than 500 requests in flight (rate times latency),
+    which the recommender's few users cannot have: then as microseconds.
+
+    Examples
+    --------
+    AWS's own example, which makes sense as microseconds (2.8 in flight), and a recorded answer in
+    milliseconds (4.7 in flight):
+
+    >>> model_latency_ms(263596, 648)
+    263.596
+    >>> model_latency_ms(171, 1645)
+    171.0
+    """
+    if value is None:
+        return None
+    in_flight = (max_invocations or 0) / 60 * value / 1000
+    # Without a rate: nothing that SageMaker answers in real time takes more than eight minutes.
+    micro = in_flight > _MOST_IN_FLIGHT or value > 480_000
+    return value / 1000 if micro else float(value)
+
+
+def _known(value: float | None) -> float | None:
+    """AWS writes NaN where it has no value."""
+    return None if value is None or math.isnan(value) else value
