@@ -1,7 +1,7 @@
 """``make bench``: times as ratios measured in one run, each beside its goal.
 
 Absolute times depend on the machine; the ratios much less, because the two sides of each take
-turns. Takes three to four minutes on two cores. Nothing here fails on a slow machine: only a
+turns. Takes four to five minutes on two cores. Nothing here fails on a slow machine: only a
 program that breaks, or two that no longer do the same work, ends it with an error.
 """
 
@@ -13,6 +13,7 @@ import json
 import statistics
 import sys
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,8 @@ from pathlib import Path
 from . import local_runtime
 from .clients import clients
 from .importing import import_cost, light_import
+from .load_generator import load_generator
+from .load_records import load_records
 from .measure import ROOT, BenchmarkFailed, Run, alternate, median_seconds, run
 from .simulating import simulating
 
@@ -56,14 +59,17 @@ def synthesis(rounds: int) -> None:
     pattern, handwritten = runs["pattern_app"], runs["handwritten_l1_app"]
     total = sum(counts["pattern_app"].values())
     line("resources on each side (same types, same counts)", f"{total}")
-    line("LowLatencyEndpoint", f"{median_seconds(pattern):.2f} s")
-    line("by hand, L1 constructs in Python", f"{median_seconds(handwritten):.2f} s")
-    line(
-        f"ratio of the medians of {rounds} alternating runs each",
-        f"{median_seconds(pattern) / median_seconds(handwritten):.2f}",
-        "1.10 or less",
-    )
-    line("the same in processor seconds", f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}")
+    # Other work on the machine only ever adds: the least of each side is nearest to its own time.
+    least = [min(one.seconds for one in runs_of_one) for runs_of_one in (pattern, handwritten)]
+    line("LowLatencyEndpoint: least, median",
+         f"{least[0]:.2f}, {median_seconds(pattern):.2f} s")
+    line("by hand, L1 constructs in Python: least, median",
+         f"{least[1]:.2f}, {median_seconds(handwritten):.2f} s")
+    line(f"ratio of the least of {rounds} alternating runs each", f"{least[0] / least[1]:.2f}",
+         "1.10 or less")
+    line("  of the medians; of the medians in processor seconds",
+         f"{median_seconds(pattern) / median_seconds(handwritten):.2f}, "
+         f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}")
     for one, runs_of_one in (("LowLatencyEndpoint", pattern), ("by hand", handwritten)):
         parts = [answer_seconds(runs_of_one, part) for part in ("build", "synth")]
         line(f"  of it {one}: building, then app.synth()", "{:.2f}, {:.2f} s".format(*parts))
@@ -129,8 +135,9 @@ def imports(rounds: int) -> None:
     cost = import_cost(rounds)
     services = sorted(name for name in cost.aws_modules if name.startswith("aws_cdk.aws_"))
     services = [name.removeprefix("aws_cdk.") for name in services if name.count(".") == 1]
-    print(f"  baseline: constructs, aws_cdk and {', '.join(services)},")
-    print("  imported first in the same process: what any app with these services pays anyway")
+    text = (f"baseline: constructs, aws_cdk and {', '.join(services)}, imported first in the same "
+            "process: what any app with these services pays anyway; processor time")
+    print(textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="  "))
     line("baseline", f"{cost.baseline * 1000:.0f} ms")
     line("the package on top", f"{cost.package * 1000:.0f} ms", "50 ms or less")
     line("ratio", f"{(cost.baseline + cost.package) / cost.baseline:.3f}")
@@ -163,10 +170,12 @@ def main() -> int:
     parts = {
         "imports": (imports, 7),
         "command_line": (command_line, 5),
-        "synthesis": (synthesis, 7),
+        "synthesis": (synthesis, 11),
         "growth": (growth, 4),
         "clients": (clients, 5),
         "simulating": (lambda rounds: simulating(rounds, heading, line), 5),
+        "load_generator": (lambda rounds: load_generator(rounds, heading, line), 3),
+        "load_records": (lambda rounds: load_records(rounds, heading, line), 5),
         "local_runtime": (lambda rounds: local_runtime.report(line, heading), 1),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)

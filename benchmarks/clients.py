@@ -190,16 +190,16 @@ def measure_signing() -> dict[str, float]:
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[None]:
-    """The server in a process of its own, and a bundle as long as the real one."""
-    server = subprocess.Popen([sys.executable, "-m", "benchmarks.tls_server", str(folder)],
-                              cwd=ROOT, stdin=subprocess.PIPE)
+def running_server(folder: Path, *module: str) -> Iterator[None]:
+    """A server (module and arguments) in a process of its own; a bundle as long as the real one."""
+    server = subprocess.Popen([sys.executable, "-m", *module, str(folder)], cwd=ROOT,
+                              stdin=subprocess.PIPE)
     try:
         for _ in range(400):
             if (folder / "server.json").exists():
                 break
             if server.poll() is not None:
-                raise BenchmarkFailed("the TLS server did not start")
+                raise BenchmarkFailed(f"{module[0]} did not start")
             time.sleep(0.05)
         pin(1, server.pid)
         real = Path(get_cert_path(True)).read_bytes()
@@ -223,7 +223,8 @@ def clients(rounds: int) -> None:
     """All clients in turns; prints each next to its goal."""
     from .__main__ import heading, line
 
-    with tempfile.TemporaryDirectory() as name, running_server(Path(name)):
+    with tempfile.TemporaryDirectory() as name, \
+            running_server(Path(name), "benchmarks.tls_server"):
         programs = {one: ["-m", "benchmarks.clients", one, name] for one in (*CLIENTS, "signing")}
         runs = alternate(programs, rounds)
 

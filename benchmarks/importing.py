@@ -17,18 +17,19 @@ for name in low_latency_endpoint.__all__:
 print(json.dumps([n for n in sys.modules if n.split(".")[0] in ("aws_cdk", "constructs", "jsii")]))
 """
 
-# First the baseline, then the package on top of it, in one process: as the difference of two
-# processes, 50 ms would drown in the noise of the seconds that aws_cdk takes.
+# Processor seconds, which another program's work hardly changes. First the baseline, then the
+# package on top of it, in one process: as the difference of two processes, 50 ms would drown in
+# the noise of the time that aws_cdk takes.
 _ON_TOP = """
 import importlib, json, sys, time
-started = time.perf_counter()
+started = time.process_time()
 for name in json.loads(sys.argv[1]):
     importlib.import_module(name)
-baseline = time.perf_counter()
+baseline = time.process_time()
 import low_latency_endpoint
 for name in low_latency_endpoint.__all__:
     getattr(low_latency_endpoint, name)
-ended = time.perf_counter()
+ended = time.process_time()
 print(json.dumps({"baseline": baseline - started, "package": ended - baseline}))
 """
 
@@ -50,7 +51,7 @@ print(json.dumps({"seconds": seconds, "processes": len(processes), "aws": aws}))
 
 @dataclass(frozen=True, slots=True)
 class ImportCost:
-    """Seconds for the AWS modules that the package uses, and for the package on top of them."""
+    """Processor seconds for the AWS modules that the package uses, and for the package on top."""
 
     aws_modules: list[str]
     baseline: float
@@ -67,7 +68,7 @@ class LightImport:
 
 
 def import_cost(rounds: int) -> ImportCost:
-    """Medians over the rounds, after one that warms the disk's cache."""
+    """Medians over the rounds, after one that compiles the modules and warms the disk's cache."""
     modules = run("-c", _AWS_MODULES).answer()
     answers = [run("-c", _ON_TOP, json.dumps(modules)).answer() for _ in range(rounds + 1)][1:]
     return ImportCost(

@@ -17,6 +17,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 # This environment's Node.js, under `make bench` or not.
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+# An installed package is compiled once, aws_cdk's too. Where this variable is set, ours would be
+# compiled again in each run, and each figure would be one of Python's compiler.
+_ENVIRONMENT = {name: value for name, value in os.environ.items()
+                if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class BenchmarkFailed(Exception):
@@ -48,7 +52,7 @@ def run(*arguments: str, environment: Mapping[str, str] | None = None) -> Run:
         [sys.executable, *arguments],
         cwd=ROOT,
         env={
-            **os.environ,
+            **_ENVIRONMENT,
             "PATH": PATH,
             "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
             **(environment or {}),

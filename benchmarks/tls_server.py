@@ -23,6 +23,7 @@ import struct
 import sys
 import threading
 from collections import Counter
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -272,17 +273,22 @@ async def _serve(folder: Path) -> None:
     server.close()
 
 
+def run_quickly(work: Coroutine[Any, Any, None]) -> None:
+    """Run in uvloop where it is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        asyncio.run(work)
+    else:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)
+
+
 def main() -> None:
     """Serve until the parent closes the pipe."""
     folder = Path(sys.argv[1])
     write_certificates(folder)
-    try:
-        import uvloop
-    except ModuleNotFoundError:
-        asyncio.run(_serve(folder))
-    else:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(folder))
+    run_quickly(_serve(folder))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,21 @@ import typer
 
 from .. import __version__
 from ..errors import LowLatencyEndpointError, SettingsError
-from . import dashboard, diagnose, errors, local_aws, plan, preflight, schema, simulate, verify
+from . import (
+    compare_routing,
+    dashboard,
+    diagnose,
+    errors,
+    load_test,
+    local_aws,
+    plan,
+    preflight,
+    recommend,
+    recommend_generative,
+    schema,
+    simulate,
+    verify,
+)
 
 __all__ = ["app", "main"]
 
@@ -26,7 +40,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, preflight, verify, simulate, schema, errors, dashboard, diagnose, local_aws):
+for command in (
+    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
+    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
+):
     command.register(app)
 
 
@@ -49,6 +66,9 @@ def _options(
       low-latency plan a.yaml --against b.yaml     what another settings file changes
       low-latency preflight endpoint.yaml          would it deploy and work in this account?
       low-latency verify LowLatencyEndpoint        is what is deployed as planned?
+      low-latency recommend endpoint.yaml          which instance type? Inference Recommender
+      low-latency load-test sentiment --rate 100   load it, and say what limits it
+      low-latency compare-routing sentiment --users 20   random or least outstanding requests?
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into
     """

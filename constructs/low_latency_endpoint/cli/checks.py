@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .output import print_json, print_parts
+
 if TYPE_CHECKING:
     from ..operations.checking.results import Report
 
 __all__ = ["finish", "needs_operations", "with_progress"]
-
-_PIPED_WIDTH = 120  # where no terminal sets a width
 
 OnCheck = Callable[[str, int, int], None]
 
@@ -43,32 +43,12 @@ def with_progress(run: Callable[[OnCheck], Report]) -> Report:
         return run(lambda title, done, count: status.update(f"{done}/{count} {title}"))
 
 
-def finish(report: Report, *, json: bool, strict: bool, verbose: bool) -> None:
+def finish(report: Report, *, json: bool, quiet: bool, strict: bool, verbose: bool) -> None:
     """Print the report and leave with its exit status."""
     if json:
-        import json as library
-
-        typer.echo(library.dumps(report.to_dict(), indent=2, ensure_ascii=False))
+        print_json(report.to_dict())
     else:
-        _print(report, verbose)
+        from ..operations.checking.tables import report_table
+
+        print_parts(*report_table(report, quiet=quiet, verbose=verbose))
     raise typer.Exit(report.exit_status(strict=strict))
-
-
-def _print(report: Report, verbose: bool) -> None:
-    """In the terminal's width; elsewhere without colours and padding."""
-    import os
-
-    from rich.console import Console
-
-    from ..operations.checking.tables import report_table
-
-    parts = report_table(report, verbose=verbose)
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(*parts, sep="\n")
-        return
-    if "COLUMNS" not in os.environ:
-        console.width = _PIPED_WIDTH
-    with console.capture() as captured:
-        console.print(*parts, sep="\n")
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .options import Profile, Region
+
 __all__ = ["register"]
 
 
@@ -20,8 +22,8 @@ def dashboard(
     picture: Annotated[Path, typer.Argument(
         help="File to write: .svg, .png or .pdf.", show_default=False)],
     hours: Annotated[float, typer.Option(help="How far back, in hours.", min=0.1, max=72)] = 3,
-    profile: Annotated[str | None, typer.Option(help="Profile of the AWS CLI.")] = None,
-    region: Annotated[str | None, typer.Option(help="Region; default: the profile's.")] = None,
+    profile: Profile = None,
+    region: Region = None,
 ) -> None:
     """Draw a CloudWatch dashboard with its data into a file.
 
@@ -32,10 +34,11 @@ def dashboard(
     from datetime import UTC, datetime, timedelta
 
     from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
-    from ..operations.sessions import aws_errors_in_words, client_config, open_session
+    from ..operations.sessions import aws_errors_in_words, open_clients
 
     with aws_errors_in_words():
-        cloudwatch = open_session(profile, region).client("cloudwatch", config=client_config())
+        client, _ = open_clients(profile, region)
+        cloudwatch = client("cloudwatch")
         end = datetime.now(UTC)
         draw_dashboard(cloudwatch, read_dashboard_body(cloudwatch, name), picture,
                        start=end - timedelta(hours=hours), end=end)

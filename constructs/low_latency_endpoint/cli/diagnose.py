@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import Html, Json, Profile, Region
+from .output import console_for_people, print_json
+
 if TYPE_CHECKING:
     from ..operations.diagnosis import Diagnosis
-
-_PIPED_WIDTH = 120  # where no terminal sets a width
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +33,10 @@ def diagnose(
         "thresholds of the endpoint's alarms, or its stack's plan.")] = None,
     client_latency: Annotated[list[str] | None, typer.Option(
         metavar="STAT=TIME", help="What callers measured, such as p99=240ms.")] = None,
-    html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write one self-contained page with charts.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    profile: Annotated[str | None, typer.Option(
-        help="Profile of the AWS CLI's configuration.")] = None,
-    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
+    html: Html = None,
+    json: Json = False,
+    profile: Profile = None,
+    region: Region = None,
 ) -> None:
     """Explain why an endpoint is slow or failing. Reads only.
 
@@ -68,12 +67,12 @@ def diagnose(
             write_page(made, html)
         typer.echo(f"wrote {html}", err=True)
     if json:
-        import json as json_module
-
-        typer.echo(json_module.dumps(made.to_dict(), indent=2, allow_nan=False,
-                                     ensure_ascii=False))
+        print_json(made.to_dict())
     else:
-        _print(made)
+        from ..operations.diagnosis.terminal import print_report
+
+        with console_for_people() as console:
+            print_report(console, made)
     if not made.healthy:
         raise typer.Exit(1)
 
@@ -84,15 +83,15 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
     from datetime import UTC, datetime
 
     from ..operations.diagnosis import diagnose
-    from ..operations.diagnosis.asking import client_factory
     from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, TARGET_FORM
     from ..operations.diagnosis.options import parse_latencies, parse_window
+    from ..operations.sessions import open_clients
 
     now = datetime.now(UTC)
     start, end = parse_window(since, until, now)
     targets = parse_latencies(target, TARGET_FORM)
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
-    client, region = client_factory(profile, region)
+    client, region = open_clients(profile, region)
     with _progress(f"Reading {endpoint}", quiet=quiet) as progress:
         return diagnose(client, endpoint, start=start, end=end, now=now,
                         region=region, targets=targets,
@@ -110,25 +109,6 @@ def _progress(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
         return
     with console.status(title) as status:
         yield lambda text: status.update(f"{title}: {text}")
-
-
-def _print(made: Diagnosis) -> None:
-    """Print for people: in the terminal's width; elsewhere without colours and padding."""
-    import os
-
-    from rich.console import Console
-
-    from ..operations.diagnosis.terminal import renderables
-
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(*renderables(made), sep="\n", crop=False)
-        return
-    if "COLUMNS" not in os.environ:
-        console.width = _PIPED_WIDTH
-    with console.capture() as captured:
-        console.print(*renderables(made), sep="\n", crop=False)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _writable(path: Path) -> None:

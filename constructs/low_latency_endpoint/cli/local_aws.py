@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..local_aws import LocalAws
 
 
 def register(app: typer.Typer) -> None:
@@ -24,24 +27,23 @@ def local_aws(
     Example:
       low-latency local-aws --port 5000
     """
-    try:
-        from ..local_aws import LocalAws
+    def announce(aws: LocalAws) -> None:
+        for name, value in aws.exports().items():
+            typer.echo(f"export {name}={value}")
+        typer.echo(f"# Serving at {aws.url}, log in {aws.log_path}; "
+                   "Ctrl-C stops it and forgets everything.", err=True)
 
-        aws = LocalAws.in_process(region=region, port=port)
+    try:
+        from ..local_aws import LocalAwsError
+        from ..local_aws.foreground import serve_until_stopped
+
+        try:
+            serve_until_stopped(region, port, announce)
+        except LocalAwsError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
     except ModuleNotFoundError as error:
         package = (error.name or "moto").partition(".")[0]
         typer.echo(f"The local AWS needs {package}, which is not installed: "
                    "pip install 'cdk-low-latency-endpoint[local]'", err=True)
         raise typer.Exit(2) from None
-    import signal
-    import threading
-    from contextlib import suppress
-
-    with aws:
-        for name, value in aws.exports().items():
-            typer.echo(f"export {name}={value}")
-        typer.echo(f"# Serving at {aws.url}; Ctrl-C stops it and forgets everything.", err=True)
-        stopped = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-        with suppress(KeyboardInterrupt):
-            stopped.wait()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .output import print_json, print_parts
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ..load_test.plan_adoption import AdoptedLimit
     from ..planning.latency_plan import LatencyPlan
-
-_PIPED_WIDTH = 120  # where no terminal sets a width
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +28,15 @@ def plan(
         metavar="NAME", help="Only this endpoint of the file; all of them without it.")] = None,
     against: Annotated[Path | None, typer.Option(
         metavar="OTHER", help="Show only what differs from this settings file's plan.")] = None,
+    from_load_test: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Plan with the throughput that low-latency load-test --find-limit "
+                             "measured; its result file.")] = None,
+    peak_tps: Annotated[float | None, typer.Option(
+        metavar="TPS", help="With --from-load-test: the peak to hold, where the settings do not "
+                            "state it.")] = None,
+    write: Annotated[bool, typer.Option(
+        "--write", help="With --from-load-test: write that throughput into the settings file; "
+                        "comments stay.")] = False,
     verbose: Annotated[bool, typer.Option(
         "--verbose", "-v", help="Add notes and sources to the table.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -42,27 +52,76 @@ def plan(
       low-latency plan endpoint.yaml
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
+      low-latency plan endpoint.yaml --from-load-test result.json --write
     """
     if json and markdown:
         raise typer.BadParameter("give --json or --markdown, not both")
-    plans = _plans(settings, endpoint)
+    if from_load_test is None and (write or peak_tps is not None):
+        raise typer.BadParameter("--write and --peak-tps go with --from-load-test")
+    adopted = None
+    if from_load_test is not None:
+        from ..load_test.plan_adoption import adopt_limit
+
+        adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps)
+    plans = _plans(settings, endpoint) if adopted is None else _only(adopted.after, endpoint)
     if against is not None:
         changes = _changes(_plans(against, endpoint), plans)
         if json:
-            _print_json({"settings": str(settings), "against": str(against), "changes": changes})
+            print_json({"settings": str(settings), "against": str(against), "changes": changes})
         elif markdown:
             typer.echo(_changes_markdown(changes, str(against), str(settings)))
         else:
             _print_changes(changes, str(against), str(settings))
     elif json:
-        _print_json({"settings": str(settings),
-                     "endpoints": {name: each.to_dict() for name, each in plans.items()}})
+        print_json({"settings": str(settings),
+                     "endpoints": {name: each.to_dict() for name, each in plans.items()},
+                     **({} if adopted is None else {
+                         "from_load_test": _adopted_data(adopted, from_load_test, write)})})
     elif markdown:
         typer.echo("\n".join(f"## {name}\n\n{each.to_markdown()}"
                              for name, each in plans.items()), nl=False)
     else:
         for name, each in plans.items():
-            _print(*_plan_table(name, each, verbose))
+            print_parts(*_plan_table(name, each, verbose))
+    if adopted is not None:
+        _adopt(adopted, settings, write, quiet=json or markdown)
+
+
+def _only(plans: dict[str, LatencyPlan], endpoint: str | None) -> dict[str, LatencyPlan]:
+    return plans if endpoint is None else {endpoint: plans[endpoint]}
+
+
+def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
+    """Say what the load test changes, and write it when that was asked for."""
+    if not quiet:
+        from rich.text import Text
+
+        print_parts(Text(f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}\n"))
+        changes = _changes(adopted.before, adopted.after)
+        if changes:
+            _print_changes(changes, "before", "as measured")
+        if adopted.edit.changed:
+            typer.echo(adopted.edit.diff())
+        else:
+            typer.echo(f"{settings} says so already.")
+    if not adopted.edit.changed:
+        return
+    if write:
+        from ..settings.yaml_editing import write_edit
+
+        write_edit(adopted.edit)
+        typer.echo(f"wrote {settings}", err=True)
+    else:
+        typer.echo(f"{settings} is as it was; --write changes it.", err=True)
+
+
+def _adopted_data(adopted: AdoptedLimit, file: Path | None, written: bool) -> dict[str, Any]:
+    return {
+        "file": str(file), "endpoint": adopted.key, "source": adopted.limit.source,
+        "tps_per_instance": adopted.limit.tps_per_instance, "how": adopted.limit.how,
+        "changes": _changes(adopted.before, adopted.after), "diff": adopted.edit.diff(),
+        "written": written and adopted.edit.changed,
+    }
 
 
 def _plans(path: Path, only: str | None) -> dict[str, LatencyPlan]:
@@ -71,29 +130,6 @@ def _plans(path: Path, only: str | None) -> dict[str, LatencyPlan]:
     settings = load_settings(path)
     names = list(settings.endpoints) if only is None else [only]
     return {name: plan_endpoint(settings, name) for name in names}
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def _print(*parts: RenderableType) -> None:
-    """Print for people: in the terminal's width; elsewhere without colours and padding."""
-    import os
-
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(*parts, sep="\n")
-        return
-    if "COLUMNS" not in os.environ:
-        console.width = _PIPED_WIDTH
-    with console.capture() as captured:
-        console.print(*parts, sep="\n")
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableType]:
@@ -167,4 +203,4 @@ def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> No
     for each in changes:
         table.add_row(each["endpoint"], each["title"], Text(each["before"] or "-"),
                       Text(each["after"] or "-", style="bold"))
-    _print(table)
+    print_parts(table)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .options import Json, Profile, Quiet, Strict, Verbose
+
 __all__ = ["register"]
 
 
@@ -18,13 +20,11 @@ def register(app: typer.Typer) -> None:
 def preflight(
     settings: Annotated[Path, typer.Argument(
         show_default=False, help="The settings file, such as endpoint.yaml.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    strict: Annotated[bool, typer.Option(
-        "--strict", help="Fail on a warning, and on what could not be read.")] = False,
-    verbose: Annotated[bool, typer.Option(
-        "--verbose", "-v", help="Name the page behind each check.")] = False,
-    profile: Annotated[str | None, typer.Option(
-        help="Profile of the AWS CLI.", show_default=False)] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    profile: Profile = None,
     region: Annotated[str | None, typer.Option(
         help="Region; default: the settings', else the profile's.", show_default=False)] = None,
 ) -> None:
@@ -40,7 +40,7 @@ def preflight(
 
     \b
     Examples:
-      low-latency preflight endpoint.yaml
+      low-latency preflight endpoint.yaml --quiet
       low-latency preflight endpoint.yaml --profile production --strict
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
@@ -55,4 +55,4 @@ def preflight(
         client, chosen = open_clients(profile, region, loaded.region)
     report = with_progress(lambda on_check: run_preflight(
         loaded, client, chosen, what=str(settings), on_check=on_check))
-    finish(report, json=json, strict=strict, verbose=verbose)
+    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

@@ -259,7 +259,7 @@ def _print_report(sentences: list[str], tables: list[tuple[str, list[str], list[
     from rich.table import Table
     from rich.text import Text
 
-    from .plan import _print
+    from .output import print_parts
 
     parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in sentences]
     for title, titles, rows in tables:
@@ -272,4 +272,4 @@ def _print_report(sentences: list[str], tables: list[tuple[str, list[str], list[
         parts.append(table)
     parts.append(Text("Assumed:"))
     parts += [Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in assumed]
-    _print(*parts)
+    print_parts(*parts)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from .options import Json, Profile, Quiet, Region, Strict, Verbose
+
 __all__ = ["register"]
 
 
@@ -17,15 +19,12 @@ def register(app: typer.Typer) -> None:
 def verify(
     stack: Annotated[str, typer.Argument(
         show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    strict: Annotated[bool, typer.Option(
-        "--strict", help="Fail on a warning, and on what could not be read.")] = False,
-    verbose: Annotated[bool, typer.Option(
-        "--verbose", "-v", help="Name the page behind each check.")] = False,
-    profile: Annotated[str | None, typer.Option(
-        help="Profile of the AWS CLI.", show_default=False)] = None,
-    region: Annotated[str | None, typer.Option(
-        help="Region; default: the profile's.", show_default=False)] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    profile: Profile = None,
+    region: Region = None,
 ) -> None:
     """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
 
@@ -52,4 +51,4 @@ def verify(
         client, chosen = open_clients(profile, region)
     report = with_progress(lambda on_check: run_verification(
         stack, client, chosen, on_check=on_check))
-    finish(report, json=json, strict=strict, verbose=verbose)
+    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

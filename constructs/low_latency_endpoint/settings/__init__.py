@@ -25,7 +25,7 @@ from .deployment import (
 from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, MetricSettings
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
-from .plans import plan_endpoint
+from .plans import largest_fleet, largest_fleet_of_plan, plan_endpoint
 from .schema import settings_json_schema
 from .stack import Settings
 from .traffic import (
@@ -68,6 +68,8 @@ __all__ = [
     "ThroughputSettings",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
+    "largest_fleet",
+    "largest_fleet_of_plan",
     "load_settings",
     "parse_settings",
     "plan_endpoint",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ..errors import ConfigurationError, SettingsError
 from ..planning.subnets import check_fleet_fits
 from .breach import BreachError, Place, breaches, path_of
-from .plans import images_of, plan_endpoint
+from .plans import images_of, largest_fleet, plan_endpoint
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
@@ -62,6 +62,18 @@ def parse_settings(text: str, *, path: str = "settings") -> Settings:
     return _validated(parse_yaml(text), path, None)
 
 
+def check_text(text: str, path: str | Path) -> Settings:
+    """Check a text that is to become the settings file at a path.
+
+    Raises
+    ------
+    SettingsError
+        As :func:`load_settings`.
+    """
+    return _validated(parse_yaml(text.removeprefix("\ufeff")), str(path),
+                      Path(path).absolute().parent)
+
+
 def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
     problems = list(source.problems)
     settings = None
@@ -97,11 +109,8 @@ def _plan_problems(settings: Settings, source: YamlSource) -> list[tuple[int, Co
             problems.append((source.line(place), _located(error, path_of(place))))
     if not problems and settings.network.subnet_prefix_length is not None:
         place = ("network", "subnet_prefix_length")
-        fleets = sum(
-            plan_endpoint(settings, key)["max_instances"].value for key in settings.endpoints
-        )
         for _, error in breaches(place, check_fleet_fits, settings.network.subnet_prefix_length,
-                                 fleets):
+                                 largest_fleet(settings)):
             problems.append((source.line(place), _located(error, path_of(place))))
     return problems
 

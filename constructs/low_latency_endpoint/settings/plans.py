@@ -9,7 +9,7 @@ from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
 from .traffic import PrefixAwareRouting
 
-__all__ = ["plan_endpoint"]
+__all__ = ["largest_fleet", "largest_fleet_of_plan", "plan_endpoint"]
 
 
 def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
@@ -25,7 +25,7 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
     Raises
     ------
     ConfigurationError
-        LLE936 when there is no such endpoint; the codes of
+        LLE933 when there is no such endpoint; the codes of
         :func:`~low_latency_endpoint.planning.latency_plan.make_plan`, which cannot occur for
         settings loaded from a file: loading makes the plan too.
     """
@@ -52,6 +52,23 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
         scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
     )
+
+
+def largest_fleet(settings: Settings) -> int:
+    """The most instances that all endpoints of a settings file have together, outside of updates.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`plan_endpoint`.
+    """
+    return sum(largest_fleet_of_plan(plan_endpoint(settings, key), endpoint)
+               for key, endpoint in settings.endpoints.items())
+
+
+def largest_fleet_of_plan(plan: LatencyPlan, endpoint: EndpointSettings) -> int:
+    """The most instances outside of updates: the maximum, or the fixed number without scaling."""
+    return int(plan["max_instances" if endpoint.scaling.enabled else "initial_instances"].value)
 
 
 def images_of(endpoint: EndpointSettings) -> dict[int, str]:

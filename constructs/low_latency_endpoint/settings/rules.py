@@ -179,3 +179,11 @@ CUSTOM_AMI = _form(
     "LLE935", "the custom inference AMI version", r"[a-z0-9][a-z0-9-]*",
     "lower-case letters, digits and hyphens", max_length=128, source=API + "ProductionVariant.html",
 )
+CHANGED_VALUE_TOO_ODD = rule(
+    "LLE937", "a value cannot be written into the settings file without touching others",
+    mend="Write the value by hand at the place named.",
+)
+CHANGED_MEANWHILE = rule(
+    "LLE938", "the settings file changed while the command ran",
+    mend="Run the command again: it reads the file anew.",
+)

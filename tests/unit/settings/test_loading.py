@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
-from low_latency_endpoint.settings import Settings, load_settings, parse_settings, plan_endpoint
+from low_latency_endpoint.settings import (
+    Settings,
+    largest_fleet,
+    load_settings,
+    parse_settings,
+    plan_endpoint,
+)
 from low_latency_endpoint.settings.fields import duration_text, parse_duration
 
 REPOSITORY = Path(__file__).parents[3]
@@ -252,3 +258,18 @@ def test_settings_built_in_python_obey_the_same_rules() -> None:
     assert settings.model_copy(update={"stack_name": "B"}).stack_name == "B"
     with pytest.raises(ValueError, match="LLE927"):
         Settings(**{**given, "client_zones": {}})
+
+
+LOADED = SHORT + "    throughput: {peak_tps: 1000, tps_per_instance: 200, safety_factor: 0.65}\n"
+
+
+def test_the_largest_fleet_is_the_maximum_and_without_scaling_the_fixed_number() -> None:
+    assert largest_fleet(parse_settings(LOADED)) == 16
+    fixed = LOADED + "    scaling: {enabled: false}\n"
+    assert largest_fleet(parse_settings(fixed)) == 8
+    two = fixed + LOADED.split("endpoints:\n")[1].replace("sentiment", "ranking")
+    assert largest_fleet(parse_settings(two)) == 8 + 16
+    # Twice eight instances with two addresses each, and 22 more, fit a /26; twice sixteen do not.
+    network = "network: {subnet_prefix_length: 26}\n"
+    parse_settings(fixed + network)
+    assert problems(LOADED + network) == [(9, "LLE113", "network.subnet_prefix_length")]

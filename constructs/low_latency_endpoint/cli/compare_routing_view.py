@@ -1,0 +1,95 @@
+"""What ``low-latency compare-routing`` shows: the blocks as they run, and the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ..load_test.compare_routing import Event, PairEnded, Second, Watch
+from ..load_test.compare_routing_published import PublishedComparison
+from ..load_test.compare_routing_report import RoutingComparison
+from .live_display import LiveDisplay
+from .load_test_view import _ms
+from .output import print_parts
+
+__all__ = ["Live", "summary"]
+
+
+class Live(LiveDisplay):
+    """The blocks while they run, and what can be said so far; where nobody looks, a line a pair.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._now: RenderableType = Text("")
+        self._so_far: RoutingComparison | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """What the comparison tells."""
+        return Watch(self._event, self._say)
+
+    def _say(self, text: str) -> None:
+        self._now = Text(text, style="dim")
+        if self._live is not None:
+            if text.startswith("Warning"):  # stays when the rest has gone
+                self._console.print(Text(text, style="yellow"))
+            self._show()
+        else:
+            self._line(text, always=text.startswith("The instance counts could not"))
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Second):
+            p = event.progress
+            self._now = Text.assemble(
+                f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
+                f"p50 {_ms(p.p50)}, p99 {_ms(p.p99)}",
+                (f", {p.failed:,} failed" if p.failed else "", "red"))
+        elif isinstance(event, PairEnded):
+            self._so_far = event.so_far
+            self._line(_line(event))
+        self._show()
+
+    def _show(self) -> None:
+        parts: list[RenderableType] = []
+        if self._so_far is not None and self._so_far.changes:
+            parts.append(_table(*self._so_far.table()))
+        self._draw(parts, self._now)
+
+
+def _line(event: PairEnded) -> str:
+    pair, report = event.pair, event.so_far
+    parts = [f"{label} p99 {_ms(each.latency.percentile(99))}, {each.rate:,.4g}/s"
+             for label, each in zip(report.sides.labels, pair.results, strict=True)]
+    repeated = bool(report.set_aside) and report.set_aside[-1] is pair
+    said = " (to be repeated: client-bound)" if repeated else ""
+    return f"Pair {len(report.pairs) + repeated}: {'; '.join(parts)}{said}"
+
+
+def summary(report: RoutingComparison | PublishedComparison) -> None:
+    """The answer for people: a sentence, a table, what to be careful about."""
+    parts: list[RenderableType] = [
+        Text(report.sentence, style="bold" if report.valid else "bold red")]
+    heads, rows = report.table()
+    if rows:
+        parts.append(_table(heads, rows))
+    if isinstance(report, RoutingComparison):
+        parts += [Text(f"{label}: {side.text}", style="dim") for label, side in
+                  zip(report.sides.labels, report.sides, strict=True)]
+    parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
+    if isinstance(report, RoutingComparison):
+        parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
+    print_parts(*parts)
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> Any:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        table.add_column(Text(head), justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table

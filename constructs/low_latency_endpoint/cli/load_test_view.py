@@ -1,0 +1,157 @@
+"""What ``low-latency load-test`` shows: its steps as they run, and the answer at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..load_test.measured_steps import MeasuredStep
+from ..load_test.report.page import verdict
+from ..load_test.result_file import LoadTestReport
+from ..load_test.run_plans import RunPlan
+from ..load_test.running import Event, Second, StepEnded, StepStarted
+from ..load_test.steps import Target
+from .live_display import LiveDisplay
+from .output import print_parts
+
+__all__ = ["Live", "summary"]
+
+_STYLES = {"held": "green", "broken": "red", "unclear": "yellow", "client-bound": "magenta"}
+_SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
+
+
+class Live(LiveDisplay):
+    """The steps while they run: a table that grows; where nobody looks, a line for each step."""
+
+    def __init__(self, target: Target, plan: RunPlan, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._done: list[MeasuredStep] = []
+        self._now = Text("")
+        self._title = f"{target.endpoint_name}: {plan.goal.text}"
+
+    def say(self, text: str) -> None:
+        """What is done between the steps."""
+        self._now = Text(text, style="dim")
+        self._show()
+        self._line(text)
+
+    def note(self, text: str) -> None:
+        """What stays to be read: a cost, a command, what is left behind."""
+        if self._live is None:
+            self._line(text, always=True)
+        else:
+            self._console.print(text, markup=False, soft_wrap=True)
+
+    def event(self, event: Event) -> None:
+        """A step began, went on, or ended."""
+        if isinstance(event, StepStarted):
+            of = f" of {event.of}" if event.of else ""
+            self._now = Text(f"Step {event.number}{of}: {event.step.name} for "
+                             f"{event.step.seconds:.0f} s ({event.purpose})")
+        elif isinstance(event, Second):
+            p = event.progress
+            self._now = Text.assemble(
+                f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s, "
+                f"{p.rate:,.0f}/s answered, p50 {_ms(p.p50)}, p99 {_ms(p.p99)}",
+                (f", {p.failed:,} failed" if p.failed else "", "red"),
+                (f"; send lag p99 {_ms(p.send_lag_p99)}, generator {p.cpu_share:.0%} of a core",
+                 "dim"))
+        elif isinstance(event, StepEnded):
+            self._done.append(event.measured)
+            self._line(_line(event.measured))
+        self._show()
+
+    def _show(self) -> None:
+        parts: list[RenderableType] = [Text(self._title, style="bold")]
+        if self._done:
+            parts.append(_table(self._done[-20:], None))
+        self._draw(parts, self._now)
+
+
+def summary(report: LoadTestReport, output: Path | None) -> None:
+    """The answer for people: a sentence, the steps, what limits, what follows."""
+    good = report.run.held and not report.invalid
+    parts: list[RenderableType] = [
+        Text(verdict(report), style="bold green" if good else "bold red")]
+    if report.run.limit is not None:
+        parts.append(Text(report.run.limit.how))
+    if report.run.steps:
+        parts.append(_table(report.run.steps, report))
+        if any(report.metrics.during(each.result.started_at, each.result.ended_at).shared
+               for each in report.run.steps):
+            parts.append(Text("* of CloudWatch's minutes, which hold other steps' requests too",
+                              style="dim"))
+    for each in report.verdicts:
+        parts.append(Text.assemble((each.title, _SEVERITIES[each.severity])))
+        parts += [Padding(Text(f"- {text}"), (0, 0, 0, 2)) for text in each.evidence]
+        if each.advice:
+            parts.append(Padding(Text(each.advice), (0, 0, 0, 2)))
+    parts += [Text(f"Unknown: {text}", style="dim")
+              for text in (*report.fleet.unknown, *report.metrics.unknown)]
+    if report.metrics.series and not report.metrics.complete:
+        parts.append(Text("CloudWatch had not counted all requests when it was read.",
+                          style="dim"))
+    parts += [Text(text) for text in _follows(report, output)]
+    print_parts(*parts)
+
+
+def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
+    throughput, limit = report.throughput, report.run.limit
+    if throughput is not None:
+        yield (f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
+               f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
+               "least one per client zone; scaling target "
+               f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
+               "minute.")
+    if limit is not None and limit.usable and not report.invalid:
+        yield (f"Into the plan: low-latency plan endpoint.yaml --from-load-test "
+               f"{output or 'result.json (write it with -o)'}")
+
+
+def _table(steps: Iterable[MeasuredStep], report: LoadTestReport | None) -> Table:
+    columns = ["Step", "", "Answered", "p50", "p99", "p99.9", "Failed"]
+    columns += ["Send lag", "Model p99", "CPU"] if report is not None else ["Send lag"]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number > 1)
+    for each in steps:
+        result, outcome = each.result, each.judgement.outcome
+        p50, p99, rare = result.latency.quantiles((0.5, 0.99, 0.999))
+        cells: list[Any] = [
+            result.step.name, Text(each.shown, style=_STYLES[outcome]), f"{result.rate:,.4g}/s",
+            _ms(p50), _ms(p99), _ms(rare),
+            f"{result.error_share:.2%}" if result.failed else "-",
+            _ms(result.send_lag.percentile(99))]
+        if report is not None:
+            window = report.metrics.during(result.started_at, result.ended_at)
+            star = " *" if window.shared else ""
+            model, cpu = window.get("ModelLatency.p99"), window.get("CPUUtilization.Average")
+            cells += [_ms(model / 1000) + star if model is not None else "-",
+                      f"{cpu:.0f} %{star}" if cpu is not None else "-"]
+        table.add_row(*cells)
+    return table
+
+
+def _line(each: MeasuredStep) -> str:
+    p50, p99 = each.result.latency.quantiles((0.5, 0.99))
+    outcome = f"{each.shown}; " if each.shown else ""
+    return (f"{each.result.step.name} ({each.purpose}): {outcome}"
+            f"{each.result.rate:,.4g}/s answered, p50 {_ms(p50)}, p99 {_ms(p99)}, "
+            f"{each.result.failed:,} failed")
+
+
+def _ms(seconds: float) -> str:
+    if not math.isfinite(seconds):
+        return "-"
+    value = 1000 * seconds
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+

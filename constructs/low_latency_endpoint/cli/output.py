@@ -1,0 +1,47 @@
+"""What commands print: text for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["console_for_people", "print_json", "print_parts"]
+
+_PIPED_WIDTH = 120  # where no terminal sets a width
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output."""
+    import json
+
+    typer.echo(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def print_parts(*parts: RenderableType) -> None:
+    """Print for people, each part on lines of its own."""
+    with console_for_people() as console:
+        console.print(*parts, sep="\n")
+
+
+@contextmanager
+def console_for_people() -> Iterator[Console]:
+    """A console of the terminal's width; elsewhere without colours and padding."""
+    import os
+
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if console.is_terminal:
+        yield console
+        return
+    if "COLUMNS" not in os.environ:
+        console.width = _PIPED_WIDTH
+    with console.capture() as captured:
+        yield console
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -1,0 +1,90 @@
+"""A step as it went: what the generator measured, second by second, and how it is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .judging import Judgement, LatencyGoal, judge
+from .latencies import LatencyHistogram
+from .steps import Progress, StepResult
+
+__all__ = ["MeasuredStep", "judged"]
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """One step that was run.
+
+    Attributes
+    ----------
+    result : StepResult
+        What the generator measured.
+    timeline : tuple of Progress
+        Second by second, its settling time included.
+    judgement : Judgement
+        Whether it held the goal; of a repeated step, all its runs together.
+    purpose : str
+        Why it was run: ``alone``, ``load``, ``rise``, ``bisect``, ``repeat``, ``confirm``.
+    """
+
+    result: StepResult
+    timeline: tuple[Progress, ...]
+    judgement: Judgement
+    purpose: str = "load"
+
+    @property
+    def offered(self) -> float | None:
+        """Requests per second that were due on average; ``None`` for callers that wait."""
+        step = self.result.step
+        if step.arrivals is None:
+            return None
+        return step.arrivals.expected_count(step.seconds) / step.seconds
+
+    @property
+    def shown(self) -> str:
+        """The outcome for people; one caller alone is measured, not judged, unless it broke."""
+        alone = self.purpose == "alone" and self.judgement.outcome != "broken"
+        return "" if alone else self.judgement.outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON: the step's result with its timeline and judgement."""
+        return {**self.result.to_dict(), "purpose": self.purpose,
+                "judgement": self.judgement.to_dict(),
+                "timeline": [_second(each) for each in self.timeline]}
+
+
+def _second(progress: Progress) -> dict[str, Any]:
+    """One second in JSON; times in milliseconds, ``null`` without a sample."""
+    content = {name: getattr(progress, name)
+               for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")}
+    for name in ("p50", "p99", "send_lag_p99"):
+        value = getattr(progress, name)
+        content[f"{name}_ms"] = 1000 * value if math.isfinite(value) else None
+    return content
+
+
+def judged(goal: LatencyGoal, results: Sequence[StepResult],
+           timeline: Sequence[Progress] = ()) -> Judgement:
+    """Judge one step, or several runs of the same one together.
+
+    The trend is that of the last run: the only one whose seconds follow each other.
+    """
+    last = results[-1]
+    errors: dict[str, int] = {}
+    for result in results:
+        for kind, count in result.errors.items():
+            errors[kind] = errors.get(kind, 0) + count
+    settled = [each for each in timeline if each.seconds > last.step.settle_seconds]
+    open_loop = last.step.arrivals is not None
+    return judge(
+        goal, LatencyHistogram.sum(result.latency for result in results),
+        failed=sum(errors.values()),
+        sent=sum(result.sent for result in results),
+        client_bound=tuple(dict.fromkeys(reason for result in results
+                                         for reason in result.client_bound)),
+        # Callers that wait for their answers cannot pile up.
+        p50_by_second=[each.p50 for each in settled] if open_loop else (),
+        errors=errors, unsent=sum(result.intended - result.sent for result in results))

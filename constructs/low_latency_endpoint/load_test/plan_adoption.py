@@ -1,0 +1,101 @@
+"""The limit that a load test found, in the settings file and its plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..planning.decisions import LatencyPlan, PlanWarning
+from ..settings import load_settings, plan_endpoint
+from ..settings.breach import Place
+from ..settings.loading import check_text
+from ..settings.yaml_editing import YamlEdit, edit_settings_file
+from .endpoint_settings import endpoint_key
+from .result_file import FoundLimit, read_found_limit
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+__all__ = ["AdoptedLimit", "adopt_limit"]
+
+_INPUT = "TPS per instance"
+
+
+@dataclass(frozen=True)
+class AdoptedLimit:
+    """A settings file with a measured throughput in it, not written yet.
+
+    Attributes
+    ----------
+    key : str
+        Of the endpoint in the settings.
+    limit : FoundLimit
+    edit : YamlEdit
+        What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
+        writes it.
+    before, after : dict of str to LatencyPlan
+        The plans by endpoint.
+    """
+
+    key: str
+    limit: FoundLimit
+    edit: YamlEdit
+    before: dict[str, LatencyPlan]
+    after: dict[str, LatencyPlan]
+
+
+def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
+                peak_tps: float | None = None) -> AdoptedLimit:
+    """Put the limit of a result file into the text of a settings file.
+
+    Parameters
+    ----------
+    settings, result : Path
+    endpoint : str, optional
+        Its key in the settings. By default the one whose name the load test called.
+    peak_tps : float, optional
+        The peak to hold, where the settings state no throughput yet, or another one.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE953`` when the settings do not hold the endpoint, ``LLE955`` and ``LLE956`` for the
+        result, ``LLE933`` for an unknown key, ``LLE937`` for a value that cannot be changed.
+    SettingsError
+        When the settings are not valid, before or after: a peak is missing, say.
+    """
+    limit = read_found_limit(result)
+    read = load_settings(settings)
+    key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
+    plan_endpoint(read, key)  # says when there is no such endpoint
+    place: Place = ("endpoints", key, "throughput")
+    values: dict[Place, Any] = {}
+    if peak_tps is not None:
+        values[*place, "peak_tps"] = peak_tps
+    values[*place, "tps_per_instance"] = limit.tps_per_instance
+    edit = edit_settings_file(settings, values)
+    changed = check_text(edit.after, settings)
+    return AdoptedLimit(
+        key, limit, edit, _plans(read),
+        {name: _noted(plan, limit, changed.endpoints[key].instance_type) if name == key else plan
+         for name, plan in _plans(changed).items()})
+
+
+def _plans(settings: Settings) -> dict[str, LatencyPlan]:
+    return {name: plan_endpoint(settings, name) for name in settings.endpoints}
+
+
+def _noted(plan: LatencyPlan, limit: FoundLimit, instance_type: str) -> LatencyPlan:
+    """The plan with the source of its numbers, and what does not fit."""
+    note = f"measured: {limit.source}; {limit.how}"
+    decisions = tuple(
+        replace(each, note=f"{each.note}; {note}" if each.note else note)
+        if _INPUT in each.inputs else each for each in plan)
+    warnings = list(plan.warnings)
+    if limit.instance_type and limit.instance_type != instance_type:
+        warnings.append(PlanWarning(
+            "load-test-instance-type",
+            f"the load test ran on {limit.instance_type}, the settings have {instance_type}: "
+            "measure again on the type that is planned"))
+    return replace(plan, decisions=decisions, warnings=tuple(warnings))

@@ -1,0 +1,296 @@
+"""A load test as one JSON file: for the simulator, for the plan, and for people.
+
+The keys ``schema``, ``source``, ``instances``, ``rate``, ``concurrency``, ``slope`` and
+``service_time_ms`` are those of the simulator's file (``planning.simulation.load_test_result``),
+so ``low-latency simulate --from-load-test`` reads it; ``low-latency plan --from-load-test`` reads
+``limit``. The rest is everything that was measured: each step with its whole histograms.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..planning.simulation.load_test_result import SCHEMA
+from ..planning.throughput import MeasuredThroughput
+from .joined_metrics import Fleet, JoinedMetrics
+from .latencies import PERCENTS, LatencyHistogram
+from .measured_steps import MeasuredStep
+from .run_rules import LIMIT_NEEDED, RESULT_FILE, WRITTEN
+from .running import LoadTestRun
+from .saturation import Verdict, concurrency
+from .steps import Target
+
+__all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "steps_csv", "write_text"]
+
+
+@dataclass(frozen=True)
+class LoadTestReport:
+    """A load test with everything that belongs to it.
+
+    Attributes
+    ----------
+    target : Target
+    run : LoadTestRun
+    fleet : Fleet
+        As it was when the run began.
+    metrics : JoinedMetrics
+        CloudWatch's view of the same time.
+    verdicts : tuple of Verdict
+    payload : str
+        What was sent, in words.
+    peak_tps, safety_factor : float or None
+        What the settings file wants to hold, and how carefully.
+    """
+
+    target: Target
+    run: LoadTestRun
+    fleet: Fleet = field(default_factory=Fleet)
+    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
+    verdicts: tuple[Verdict, ...] = ()
+    payload: str = ""
+    peak_tps: float | None = None
+    safety_factor: float | None = None
+
+    @property
+    def instances(self) -> int:
+        """How many served; 1 where it is not known."""
+        if self.run.limit is not None:
+            return self.run.limit.instances
+        return self.fleet.instances or 1
+
+    @property
+    def invalid(self) -> bool:
+        """Whether the figures say nothing about the endpoint."""
+        return any(each.severity == "invalid" for each in self.verdicts)
+
+    @property
+    def throughput(self) -> MeasuredThroughput | None:
+        """What was measured, as the plan and the constructs take it; needs a peak to hold.
+
+        ``None`` without a usable limit, or without a peak.
+        """
+        limit = self.run.limit
+        if limit is None or not limit.usable or self.invalid or self.peak_tps is None:
+            return None
+        assert limit.tps_per_instance is not None
+        factor = {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
+        return MeasuredThroughput(self.peak_tps, limit.tps_per_instance, **factor)
+
+    @property
+    def held_rate(self) -> float | None:
+        """The highest rate of requests per second that held the goal; ``None`` when none did."""
+        if self.run.limit is not None:
+            return self.run.limit.rate
+        return max((each.result.rate for each in self.run.loads
+                    if each.judgement.outcome in ("held", "unclear")
+                    and math.isfinite(each.result.rate)), default=None)
+
+    @property
+    def source(self) -> str:
+        """Where the figures come from, in words."""
+        day = f"{datetime.fromtimestamp(self.run.started_at, UTC):%Y-%m-%d}"
+        on = f" on {self.fleet.instance_type}" if self.fleet.instance_type else ""
+        text = f"load test of {self.target.endpoint_name}{on}, {day}"
+        if self.run.alone is None:
+            text += " (service times not measured alone: waits are in them)"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the file."""
+        run, throughput = self.run, self.throughput
+        limit = None if run.limit is None else run.limit.to_dict()
+        if limit is not None and self.invalid and not limit["problem"]:
+            limit["problem"] = next(f"{each.title}: {'; '.join(each.evidence)}"
+                                    for each in self.verdicts if each.severity == "invalid")
+        return {
+            "schema": SCHEMA, "source": self.source, "instances": self.instances,
+            "rate": self.held_rate, "concurrency": concurrency(run, self.instances),
+            "slope": 0.0, "service_time_ms": self._service_times(),
+            "version": __version__,
+            "endpoint": self.target.endpoint_name, "variant": self.fleet.variant,
+            "region": self.target.region, "mode": run.mode,
+            "started_at": _iso(run.started_at), "ended_at": _iso(run.ended_at),
+            "interrupted": run.interrupted, "failure": run.failure,
+            "held": run.held and not self.invalid,
+            "payload": self.payload, "target": self.target.to_dict(),
+            "fleet": self.fleet.to_dict(), "latency_target": run.goal.to_dict(),
+            "limit": limit,
+            "throughput": None if throughput is None else {
+                "peak_tps": throughput.peak_tps, "tps_per_instance": throughput.tps_per_instance,
+                "safety_factor": throughput.safety_factor},
+            "verdicts": [each.to_dict() for each in self.verdicts],
+            "metrics": self.metrics.to_dict(),
+            "steps": [{**each.to_dict(), "metrics": self.metrics.during(
+                each.result.started_at, each.result.ended_at).to_dict()} for each in run.steps],
+        }
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _service_times(self) -> dict[str, Any]:
+        steps = [self.run.alone] if self.run.alone else \
+            sorted(self.run.loads, key=lambda each: each.result.rate)
+        found = next((each.result.service for each in steps
+                      if each is not None and each.result.service.count > 1), None)
+        return {"quantiles": {} if found is None else _quantiles_ms(found)}
+
+
+def _quantiles_ms(latencies: LatencyHistogram) -> dict[str, float]:
+    """Times by probability; no more of them than samples could tell apart."""
+    steps = min(1000, max(1, latencies.count - 1))
+    shares = [number / steps for number in range(steps + 1)]
+    rising, found = 0.0, {}
+    for share, seconds in zip(shares, latencies.quantiles(shares), strict=True):
+        rising = max(rising, 1000 * seconds, 1e-3)
+        found[f"{share:.6g}"] = rising
+    return found
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+_COLUMNS = (
+    "step", "purpose", "started_at", "seconds", "offered_tps", "users", "sent", "completed",
+    "failed", "tps", "outcome", *(f"p{percent:g}_ms" for percent in PERCENTS), "mean_ms",
+    "max_ms", "service_p50_ms", "service_p99_ms", "send_lag_p99_ms", "client_cpu_share",
+    "client_bound", "model_latency_p99_ms", "overhead_latency_mean_ms", "cpu_percent",
+    "gpu_percent", "shared_minutes",
+)
+
+
+def steps_csv(report: LoadTestReport) -> str:
+    """One line for each step."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for each in report.run.steps:
+        writer.writerow({name: _cell(value) for name, value in _row(report, each).items()})
+    return text.getvalue()
+
+
+def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
+    result = each.result
+    window = report.metrics.during(result.started_at, result.ended_at)
+    latencies = result.latency.quantiles(percent / 100 for percent in PERCENTS)
+    service = result.service.quantiles((0.5, 0.99))
+    return {
+        "step": result.step.name, "purpose": each.purpose, "started_at": _iso(result.started_at),
+        "seconds": result.seconds, "offered_tps": each.offered, "users": result.step.users,
+        "sent": result.sent, "completed": result.completed, "failed": result.failed,
+        "tps": result.rate, "outcome": each.judgement.outcome,
+        **{f"p{percent:g}_ms": 1000 * value
+           for percent, value in zip(PERCENTS, latencies, strict=True)},
+        "mean_ms": 1000 * result.latency.mean, "max_ms": 1000 * result.latency.max,
+        "service_p50_ms": 1000 * service[0], "service_p99_ms": 1000 * service[1],
+        "send_lag_p99_ms": 1000 * result.send_lag.percentile(99),
+        "client_cpu_share": result.generator.cpu_share,
+        "client_bound": "; ".join(result.client_bound),
+        "model_latency_p99_ms": window.get("ModelLatency.p99"),
+        "overhead_latency_mean_ms": window.get("OverheadLatency.Average"),
+        "cpu_percent": window.get("CPUUtilization.Average"),
+        "gpu_percent": window.get("GPUUtilization.Average"),
+        "shared_minutes": "yes" if window.shared else "",
+    }
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else ""
+    return "" if value is None else value
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of the load test.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE957``.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise WRITTEN.error(got=f"{path}: {error.strerror or error}",
+                            allowed="a file in a folder that exists") from error
+
+
+@dataclass(frozen=True)
+class FoundLimit:
+    """What a plan takes from a result file.
+
+    Attributes
+    ----------
+    endpoint : str
+        Its name at AWS.
+    variant, region, source, how : str
+    tps_per_instance : float
+    instance_type : str
+        Empty where it is not known.
+    """
+
+    endpoint: str
+    variant: str
+    region: str
+    source: str
+    how: str
+    tps_per_instance: float
+    instance_type: str = ""
+
+
+def read_found_limit(path: str | Path) -> FoundLimit:
+    """Read the limit in a result file.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE955`` for a file that is missing or of another form, ``LLE956`` for a result without a
+        limit that may be planned with.
+    """
+    content = _content(path)
+    where, limit = str(path), content.get("limit")
+    if not isinstance(limit, Mapping):
+        ended = " that did not come to its end" if content.get("interrupted") else ""
+        raise LIMIT_NEEDED.error(got=f"a run of --{content.get('mode', '?')}{ended}",
+                                 allowed="the result of --find-limit", where=where)
+    if limit.get("problem"):
+        raise LIMIT_NEEDED.error(got=str(limit["problem"]), allowed="a limit without a problem",
+                                 where=where)
+    tps = limit.get("tps_per_instance")
+    if isinstance(tps, bool) or not isinstance(tps, (int, float)) or not tps > 0 \
+            or not math.isfinite(tps):
+        raise LIMIT_NEEDED.error(got=f"tps_per_instance {tps!r}", allowed="a number above 0",
+                                 where=where)
+    fleet = content.get("fleet")
+    return FoundLimit(
+        endpoint=str(content.get("endpoint") or ""), variant=str(content.get("variant") or ""),
+        region=str(content.get("region") or ""), source=str(content.get("source") or where),
+        how=str(limit.get("how") or ""), tps_per_instance=float(tps),
+        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type")
+                          or ""))
+
+
+def _content(path: str | Path) -> Mapping[str, Any]:
+    form = f'an object with "schema": "{SCHEMA}"'
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RESULT_FILE.error(got=getattr(problem, "strerror", None) or str(problem),
+                                allowed="a file", where=str(path)) from None
+    except (ValueError, RecursionError) as problem:
+        raise RESULT_FILE.error(got=f"no JSON: {problem}", allowed=form, where=str(path)) from None
+    if not isinstance(content, Mapping) or content.get("schema") != SCHEMA:
+        got = f"schema {content.get('schema')!r}" if isinstance(content, Mapping) else \
+            type(content).__name__
+        raise RESULT_FILE.error(got=got, allowed=form, where=str(path))
+    return content

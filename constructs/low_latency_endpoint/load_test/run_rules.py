@@ -1,0 +1,59 @@
+"""What `low-latency load-test` refuses, with codes (LLE950 to LLE959)."""
+
+from __future__ import annotations
+
+from ..errors import rule
+from ..planning.limits import Range
+
+__all__ = [
+    "ALLOWED_ERRORS", "LATENCY_NEEDED", "LIMIT_NEEDED", "LOAD_FORM", "NOTHING_ANSWERED",
+    "PAYLOAD_NEEDED", "PRECISION", "RESULT_FILE", "SETTINGS_ENDPOINT", "WRITTEN",
+]
+
+LOAD_FORM = rule(
+    "LLE950", "a load test needs exactly one kind of load",
+    mend="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
+         "their answer), --find-limit, or --confirm.",
+)
+PAYLOAD_NEEDED = rule(
+    "LLE951", "a load test needs something to send",
+    mend="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
+         "warm-up payload.",
+)
+LATENCY_NEEDED = rule(
+    "LLE952", "there is no latency target to judge by",
+    mend="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
+)
+SETTINGS_ENDPOINT = rule(
+    "LLE953", "the settings file does not say which of its endpoints is meant",
+    mend="State endpoint_name in the settings file, or name the endpoint by its key.",
+)
+NOTHING_ANSWERED = rule(
+    "LLE954", "the endpoint answers next to nothing even to one caller at a time",
+    mend="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
+         "and the container's log say why.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+RESULT_FILE = rule(
+    "LLE955", "a load-test result cannot be read",
+    mend="Give a file that low-latency load-test --output wrote.",
+)
+LIMIT_NEEDED = rule(
+    "LLE956", "the load test found no throughput that a plan could rest on",
+    mend="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
+)
+WRITTEN = rule(
+    "LLE957", "a file of the load test cannot be written",
+    mend="Name a file in a folder that exists and that you may write to.",
+)
+ALLOWED_ERRORS = Range(
+    rule("LLE958", "the share of errors to bear is out of range",
+         mend="Give a share: 0.001 bears one failed request in a thousand."),
+    "the share of errors", 0, 0.5, "", False,
+)
+PRECISION = Range(
+    rule("LLE959", "the precision of the limit is out of range",
+         mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
+              "stay: 0.05 by default."),
+    "the precision", 0.005, 0.5, "", False,
+)

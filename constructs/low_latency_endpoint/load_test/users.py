@@ -1,0 +1,268 @@
+"""A Locust user for SageMaker endpoints: to subclass, or to use as it is.
+
+Replaces the boto3 client per user of AWS's own example, which ends at 1,400 requests per second
+and core. Everything of Locust stays as it is: UI, ``--headless``, ``--csv``, ``--processes``,
+master and workers. Importing this module imports Locust, which patches the standard library of
+the process, and gives Locust's table, CSV and HTML finer figures
+(:func:`~low_latency_endpoint.load_test.locust_statistics.install`).
+"""
+
+from __future__ import annotations
+
+from locust import User, events, task  # isort: skip  # first: it patches the standard library
+
+import logging
+import time
+from typing import Any
+
+import gevent
+from locust.exception import StopUser
+
+from ..errors import LowLatencyEndpointError
+from ..operations.async_wire import body_bytes
+from ..operations.sessions import aws_errors_in_words, open_session
+from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
+from .locust_options import add_options, settings_of
+from .locust_statistics import install
+from .payloads import Payloads
+from .request_rules import PAYLOAD_SOURCE
+from .sending import keep_for_good
+from .target import Target
+from .validity import CPU_SHARE
+
+__all__ = ["InvocationFailed", "SageMakerUser"]
+
+_log = logging.getLogger(__name__)
+
+install()
+_events: Any = events
+_events.init_command_line_parser.add_listener(add_options)
+
+
+REQUEST_TYPE = "InvokeEndpoint"
+_TOO_FEW = 50
+
+
+class InvocationFailed(Exception):
+    """What Locust counts as a failure; its text is the kind of error, the same for all alike."""
+
+    def __repr__(self) -> str:  # what Locust lists
+        return str(self)
+
+
+class SageMakerUser(User):
+    """Invokes a SageMaker endpoint, one request after the other, as fast as Python allows.
+
+    Subclass it and set the attributes, or give Locust the options of
+    :mod:`~low_latency_endpoint.load_test.locust_options` (``--endpoint-name``, ``--payload``, ...)
+    or their environment variables (``LOCUST_ENDPOINT_NAME``, ...); an option wins over the
+    attribute. The users of one class share an invoker: the prepared request, the TLS state and
+    the kept connections, one for each request under way.
+
+    Attributes
+    ----------
+    endpoint_name : str
+    region, aws_profile : str, optional
+        By default as boto3 finds them.
+    payloads : Payloads
+        Bodies of the requests, in turn over all users of the process.
+    endpoint_urls : tuple of str, optional
+        Zonal URLs, taken in turn; by default the URL that boto3 would use.
+    content_type : str
+        ``application/json`` by default.
+    accept, target_variant, target_model, inference_component : str, optional
+        As in ``InvokeEndpoint``.
+    streaming : bool
+        Stream the answers; the time to the first part of each is listed as ``first byte``.
+    timeout_seconds : float
+        For a whole request; 60 by default.
+    expected : str, optional
+        Regular expression that must occur in every good answer; see also :meth:`check`.
+    request_name : str, optional
+        What Locust's table calls the requests; the endpoint's name by default.
+
+    Examples
+    --------
+    ::
+
+        from low_latency_endpoint.load_test.payloads import Payloads
+        from low_latency_endpoint.load_test.users import SageMakerUser
+
+        class Sentiment(SageMakerUser):
+            endpoint_name = "sentiment"
+            payloads = Payloads.of_folder("requests")
+            expected = '"label"'
+    """
+
+    abstract = True
+
+    endpoint_name: str | None = None
+    region: str | None = None
+    aws_profile: str | None = None
+    payloads: Payloads | None = None
+    endpoint_urls: tuple[str, ...] = ()
+    content_type: str = "application/json"
+    accept: str | None = None
+    target_variant: str | None = None
+    target_model: str | None = None
+    inference_component: str | None = None
+    streaming: bool = False
+    timeout_seconds: float = 60.0
+    expected: str | None = None
+    request_name: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # Locust would mix inherited tasks with the class's own.
+        own = [one for one in cls.tasks if one is not SageMakerUser.invoke_next]
+        if own:
+            cls.tasks = own
+
+    def __init__(self, environment: Any) -> None:
+        super().__init__(environment)
+        self._fire = environment.events.request.fire
+        self._checks = type(self).check is not SageMakerUser.check
+        try:
+            shared: _Shared | None = _shared_by(
+                type(self), settings_of(environment.parsed_options)
+            )
+        except LowLatencyEndpointError as error:
+            _refuse(environment, error)
+            shared = None  # its first request stops the user
+        self._shared = shared
+
+    def check(self, body: bytes) -> bool | str | None:
+        """Look at the body of a good answer; override it.
+
+        Returns
+        -------
+        bool, str or None
+            ``False`` or the reason to count the request as failed; anything else is good.
+        """
+
+    @task
+    def invoke_next(self) -> None:
+        """Send the next payload; the task of a class that has no other."""
+        self.invoke()
+
+    def invoke(self, body: bytes | str | None = None, name: str | None = None,
+               **overrides: Any) -> Invocation:
+        """Send one request, count it in Locust's statistics, and return what came of it.
+
+        Parameters
+        ----------
+        body : bytes or str, optional
+            By default the next of ``payloads``; text is sent as UTF-8.
+        name : str, optional
+            What Locust's table calls it; by default ``request_name``.
+        **overrides
+            Parameters of this request by boto3's names: ``SessionId``, ``TargetModel``,
+            ``TargetVariant``, ``InferenceComponentName``, ``CustomAttributes``, ...
+        """
+        shared = self._shared
+        if shared is None:
+            raise StopUser()
+        number = shared.sent
+        shared.sent = number + 1
+        body = shared.payloads.next(number) if body is None else body_bytes(body)
+        begun = time.time()
+        answer = shared.send(body, overrides)
+        failure = answer.error
+        if self._checks and failure is None:
+            found = self.check(answer.body)
+            if found is False or (isinstance(found, str) and found):
+                failure = CHECK_FAILED
+                answer = answer._replace(error=failure, message=found or "")
+        name = name or shared.name
+        self._fire(
+            request_type=REQUEST_TYPE, name=name, start_time=begun,
+            response_time=(answer.ended - answer.started) * 1000, response_length=answer.length,
+            response=answer, context=self.context(),
+            exception=None if failure is None else InvocationFailed(failure),
+        )
+        if answer.first_byte is not None:
+            # Beside the requests, and not in Locust's total of them.
+            self.environment.stats.get(name, "first byte").log(
+                (answer.first_byte - answer.started) * 1000, 0
+            )
+        return answer
+
+
+class _Shared:
+    """What the users of one class have in common: the invoker, the payloads, their numbers."""
+
+    def __init__(self, cls: type[SageMakerUser], options: dict[str, Any]) -> None:
+        settings = {name: getattr(cls, name) for name in _SETTINGS} | options
+        payloads = settings["payloads"]
+        if "payload" in options:
+            payloads = Payloads.of(options["payload"])
+        if payloads is None:
+            raise PAYLOAD_SOURCE.error(got="none", allowed="a file, a folder, module:function",
+                                       mend="Set payloads in the class, or give --payload.")
+        with aws_errors_in_words():
+            session = open_session(settings["aws_profile"], settings["region"])
+            target = Target(
+                endpoint_name=settings["endpoint_name"], region=session.region_name or "",
+                **{name: settings[name] for name in _SETTINGS[4:]},
+            )
+            self.invoker = SageMakerInvoker(target, session=session)
+        self.send = self.invoker.invoke
+        self.payloads: Payloads = payloads
+        self.sent = 0
+        self.name = cls.request_name or target.endpoint_name
+
+
+_SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", "endpoint_urls", "content_type",
+             "accept", "target_variant", "target_model", "inference_component", "streaming",
+             "timeout_seconds", "expected")
+_known: dict[Any, _Shared] = {}
+
+
+def _shared_by(cls: type[SageMakerUser], options: dict[str, Any]) -> _Shared:
+    key = (cls, *sorted(options.items()))
+    if key not in _known:
+        _known[key] = _Shared(cls, options)
+    return _known[key]
+
+
+def _refuse(environment: Any, error: Exception) -> None:
+    """Say once what is wrong, and end Locust."""
+    if getattr(environment, "sagemaker_refused", False):
+        return
+    environment.sagemaker_refused = True
+    environment.process_exit_code = 2
+    _log.error("%s", error)
+    if environment.runner is not None:
+        gevent.spawn_later(0.1, environment.runner.quit)
+
+
+class _Work:
+    """What this process spends on its requests, told at the end of each test."""
+
+    def __init__(self) -> None:
+        self._begun = self._used = 0.0
+        self._sent = 0
+
+    def begin(self, **_: Any) -> None:
+        keep_for_good()
+        self._begun, self._used = time.perf_counter(), time.process_time()
+        self._sent = sum(shared.sent for shared in _known.values())
+
+    def tell(self, **_: Any) -> None:
+        sent = sum(shared.sent for shared in _known.values()) - self._sent
+        seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
+        self._sent += sent  # a worker's test stops twice
+        if sent < _TOO_FEW:  # the figure would be that of the start
+            return
+        share = used / seconds
+        _log.info("this process sent %s requests for %.0f us of processor time each, with %.0f %% "
+                  "of a core", f"{sent:,}", used / sent * 1e6, share * 100)
+        if share >= CPU_SHARE:
+            _log.warning("client-bound: this process had %.0f %% of a core's time, so the latency "
+                         "is partly its own; use --processes, more workers or fewer users",
+                         share * 100)
+
+
+_work = _Work()
+_events.test_start.add_listener(_work.begin)
+_events.test_stop.add_listener(_work.tell)

@@ -1,0 +1,135 @@
+"""A generator without processes: a queue in front of workers, calculated request by request."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.steps import GeneratorLoad, Progress, Step, StepResult
+
+QUEUE_FULL = "503 ServiceUnavailable"
+
+
+@dataclass
+class FakeGenerator:
+    """Instances with workers and one queue each, dealt to in turn; time passes in zero seconds."""
+
+    service: float = 0.020
+    variation: float = 0.0
+    workers: int = 4
+    instances: int = 1
+    queue_limit: int | None = None
+    broken: str = ""
+    client_bound_above: float = math.inf
+    unlucky: Callable[[Step], bool] = lambda step: False
+    """Steps in which the machine of the generator stumbled."""
+    late_by: float = 0.0
+    """How late every request of such a step, or above that rate, is sent."""
+    clock: float = 1_800_000_000.0
+    steps: list[Step] = field(default_factory=list)
+    closed: bool = False
+
+    @property
+    def capacity(self) -> float:
+        """Requests per second of all instances."""
+        return self.instances * self.workers / self.service
+
+    def run(self, step: Step,
+            progress: Callable[[Progress], None] = lambda each: None) -> StepResult:
+        """Run one step."""
+        self.steps.append(step)
+        started, self.clock = self.clock, self.clock + step.seconds
+        rng = random.Random(f"{step.seed}/{step.name}")
+        results = list(self._closed(step, rng) if step.users else self._open(step, rng))
+        latency, errors = LatencyHistogram(), Counter[str]()
+        intended = in_time = 0
+        counted = sum(at >= step.settle_seconds for at, _, _ in results)
+        late = counted / step.counted_seconds > self.client_bound_above or self.unlucky(step)
+        delay = self.late_by if late else 0.0
+        for at, finished, kind in results:
+            if at < step.settle_seconds:
+                continue
+            intended += 1
+            if kind:
+                errors[kind] += 1
+                continue
+            latency.record(finished - at + delay)
+            in_time += finished <= step.seconds
+        for each in _timeline(step, results):
+            progress(each)
+        rate = intended / step.counted_seconds
+        bound = ("the busiest generator process used 99% of a core",) if late else ()
+        return StepResult(
+            step=step, started_at=started + step.settle_seconds, ended_at=self.clock,
+            intended=intended, sent=intended, completed=latency.count, answered_in_time=in_time,
+            errors=errors, latency=latency, service=latency, first_byte=None,
+            send_lag=LatencyHistogram.of([1e-5] * intended), client_bound=bound,
+            generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)))
+
+    def close(self) -> None:
+        """End."""
+        self.closed = True
+
+    def _draw(self, rng: random.Random) -> float:
+        if not self.variation:
+            return self.service
+        spread = math.log1p(self.variation ** 2)
+        return rng.lognormvariate(math.log(self.service) - spread / 2, math.sqrt(spread))
+
+    def _open(self, step: Step, rng: random.Random) -> Iterator[tuple[float, float, str]]:
+        free = [[0.0] * self.workers for _ in range(self.instances)]
+        waiting: list[list[float]] = [[] for _ in range(self.instances)]  # their starts
+        for number, at in enumerate(step.arrivals.offsets(step.seconds, seed=step.seed)):
+            if self.broken:
+                yield at, at, self.broken
+                continue
+            one = number % self.instances
+            queue = waiting[one]
+            while queue and queue[0] <= at:
+                heapq.heappop(queue)
+            if self.queue_limit is not None and len(queue) >= self.queue_limit:
+                yield at, at, QUEUE_FULL
+                continue
+            begin = max(at, heapq.heappop(free[one]))
+            finished = begin + self._draw(rng)
+            heapq.heappush(free[one], finished)
+            if begin > at:
+                heapq.heappush(queue, begin)
+            yield at, finished, ""
+
+    def _closed(self, step: Step, rng: random.Random) -> Iterator[tuple[float, float, str]]:
+        callers = [0.0] * step.users
+        workers = [0.0] * (self.workers * self.instances)
+        while callers[0] < step.seconds:
+            at = heapq.heappop(callers)
+            if self.broken:
+                heapq.heappush(callers, at + 0.01)
+                yield at, at, self.broken
+                continue
+            finished = max(at, heapq.heappop(workers)) + self._draw(rng)
+            heapq.heappush(workers, finished)
+            heapq.heappush(callers, finished)
+            yield at, finished, ""
+
+
+def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[Progress]:
+    """Each second by the answers that came in it, as the real generator tells it."""
+    seconds = math.floor(step.seconds)
+    sent, failed = Counter[int](), Counter[int]()
+    answered = [LatencyHistogram() for _ in range(seconds)]
+    for at, finished, kind in results:
+        sent[int(at)] += 1
+        failed[int(at)] += bool(kind)
+        if not kind and finished < seconds:
+            answered[int(finished)].record(finished - at)
+    for second in range(seconds):
+        p50, p99 = answered[second].quantiles((0.5, 0.99))
+        count = answered[second].count
+        yield Progress(seconds=second + 1.0, sent=sent[second], completed=count,
+                       failed=failed[second], rate=float(count), p50=p50, p99=p99,
+                       send_lag_p99=1e-5, cpu_share=0.1)

@@ -1,0 +1,110 @@
+"""Starts the precise server and generators on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from low_latency_endpoint.load_test.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.steps import StepResult, Target
+from low_latency_endpoint.local_aws import LocalAws
+
+PROGRAM = Path(__file__).with_name("precise_server.py")
+#: An environment in which nothing can be signed for a real account.
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+    "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
+
+
+def serve_sentiment(aws: LocalAws, *, instances: int) -> None:
+    """Create the endpoint ``sentiment`` in a local AWS and wait for it."""
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_model(
+        ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
+    sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
+        "VariantName": "primary", "InstanceType": "ml.c7i.xlarge", "ModelName": "model",
+        "InitialInstanceCount": instances}])
+    sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
+    sagemaker.get_waiter("endpoint_in_service").wait(
+        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+
+
+@dataclass(frozen=True)
+class PreciseServer:
+    """A running precise server."""
+
+    url: str
+
+    @property
+    def target(self) -> Target:
+        """It, as an endpoint."""
+        return Target("sentiment", "us-east-1", (self.url,), timeout_seconds=10)
+
+    def times(self) -> list[float]:
+        """Seconds that each answer really took, in the order of the answers."""
+        with urllib.request.urlopen(f"{self.url}/times", timeout=10) as answer:
+            times: list[float] = json.loads(answer.read())
+            return times
+
+    def generator(self, processes: int = 1, **options: Any) -> GeneratorProcess:
+        """A generator that calls it."""
+        options.setdefault("environment", ENVIRONMENT)
+        payloads = options.pop("payloads", PAYLOADS)
+        return GeneratorProcess(self.target, payloads, processes, **options)
+
+
+@contextmanager
+def precise_server(seconds: Sequence[float],
+                   stall: tuple[float, float] | None = None) -> Iterator[PreciseServer]:
+    """A server with these service times, taken in turn or by the request's own number."""
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"seconds": seconds, "stall": stall}).encode() + b"\n")
+            process.stdin.flush()
+            yield PreciseServer(f"http://127.0.0.1:{int(process.stdout.readline())}")
+        finally:
+            process.kill()
+
+
+#: gevent's sockets wake with the loop; the rest is the request's own way through two processes.
+RESOLUTION = 0.001
+
+
+def off(found: StepResult, pairs: Iterable[tuple[float, float]], *, busy: bool = False) -> str:
+    """Which pairs (true, measured) are more than 1 % or a millisecond apart; empty when none is.
+
+    With ``busy`` a pair may differ by what the result itself says that the machine held it up:
+    the last word when several runs in turn met other work on the processors.
+    """
+    held_up = 2 * (found.send_lag.percentile(99) + found.generator.loop_lag_p99) if busy else 0.0
+    return ", ".join(f"{measured:.4f} not {true:.4f}" for true, measured in pairs
+                     if abs(measured - true) > max(0.01 * true, RESOLUTION) + held_up)
+
+
+def agree(runs: Iterable[tuple[StepResult, list[tuple[float, float]]]]) -> None:
+    """One run of several in which all pairs agree; others may take the processor meanwhile."""
+    met = []
+    for result, pairs in runs:
+        if not off(result, pairs):
+            return
+        met.append((result, pairs))
+    problems = [problem for problem in (off(*one, busy=True) for one in met) if problem]
+    assert not problems, problems

@@ -1,0 +1,265 @@
+"""Generator processes: what they measure, what they refuse, and that none is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.steps import (
+    GeneratorLoad,
+    Progress,
+    Step,
+    StepResult,
+    Target,
+)
+
+from .servers import ENVIRONMENT, PAYLOADS, precise_server
+
+
+def gone(processes: list[psutil.Process], seconds: float = 15) -> bool:
+    """Whether all of them end in that time."""
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and its children."""
+    parent = psutil.Process(pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def test_both_loops_run_one_after_the_other() -> None:
+    seen: list[Progress] = []
+    with precise_server([0.02]) as server, server.generator() as generator:
+        opened = generator.run(
+            Step("open", 2.5, PoissonArrivals(100), settle_seconds=0.5), seen.append)
+        closed = generator.run(Step("closed", 1, users=8))
+    assert opened.intended == opened.sent == opened.completed
+    assert opened.errors == {}
+    assert opened.latency.min >= 0.02
+    assert opened.latency.count == opened.send_lag.count == opened.sent
+    assert opened.ended_at - opened.started_at == pytest.approx(2)
+    assert opened.rate == pytest.approx(opened.answered_in_time / 2)
+    assert abs(opened.started_at - time.time()) < 60
+    assert seen
+    assert seen[0].p50 >= 0.02
+    assert 0.5 < seen[0].seconds < 3
+    assert 50 < closed.sent <= 8 / 0.02
+    assert opened.first_byte is None
+    load = opened.generator
+    assert load.processes == 1
+    assert 0 < load.cpu_share < 1
+    assert 10e-6 < load.cpu_seconds_per_request < 5e-3
+    assert 20e6 < load.memory_bytes < 500e6
+
+
+def test_a_result_survives_json() -> None:
+    with precise_server([0.005]) as server, server.generator() as generator:
+        result = generator.run(Step("open", 1, PoissonArrivals(50)))
+    content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert StepResult.of_dict(content) == result
+    assert content["latency_ms"]["percentiles"]["p99"]["ms"] == pytest.approx(
+        1000 * result.latency.percentile(99))
+
+
+def test_errors_are_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    target = Target("sentiment", "us-east-1", (f"http://127.0.0.1:{port}",))
+    with GeneratorProcess(target, PAYLOADS, environment=ENVIRONMENT) as generator:
+        result = generator.run(Step("nobody there", 0.5, ConstantArrivals(20)))
+    assert result.errors == {"connection refused": 10}
+    assert result.error_share == 1
+    assert result.latency.count == 0
+
+
+def test_a_saturated_generator_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every request costs 20 ms of processor time; 100 a second are twice what one process can."""
+    (tmp_path / "burning.py").write_text(
+        "import time\n"
+        "def body(number):\n"
+        "    end = time.process_time() + 0.02\n"
+        "    while time.process_time() < end: pass\n"
+        "    return b'{}'\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with precise_server([0.02]) as server, server.generator(
+            payloads=Payloads.of_generator("burning:body")) as generator:
+        result = generator.run(Step("too much", 3, PoissonArrivals(100)))
+    assert not result.valid
+    reasons = "\n".join(result.client_bound)
+    # On a machine shared with others the process does not even get a whole core.
+    assert "of a core" in reasons or result.generator.cpu_share < 0.9
+    assert "never sent" in reasons
+    assert "late or more" in reasons
+    assert result.latency.percentile(50) > 0.1  # counted from the intended start
+
+
+def result_with(latency: float, lag: float, **load: float) -> StepResult:
+    """A result of 1,000 equal requests."""
+    return StepResult(
+        Step("s", 10, ConstantArrivals(100)), 0, 10, 1000, 1000, 1000, 1000, {},
+        LatencyHistogram.of([latency] * 1000), LatencyHistogram.of([latency] * 1000), None,
+        LatencyHistogram.of([lag] * 1000), GeneratorLoad(**load),  # type: ignore[arg-type]
+    ).judged()
+
+
+def test_a_lag_above_one_percent_is_flagged_and_a_large_one_invalid() -> None:
+    assert not any("lag" in one for one in result_with(0.100, 0.0009).warnings)
+    flagged = result_with(0.100, 0.0012)
+    assert any("send lag p99 is 1.2 ms, 1.2%" in one for one in flagged.warnings)
+    assert flagged.valid
+    invalid = result_with(0.100, 0.011)
+    assert invalid.client_bound == ("half of the requests started 11 ms late or more, 11% of the "
+                                    "median latency of 100 ms",)
+
+
+def test_a_busy_processor_makes_a_result_invalid() -> None:
+    assert result_with(0.1, 0.0001, cpu_share=0.89).valid
+    (reason,) = result_with(0.1, 0.0001, cpu_share=0.93).client_bound
+    assert "93% of a core" in reason
+
+
+def test_a_late_loop_makes_a_closed_loop_invalid() -> None:
+    latency = LatencyHistogram.of([0.02] * 100)
+    parts = (Step("s", 1, users=1), 0, 1, 100, 100, 100, 100, {}, latency, latency, None,
+             LatencyHistogram())
+    assert StepResult(*parts, GeneratorLoad(loop_lag_p99=0.002)).judged().valid
+    (reason,) = StepResult(*parts, GeneratorLoad(loop_lag_p99=0.009)).judged().client_bound
+    assert "event loop" in reason
+
+
+def test_percentiles_on_few_samples_are_flagged() -> None:
+    (warning,) = result_with(0.1, 0.0001).warnings
+    assert warning.startswith("p99.9, p99.99 rest on fewer than ten samples beyond: 1000 samples")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_close_ends_every_process(processes: int) -> None:
+    with precise_server([0.005]) as server:
+        generator = server.generator(processes)
+        started = family(generator.pid)
+        assert len(started) == (1 if processes == 1 else 3)
+        generator.close()
+        generator.close()
+        assert gone(started)
+
+
+DRIVER = """
+import os, sys
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.steps import Step, Target
+target = Target("sentiment", "us-east-1", (sys.argv[1],))
+with GeneratorProcess(target, Payloads.of_bytes(b"{}"), 2) as generator:
+    print(generator.pid, flush=True)
+    generator.run(Step("long", 600, ConstantArrivals(50)))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_its_driver(number: signal.Signals) -> None:
+    with precise_server([0.005]) as server, subprocess.Popen(
+        [sys.executable, "-c", DRIVER, server.url], env=ENVIRONMENT,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as driver:
+        assert driver.stdout is not None
+        try:
+            started = family(int(driver.stdout.readline()))
+            assert len(started) == 3
+            time.sleep(0.7)  # in the middle of the step
+            driver.send_signal(number)
+            assert gone(started)
+            assert driver.wait(timeout=15) != 0
+        finally:
+            driver.kill()
+
+
+def test_a_lost_worker_ends_the_step_with_a_code() -> None:
+    with precise_server([0.005]) as server, server.generator(2) as generator:
+        started = family(generator.pid)
+
+        def kill_one(progress: Progress) -> None:
+            os.kill(started[1].pid, signal.SIGKILL)
+
+        with pytest.raises(ConfigurationError) as caught:
+            generator.run(Step("long", 60, ConstantArrivals(50)), kill_one)
+        assert caught.value.code == "LLE987"
+        assert "ended with status -9" in caught.value.got
+        assert gone(started)
+
+
+def test_a_crash_of_the_generator_is_told() -> None:
+    with precise_server([0.005]) as server, server.generator() as generator:
+        def kill(progress: Progress) -> None:
+            os.kill(generator.pid, signal.SIGKILL)
+
+        with pytest.raises(ConfigurationError) as caught:
+            generator.run(Step("long", 60, ConstantArrivals(50)), kill)
+        assert caught.value.code == "LLE987"
+        with pytest.raises(ConfigurationError):  # and again, rather than wait for ever
+            generator.run(Step("next", 1, ConstantArrivals(50)))
+
+
+def test_without_credentials_the_codes_of_the_client_come_through() -> None:
+    environment = {name: value for name, value in ENVIRONMENT.items()
+                   if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    for processes in (1, 2):
+        with pytest.raises(ConfigurationError) as caught:
+            GeneratorProcess(Target("e", "us-east-1", ("http://127.0.0.1:9",)), PAYLOADS,
+                             processes, environment=environment)
+        assert caught.value.code == "LLE579"
+
+
+def test_a_session_made_with_keys_signs_with_them() -> None:
+    import boto3
+
+    environment = {name: value for name, value in ENVIRONMENT.items()
+                   if not name.startswith("AWS_ACCESS")}
+    session = boto3.Session("key", "secret", "token", region_name="us-east-1")
+    with precise_server([0.005]) as server, server.generator(
+            session=session, environment=environment) as generator:
+        assert generator.run(Step("s", 0.2, ConstantArrivals(50))).completed == 10
+
+
+@pytest.mark.parametrize("processes", [0, 1.5, "2"])
+def test_a_number_of_processes_that_cannot_be_is_refused(processes: int) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        GeneratorProcess(Target("e", "us-east-1"), PAYLOADS, processes)
+    assert caught.value.code == "LLE986"
+
+
+def test_a_payload_function_that_prints_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chatty.py").write_text(
+        "def body(number):\n    print('hello', number)\n    return {'number': number}\n",
+        encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with precise_server([0.005]) as server, server.generator(
+            payloads=Payloads.of_generator("chatty:body")) as generator:
+        assert generator.run(Step("s", 0.2, ConstantArrivals(50))).completed == 10
+
+
+def test_the_driver_loads_neither_gevent_nor_locust() -> None:
+    program = (
+        "import sys, low_latency_endpoint.load_test.generator_process, "
+        "low_latency_endpoint.load_test.validity\n"
+        "import low_latency_endpoint.load_test.generator\n"
+        "print([name for name in ('gevent', 'locust', 'geventhttpclient') if name in sys.modules])")
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                           check=True)
+    assert found.stdout.strip() == "[]"

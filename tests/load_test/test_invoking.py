@@ -1,0 +1,432 @@
+"""The invoker against a runtime on loopback: answers, errors by name, streams, connections."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import gevent
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials, RefreshableCredentials
+from botocore.exceptions import ParamValidationError
+
+from benchmarks.tls_server import LoopbackRuntime, write_certificates
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test import invoking
+from low_latency_endpoint.load_test.invoking import Invocation, SageMakerInvoker
+from low_latency_endpoint.load_test.target import Target
+
+SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
+REGION = "us-east-1"
+Make = Callable[..., SageMakerInvoker]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("certificates")
+    write_certificates(made)
+    return made
+
+
+@pytest.fixture(params=["plain", "tls"])
+def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[LoopbackRuntime]:
+    with LoopbackRuntime(folder if request.param == "tls" else None) as made:
+        yield made
+
+
+@pytest.fixture
+def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
+    """Makes invokers of the server's endpoints, by name."""
+    made = []
+
+    def invoker(name: str, *urls: str, check: Any = None, session: boto3.Session = SESSION,
+                **more: Any) -> SageMakerInvoker:
+        target = Target(name, REGION, urls or (server.url,), **more)
+        made.append(SageMakerInvoker(target, session=session, ca_bundle=folder / "ca.pem",
+                                     check=check))
+        return made[-1]
+
+    yield invoker
+    for one in made:
+        one.close()
+
+
+def free_url() -> str:
+    """A URL that refuses connections."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_an_answer_with_its_times(make: Make, server: LoopbackRuntime) -> None:
+    before = time.perf_counter()
+    answer = make("slow-50").invoke(b"{}")
+
+    assert (answer.status, answer.error, answer.length) == (200, None, len(answer.body))
+    assert answer.body.startswith(b'{"label": "POSITIVE"')
+    assert before <= answer.started
+    assert 0.045 <= answer.ended - answer.started <= time.perf_counter() - before
+    assert answer.first_byte is None
+    assert answer.url == server.url
+
+
+def test_one_connection_per_request_under_way_and_kept(make: Make,
+                                                       server: LoopbackRuntime) -> None:
+    invoker = make("slow-50")
+    for _ in range(3):
+        jobs = [gevent.spawn(invoker.invoke, b"{}") for _ in range(8)]
+        gevent.joinall(jobs, raise_error=True)
+        assert [job.value.error for job in jobs] == [None] * 8
+    assert invoker.connections == server.runtime.connections == 8
+
+
+def test_waiting_greenlets_do_not_stop_each_other(make: Make) -> None:
+    """Handshakes and answers of 40 requests overlap: together hardly longer than one."""
+    invoker = make("slow-200")
+    started = time.perf_counter()
+    jobs = [gevent.spawn(invoker.invoke, b"{}") for _ in range(40)]
+    gevent.joinall(jobs)
+    assert [job.value.error for job in jobs] == [None] * 40
+    assert time.perf_counter() - started < 40 * 0.2 / 3
+
+
+@pytest.mark.parametrize(("name", "error", "message"), [
+    ("status-400", "400 ValidationError", "asked for 400"),
+    ("status-424", "424 ModelError", "asked for 424"),
+    ("status-429", "429 ModelNotReadyException", "asked for 429"),
+    ("status-500", "500 InternalFailure", "asked for 500"),
+    ("status-503", "503 ServiceUnavailable", "asked for 503"),
+])
+def test_errors_are_named_by_the_code_of_the_service(make: Make, name: str, error: str,
+                                                     message: str) -> None:
+    invoker = make(name)
+    for _ in range(2):
+        answer = invoker.invoke(b"{}")
+        assert (answer.status, answer.error, answer.message) == (int(error[:3]), error, message)
+    assert invoker.connections == 1  # an error is an answer: its connection is kept
+
+
+def test_a_connection_that_the_server_closes_is_replaced(make: Make) -> None:
+    invoker = make("close")
+    assert [invoker.invoke(b"{}").error for _ in range(3)] == [None] * 3
+    assert invoker.connections == 3
+
+
+def test_a_request_without_an_answer_is_an_error_and_sent_once(make: Make,
+                                                               server: LoopbackRuntime) -> None:
+    answer = make("drop").invoke(b"{}")
+    assert (answer.status, answer.error) == (0, "connection closed")
+    assert server.runtime.requests["drop"] == 1
+
+
+def test_a_connection_that_died_of_age_is_replaced(make: Make, server: LoopbackRuntime,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    invoker = make("slow-1")
+    assert invoker.invoke(b"{}").error is None
+    server.stop()
+    server.start()
+    monkeypatch.setattr(invoking, "STALE_SECONDS", 0.0)
+    assert invoker.invoke(b"{}").error is None
+    assert (invoker.reconnects, server.runtime.requests["slow-1"]) == (1, 2)
+
+
+def test_a_connection_that_breaks_at_work_is_an_error(make: Make,
+                                                      server: LoopbackRuntime) -> None:
+    invoker = make("slow-1")
+    assert invoker.invoke(b"{}").error is None
+    server.stop()
+    server.start()
+    assert invoker.invoke(b"{}").error == "connection closed"
+    assert invoker.invoke(b"{}").error is None
+    assert invoker.reconnects == 0
+
+
+def test_a_timeout_ends_the_request_and_its_connection(make: Make) -> None:
+    invoker = make("slow-2000", timeout_seconds=0.2)
+    answer = invoker.invoke(b"{}")
+    assert (answer.status, answer.error) == (0, "timeout")
+    assert 0.19 <= answer.ended - answer.started < 1.5
+    assert invoker.invoke(b"{}").error == "timeout"
+    assert invoker.connections == 2
+
+
+def test_a_caller_that_is_killed_takes_its_connection_along(make: Make) -> None:
+    """Locust kills users at a test's end; half an answer must not meet the next request."""
+    invoker = make("slow-500")
+    caller = gevent.spawn(invoker.invoke, b"{}")
+    gevent.sleep(0.2)
+    caller.kill()
+    assert not any(one.idle for one in invoker._destinations)
+    assert invoker.invoke(b"{}").error is None
+    assert invoker.connections == 2
+
+
+def test_a_stream_is_put_together_and_timed(make: Make) -> None:
+    invoker = make("stream-3", streaming=True)
+    for _ in range(2):
+        answer = invoker.invoke(b"{}")
+        assert (answer.error, answer.body, answer.length) == (None, b"part 0;part 1;part 2;", 21)
+        assert answer.first_byte is not None
+        assert answer.started < answer.first_byte <= answer.ended
+    assert invoker.connections == 1
+
+
+def test_an_error_in_a_stream_is_an_error(make: Make) -> None:
+    answer = make("broken-stream-2", streaming=True).invoke(b"{}")
+    assert (answer.status, answer.error) == (200, "stream ModelStreamError")
+    assert answer.message == "the model stopped"
+
+
+def test_an_error_instead_of_a_stream(make: Make) -> None:
+    answer = make("status-424", streaming=True).invoke(b"{}")
+    assert (answer.error, answer.first_byte) == ("424 ModelError", None)
+
+
+class Scripted:
+    """A server that sends bytes, piece by piece, in answer to each request; then it closes."""
+
+    def __init__(self, *answers: tuple[bytes, ...]) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._answers = answers
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Scripted:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            for pieces in self._answers:
+                connection.recv(65536)
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(0.02)
+
+
+def from_script(*pieces: bytes, **more: Any) -> Invocation:
+    with Scripted(pieces) as server:
+        target = Target("scripted", REGION, (server.url,), timeout_seconds=5, **more)
+        return SageMakerInvoker(target, session=SESSION).invoke(b"{}")
+
+
+def test_answers_may_come_in_pieces_of_any_size() -> None:
+    whole = (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX-Empty:\r\n"
+             b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+    for cut in range(0, len(whole), 7):
+        answer = from_script(*filter(None, (whole[:cut], whole[cut:])))
+        assert (answer.status, answer.error, answer.body) == (200, None, b"abcdefg"), cut
+
+
+def test_nothing_is_left_of_the_answer_before() -> None:
+    good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    bad = b"HTTP/1.1 503 X\r\nX-Amzn-ErrorType: Busy\r\nContent-Length: 2\r\n\r\n{}"
+    with Scripted((good,), (bad[:3], bad[3:]), (good[:3], good[3:]), (good[:20],)) as server:
+        invoker = SageMakerInvoker(Target("scripted", REGION, (server.url,)), session=SESSION)
+        answers = [invoker.invoke(b"{}") for _ in range(4)]
+    assert [answer.error for answer in answers] == [None, "503 Busy", None, "connection closed"]
+    assert [answer.body for answer in answers] == [b"ok", b"{}", b"ok", b""]
+
+
+def test_an_error_in_pieces_keeps_its_name() -> None:
+    answer = from_script(b"HTTP/1.1 429 X\r\nX-Amzn-Err", b"orType: Throttling",
+                         b"Exception:http\r\nContent-Length: 17\r\n\r\n",
+                         b'{"Message":', b' "no"}')
+    assert (answer.error, answer.message) == ("429 ThrottlingException", "no")
+
+
+@pytest.mark.parametrize(("pieces", "error"), [
+    ((b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345",), "connection closed"),
+    ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",), "connection closed"),
+    ((b"SSH-2.0-OpenSSH_9.2\r\n",), "connection malformed answer"),
+    ((b"HTTP/1.1 502 Bad\r\nContent-Length: 6\r\n\r\n<html>",), "502 Bad Gateway"),
+])
+def test_answers_that_are_none(pieces: tuple[bytes, ...], error: str) -> None:
+    assert from_script(*pieces).error == error
+
+
+def test_an_answer_without_a_length_ends_with_the_connection() -> None:
+    answer = from_script(b"HTTP/1.1 200 OK\r\n\r\nabc", b"def")
+    assert (answer.error, answer.body) == (None, b"abcdef")
+
+
+def test_a_stream_of_other_bytes_is_an_error() -> None:
+    answer = from_script(b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\n" + b"{" * 32,
+                         streaming=True)
+    assert answer.error == "stream malformed"
+
+
+def test_the_response_check(make: Make) -> None:
+    assert make("plain", expected='"score": 0\\.9').invoke(b"{}").error is None
+    wrong = make("plain", expected="NEGATIVE").invoke(b"{}")
+    assert (wrong.status, wrong.error) == (200, "check failed")
+    assert "NEGATIVE" in wrong.message
+    assert make("plain", check=lambda body: b"label" in body).invoke(b"{}").error is None
+    assert make("plain", check=lambda body: None).invoke(b"{}").error is None
+    assert make("plain", check=lambda body: False).invoke(b"{}").error == "check failed"
+    found = make("plain", check=lambda body: "too sure").invoke(b"{}")
+    assert (found.error, found.message) == ("check failed", "too sure")
+    assert make("status-503", expected="x").invoke(b"{}").error == "503 ServiceUnavailable"
+
+
+def test_urls_are_taken_in_turn(make: Make, server: LoopbackRuntime) -> None:
+    with LoopbackRuntime() as other:
+        invoker = make("plain", server.url, other.url)
+        urls = {invoker.invoke(b"{}").url for _ in range(2)}
+        for _ in range(8):
+            invoker.invoke(b"{}")
+    assert urls == {server.url, other.url}
+    assert server.runtime.requests["plain"] == other.runtime.requests["plain"] == 5
+    assert invoker.connections == 2
+
+
+def test_a_url_that_refuses_is_left_alone_for_a_while(make: Make, server: LoopbackRuntime) -> None:
+    invoker = make("plain", free_url(), server.url)
+    answers = [invoker.invoke(b"{}") for _ in range(6)]
+    assert [answer.error for answer in answers] == [None] * 6
+    assert invoker.failovers == 1
+    for one in invoker._destinations:
+        one.closed_until = 0.0  # the while is over
+    for _ in range(2):
+        assert invoker.invoke(b"{}").error is None
+    assert invoker.failovers == 2
+
+
+def test_when_all_urls_refuse() -> None:
+    target = Target("plain", REGION, (free_url(), free_url()))
+    answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
+    assert (answer.status, answer.error) == (0, "connection refused")
+
+
+def test_a_name_that_nobody_knows() -> None:
+    target = Target("plain", REGION, ("http://no-such-name.invalid",))
+    answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
+    assert answer.error == "connection name unknown"
+
+
+def test_a_certificate_of_somebody_else(folder: Path) -> None:
+    with LoopbackRuntime(folder) as server:
+        target = Target("plain", REGION, (server.url,))  # boto3's authorities
+        answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
+    assert answer.error == "connection not trusted"
+
+
+def test_the_signature_is_botocores(make: Make, server: LoopbackRuntime) -> None:
+    body = b'{"inputs": "I like you."}'
+    invoker = make("echo", content_type="text/csv", accept="application/json",
+                   target_variant="primary", target_model="m.tar.gz")
+    assert invoker.invoke(body, {"SessionId": "s-1", "TargetModel": None}).error is None
+
+    sent = server.runtime.last_headers
+    assert sent["X-Amzn-SageMaker-Target-Variant"] == "primary"
+    assert sent["X-Amzn-SageMaker-Session-Id"] == "s-1"
+    assert sent["Accept"] == "application/json"
+    assert not [name for name in sent if name.lower() == "x-amzn-sagemaker-target-model"]
+    signed = sent["Authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+    lower = {name.lower(): value for name, value in sent.items()}
+    request = AWSRequest("POST", f"{server.url}/endpoints/echo/invocations", data=body,
+                         headers={name: lower[name] for name in signed})
+    request.context["timestamp"] = lower["x-amz-date"]
+    auth = SigV4Auth(Credentials("AKIDEXAMPLE", "secret", "token"), "sagemaker", REGION)
+    wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+    assert sent["Authorization"].endswith(f"Signature={wanted}")
+    assert {"host", "x-amz-date", "x-amz-security-token", "content-type"} <= set(signed)
+
+
+def test_inference_component_and_overrides(make: Make, server: LoopbackRuntime) -> None:
+    invoker = make("echo", inference_component="small")
+    invoker.invoke(b"{}")
+    assert server.runtime.last_headers["X-Amzn-SageMaker-Inference-Component"] == "small"
+    invoker.invoke(b"{}", {"InferenceComponentName": "large"})
+    assert server.runtime.last_headers["X-Amzn-SageMaker-Inference-Component"] == "large"
+    with pytest.raises(ParamValidationError):
+        invoker.invoke(b"{}", {"Sesion": "typing error"})
+
+
+def test_large_bodies_go_out_whole(make: Make, server: LoopbackRuntime) -> None:
+    assert make("plain").invoke(b"x" * 5_000_000).error is None
+    assert server.runtime.requests["plain"] == 1
+
+
+def test_new_credentials_are_used(make: Make, server: LoopbackRuntime) -> None:
+    session = boto3.Session(region_name=REGION)
+    numbers = iter(range(1, 9))
+
+    def refresh() -> dict[str, str]:
+        until = datetime.now(UTC) + timedelta(seconds=1)  # at once due again
+        return {"access_key": f"AKID{next(numbers)}", "secret_key": "s", "token": "t",
+                "expiry_time": until.isoformat()}
+
+    session._session._credentials = RefreshableCredentials.create_from_metadata(
+        refresh(), refresh, "test")
+    invoker = make("echo", session=session)
+    invoker.invoke(b"{}")
+    first = server.runtime.last_headers["Authorization"].split("/")[0]
+    time.sleep(1.1)
+    invoker.invoke(b"{}")
+    assert server.runtime.last_headers["Authorization"].split("/")[0] != first
+
+
+def test_credentials_that_cannot_be_refreshed_are_an_error(make: Make) -> None:
+    session = boto3.Session(region_name=REGION)
+    session._session._credentials = RefreshableCredentials(
+        "a", "s", "t", datetime.now(UTC) - timedelta(hours=1), dict, "test")
+    answer = make("plain", session=session).invoke(b"{}")
+    assert answer.error == "credentials CredentialRetrievalError"
+
+
+def test_boto3s_own_settings_say_where_to(monkeypatch: pytest.MonkeyPatch,
+                                          server: LoopbackRuntime, folder: Path) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(folder / "ca.pem"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", server.url)
+    session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
+    assert SageMakerInvoker(Target("plain", REGION), session=session).invoke(b"{}").error is None
+    monkeypatch.delenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
+    session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
+    assert SageMakerInvoker(Target("plain", REGION), session=session).urls == (
+        "http://127.0.0.1:1",)
+
+
+def test_the_regional_url_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"):
+        monkeypatch.delenv(name, raising=False)
+    session = boto3.Session("AKIDEXAMPLE", "secret", region_name="eu-west-1")
+    invoker = SageMakerInvoker(Target("e", "eu-west-1"), session=session)
+    assert invoker.urls == ("https://runtime.sagemaker.eu-west-1.amazonaws.com",)
+
+
+@pytest.mark.parametrize(("code", "given"), [
+    ("LLE947", {"endpoint_name": ""}), ("LLE947", {"endpoint_name": "https://sentiment"}),
+    ("LLE948", {"accept": "a\r\nb: c"}), ("LLE948", {"target_variant": ""}),
+    ("LLE949", {"expected": "("}), ("LLE571", {"timeout_seconds": 0}),
+    ("LLE571", {"timeout_seconds": "60"}), ("LLE577", {"endpoint_urls": ("host:443",)}),
+    ("LLE578", {"region": ""}),
+])
+def test_bad_targets_have_a_code(code: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Target(**{"endpoint_name": "sentiment", "region": REGION, **given})
+    assert caught.value.code == code
+
+
+def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(ConfigurationError) as caught:
+        SageMakerInvoker(Target("sentiment", REGION), session=boto3.Session(region_name=REGION))
+    assert caught.value.code == "LLE579"

@@ -1,0 +1,331 @@
+"""The search for the limit on queues whose answer is known, and the statistics that judge it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.judging import (
+    LatencyGoal,
+    judge,
+    mean_bounds,
+    quantile_bounds,
+    rank_bounds,
+    samples_for,
+)
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.limit_search import Limit, SearchPlan
+from low_latency_endpoint.load_test.run_plans import limit_plan
+from low_latency_endpoint.load_test.running import LoadTestRun, run
+from low_latency_endpoint.load_test.steps import Step
+
+from .fake_generator import QUEUE_FULL, FakeGenerator
+
+GOAL = LatencyGoal({"p99": 0.2})
+
+
+def search(generator: FakeGenerator, goal: LatencyGoal = GOAL, **options: Any) -> LoadTestRun:
+    """Look for the limit of a formula."""
+    plan = {"seconds": 20.0, "instances": generator.instances, **options}
+    return run(limit_plan(SearchPlan(goal, **plan)), generator)
+
+
+def limit_of(generator: FakeGenerator, goal: LatencyGoal = GOAL, **options: Any) -> Limit:
+    """The limit of a formula."""
+    found = search(generator, goal, **options).limit
+    assert found is not None
+    return found
+
+
+# ---------------------------------------------------------------------------------- the statistics
+
+
+@given(st.integers(1, 20_000), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999]),
+       st.sampled_from([0.9, 0.95, 0.99]))
+def test_ranks_are_those_of_the_binomial_law(samples: int, quantile: float,
+                                             confidence: float) -> None:
+    low, high = rank_bounds(samples, quantile, confidence)
+    alpha, near = 1 - confidence, 1e-9
+
+    def at_most(rank: int) -> float:  # chance that the true quantile lies below this rank
+        return float(binom.cdf(rank - 1, samples, quantile))
+
+    assert low == 0 or at_most(low) <= alpha + near
+    assert at_most(low + 1) > alpha - near
+    assert high == samples + 1 or at_most(high) >= confidence - near
+    assert high == 1 or at_most(high - 1) < confidence + near
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.99])
+def test_bounds_hold_as_often_as_they_say(quantile: float) -> None:
+    rng = random.Random(7)
+    true = -math.log(1 - quantile)  # of the exponential law
+    below = above = 0
+    for _ in range(400):
+        bounds = quantile_bounds(LatencyHistogram.of(
+            rng.expovariate(1) for _ in range(500)), quantile)
+        below += bounds.low <= true
+        above += true <= bounds.high
+    # 95 %, of 400 drawings: within three standard deviations, and discrete ranks hold more often.
+    assert min(below, above) >= 400 * (0.95 - 3 * math.sqrt(0.95 * 0.05 / 400))
+    assert max(below, above) < 400, "an interval that never misses is no interval of 95 %"
+
+
+def test_too_few_samples_bound_nothing_from_above() -> None:
+    fewest = samples_for(0.99)
+    enough = LatencyHistogram.of([0.01] * fewest)
+    assert quantile_bounds(enough, 0.99).high == pytest.approx(0.01, rel=0.001)
+    assert math.isinf(quantile_bounds(LatencyHistogram.of([0.01] * (fewest - 1)), 0.99).high)
+
+
+def test_the_mean_has_an_interval_too() -> None:
+    bounds = mean_bounds(LatencyHistogram.of([0.1, 0.2, 0.3] * 100))
+    assert bounds.value == pytest.approx(0.2)
+    assert (bounds.low, bounds.high) == pytest.approx((0.2 - 0.00775, 0.2 + 0.00775), rel=0.005)
+
+
+# ------------------------------------------------------------------------------------ the judgement
+
+
+def _judged(slow: int, of: int = 1000, failed: int = 0, **more: Any) -> Any:
+    latencies = LatencyHistogram.of([0.1] * (of - slow) + [0.3] * slow)
+    return judge(GOAL, latencies, failed=failed, sent=of + failed, **more)
+
+
+def test_a_percentile_is_judged_with_its_uncertainty() -> None:
+    assert _judged(slow=2).outcome == "held"
+    assert _judged(slow=10).outcome == "unclear", "p99 itself keeps the target, by luck perhaps"
+    assert _judged(slow=30).outcome == "broken"
+    assert _judged(slow=0, of=100).outcome == "unclear", "100 requests say little of p99"
+
+
+def test_errors_break_a_step() -> None:
+    assert _judged(slow=0, of=5000, failed=2).outcome == "held"
+    assert _judged(slow=0, of=5000, failed=7).outcome == "unclear", "0.14 %, by chance perhaps"
+    broken = _judged(slow=0, of=5000, failed=40, errors={QUEUE_FULL: 40})
+    assert (broken.outcome, broken.errors) == ("broken", True)
+    assert "40 times 503 ServiceUnavailable" in broken.reasons[0]
+    # An error breaks a goal that bears none, however few they are.
+    assert judge(LatencyGoal(allowed_errors=0), LatencyHistogram.of([0.1] * 10), failed=1,
+                 sent=11).outcome == "broken"
+
+
+def test_a_generator_at_its_limit_proves_nothing_but_answered_errors() -> None:
+    bound = ("the busiest process used 99 % of a core",)
+    slow = _judged(slow=500, client_bound=bound)
+    assert (slow.outcome, slow.reasons) == ("client-bound", bound)
+    late = _judged(slow=0, failed=200, errors={"timeout": 200}, client_bound=bound)
+    assert late.outcome == "client-bound", "a slow client times out as well"
+    full = _judged(slow=0, failed=200, errors={QUEUE_FULL: 200}, client_bound=bound)
+    assert full.outcome == "broken", "no client makes an endpoint answer 503"
+
+
+def test_what_holds_with_the_generators_delay_holds_without() -> None:
+    bound = ("half of the requests started 20 ms late",)
+    late = _judged(slow=2, client_bound=bound)
+    assert (late.outcome, late.kept) == ("client-bound", True), "the figures are no measurement"
+    assert not _judged(slow=30, client_bound=bound).kept
+    assert not _judged(slow=2, client_bound=bound, unsent=1).kept, "that was another load"
+    assert not _judged(slow=2, failed=5, client_bound=bound, errors={"timeout": 5}).kept
+
+
+def test_latency_that_still_rises_never_held() -> None:
+    rising = [0.02 + 0.005 * second for second in range(20)]
+    judged = _judged(slow=0, p50_by_second=rising)
+    assert (judged.outcome, judged.rising) == ("unclear", True)
+    noisy = [0.02 + 0.005 * (second % 3) for second in range(20)]
+    assert _judged(slow=0, p50_by_second=noisy).outcome == "held"
+    assert _judged(slow=0, p50_by_second=list(reversed(rising))).outcome == "held"
+
+
+# --------------------------------------------------------------------------------------- the search
+
+
+@pytest.mark.parametrize("generator", [
+    FakeGenerator(), FakeGenerator(workers=1, service=0.004), FakeGenerator(instances=3),
+    FakeGenerator(workers=48, service=0.24, queue_limit=100),
+])
+def test_evenly_spaced_requests_find_the_capacity(generator: FakeGenerator) -> None:
+    goal = LatencyGoal({"p99": 0.4})
+    found = limit_of(generator, goal, poisson=False)
+    assert found.usable
+    assert found.confirmed
+    assert found.rate == pytest.approx(generator.capacity, rel=0.06)
+    assert found.tps_per_instance == pytest.approx(found.rate / generator.instances, rel=0.01)
+    assert found.broken_rate is not None
+    assert found.rate < found.broken_rate < 1.15 * generator.capacity
+
+
+def test_random_requests_find_the_exact_limit_of_a_queue() -> None:
+    # M/M/1: the time in the system is exponential with rate mu - lambda, so p99 is
+    # ln(100) / (mu - lambda): 200 ms at lambda = 100 - 23.03 = 77.
+    found = limit_of(FakeGenerator(service=0.01, workers=1, variation=0.0), seconds=60)
+    # M/D/1 is steadier: its limit must lie above that of M/M/1 and below the capacity.
+    assert 77 < found.rate < 100
+    mu, lam = 100.0, 100.0 - math.log(100) / 0.2
+    runs = [limit_of(FakeGenerator(service=0.01, workers=1, variation=1.3), seconds=60,
+                     seed=seed).rate for seed in (1, 2, 3)]
+    assert lam == pytest.approx(76.97, abs=0.01)
+    # Lognormal with a heavier tail than the exponential law: below M/M/1's, not far below.
+    assert all(0.5 * lam < rate < 1.02 * lam for rate in runs), runs
+    assert all(rate < mu for rate in runs)
+
+
+def test_errors_are_a_limit_before_latency_is() -> None:
+    generator = FakeGenerator(queue_limit=4)
+    tested = search(generator)
+    found = tested.limit
+    assert found is not None
+    assert found.usable
+    assert found.rate < limit_of(FakeGenerator()).rate, "a short queue refuses bursts"
+    broken = [each for each in tested.loads if each.judgement.outcome == "broken"]
+    assert broken
+    assert all(each.judgement.errors for each in broken)
+    assert max(each.result.latency.max for each in tested.loads) < 0.2
+
+
+def test_the_first_rate_follows_from_one_caller_alone() -> None:
+    generator = FakeGenerator(service=0.05, workers=8)
+    search(generator)
+    alone, first = generator.steps[:2]
+    assert (alone.name, alone.users) == ("alone", 1)
+    assert first.arrivals.rate == pytest.approx(0.5 / 0.05, rel=0.01)
+
+
+def test_a_slow_rate_gets_the_time_that_its_percentile_needs() -> None:
+    generator = FakeGenerator(service=0.1, workers=1)
+    found = limit_of(generator, seconds=20)
+    assert found.usable
+    assert 0.5 < found.rate < 3, "at most one in a hundred may meet another in the queue"
+    for step in generator.steps[1:]:
+        assert step.arrivals.rate * step.counted_seconds > 1.1 * samples_for(0.99)
+
+
+def test_a_rate_that_would_take_hours_is_given_up() -> None:
+    found = limit_of(FakeGenerator(service=1.0, workers=1), LatencyGoal({"p99.9": 1.5}), seconds=10)
+    assert not found.usable
+    assert "would take too long to judge" in found.problem
+
+
+def test_an_endpoint_that_is_too_slow_alone_has_no_limit() -> None:
+    tested = search(FakeGenerator(service=0.5))
+    assert tested.limit is not None
+    assert not tested.limit.usable
+    assert "one caller at a time already breaks" in tested.limit.problem
+    assert len(tested.steps) == 1, "and it is not loaded"
+
+
+def test_an_endpoint_that_answers_nothing_is_not_loaded() -> None:
+    generator = FakeGenerator(broken="403 AccessDeniedException")
+    with pytest.raises(ConfigurationError) as caught:
+        search(generator)
+    assert caught.value.code == "LLE954"
+    assert "403 AccessDeniedException" in caught.value.got
+    assert len(generator.steps) == 1
+
+
+def test_a_generator_at_its_limit_ends_the_search() -> None:
+    generator = FakeGenerator(workers=40, client_bound_above=150, late_by=0.3)
+    found = limit_of(generator)
+    assert not found.usable
+    assert "client-bound: result invalid" in found.problem
+    assert found.rate is not None, "what held below is told"
+    assert found.rate <= 150
+    assert found.broken_rate is None, "nothing is known of the endpoint's end"
+
+
+def test_one_stumble_of_the_machine_is_no_limit() -> None:
+    stumbled: list[float] = []
+
+    def unlucky(step: Step) -> bool:
+        if step.arrivals is None or len(stumbled) >= 3 or step.arrivals.rate in stumbled:
+            return False
+        stumbled.append(step.arrivals.rate)
+        return True
+
+    found = limit_of(FakeGenerator(unlucky=unlucky, late_by=0.3), poisson=False)
+    assert len(stumbled) == 3
+    assert found.usable
+    assert found.rate == pytest.approx(200, rel=0.06)
+
+
+def test_a_lucky_step_is_not_confirmed() -> None:
+    """Twice the workers in every step but those that confirm: the first limit is too high."""
+    generator = FakeGenerator(workers=4)
+    original = generator.run
+    confirming: list[float] = []
+
+    def run_step(step: Step, progress: Callable[[Any], None] = lambda each: None) -> Any:
+        # A confirming step is twice as long as the others of its rate, and has a seed of its own.
+        twice = step.arrivals is not None and step.counted_seconds > 35
+        generator.workers = 2 if twice and len(confirming) < 2 else 4
+        if twice:
+            confirming.append(step.arrivals.rate)
+        return original(step, progress)
+
+    generator.run = run_step  # type: ignore[method-assign]
+    found = limit_of(generator, poisson=False, repeats=0)
+    assert found.confirmed
+    assert found.rate < confirming[0] * 0.99, "the first one was given up"
+    assert found.rate == confirming[-1]
+
+
+def test_rising_ends_where_it_is_told_to() -> None:
+    generator = FakeGenerator()
+    found = limit_of(generator, highest_rate=60.0)
+    assert (found.rate, found.broken_rate) == (60.0, None)
+    assert found.confirmed
+    assert max(step.arrivals.rate for step in generator.steps[1:]) == 60.0
+
+
+def test_an_average_is_a_target_too() -> None:
+    generator = FakeGenerator(service=0.01, workers=1)
+    found = limit_of(generator, LatencyGoal({"Average": 0.02}), seconds=60)
+    # M/D/1: the mean time in the system is D + D rho / (2 (1 - rho)): 2 D at rho = 2/3.
+    assert found.usable
+    assert 0.85 * 200 / 3 < found.rate < 200 / 3 * 1.03
+
+
+def test_a_first_rate_that_is_too_high_goes_down() -> None:
+    found = limit_of(FakeGenerator(), first_rate=1000.0, poisson=False)
+    assert found.rate == pytest.approx(200, rel=0.06)
+
+
+def test_precision_is_what_was_asked_for() -> None:
+    fine = limit_of(FakeGenerator(), poisson=False, precision=0.01, seconds=60)
+    assert fine.rate == pytest.approx(200, rel=0.015)
+    with pytest.raises(ConfigurationError) as caught:
+        SearchPlan(GOAL, precision=0.0)
+    assert caught.value.code == "LLE959"
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    first, second = FakeGenerator(variation=1), FakeGenerator(variation=1)
+    assert limit_of(first, seed=5) == limit_of(second, seed=5)
+    assert first.steps == second.steps
+
+
+def test_tps_per_instance_is_rounded_down() -> None:
+    limit = Limit(619.99, None, 3, 0.95, True, "")
+    assert limit.tps_per_instance == 206.0
+    assert Limit(0.98765, None, 1, 0.95, True, "").tps_per_instance == 0.987
+    assert Limit(200.0, None, 1, 0.95, True, "").tps_per_instance == 200.0
+    assert Limit(None, None, 1, 0.95, False, "").tps_per_instance is None
+
+
+@pytest.mark.parametrize(("goal", "code"), [
+    ({"targets": {"p100": 0.2}}, "LLE952"), ({"targets": {"best": 0.2}}, "LLE952"),
+    ({"targets": {"p99": 0.0}}, "LLE952"), ({"allowed_errors": 0.9}, "LLE958"),
+])
+def test_goals_out_of_range(goal: dict[str, Any], code: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        LatencyGoal(**goal)
+    assert caught.value.code == code

@@ -1,0 +1,221 @@
+"""Locust's own table, CSV, HTML and page with figures that hold, from a plain locustfile."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.locust_statistics import bucket_response_time
+from low_latency_endpoint.load_test.steps import Step
+
+from .servers import ENVIRONMENT, PreciseServer, precise_server
+
+LOCUSTFILE = """
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals, RampArrivals
+from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
+from low_latency_endpoint.load_test.payloads import Payloads
+
+class Sentiment(OpenLoopSageMakerUser):
+    endpoint_name = "sentiment"
+    region = "us-east-1"
+    endpoint_urls = ("{url}",)
+    payloads = Payloads.of_bytes(b'{{"inputs": "a"}}')
+    {attributes}
+
+import gevent
+from locust import events
+from locust.runners import WorkerRunner
+
+@events.init.add_listener
+def end_with_the_last_user(environment, runner, **_):
+    def watch():
+        while not runner.user_count:
+            gevent.sleep(0.1)
+        while runner.user_count:
+            gevent.sleep(0.1)
+        runner.quit()
+    if not isinstance(runner, WorkerRunner):
+        gevent.spawn(watch)
+"""
+
+
+@given(st.floats(0.5, 3_600_000))
+def test_a_bucket_is_at_most_a_tenth_of_a_percent_away(milliseconds: float) -> None:
+    assert bucket_response_time(milliseconds) == pytest.approx(milliseconds, rel=0.001)
+
+
+@given(st.floats(0, 0.5))
+def test_below_half_a_millisecond_a_bucket_is_a_microsecond_away(milliseconds: float) -> None:
+    assert bucket_response_time(milliseconds) == pytest.approx(milliseconds, abs=0.001)
+
+
+@given(st.floats(0, 3_600_000), st.floats(0, 3_600_000))
+def test_buckets_keep_the_order(one: float, other: float) -> None:
+    if one <= other:
+        assert bucket_response_time(one) <= bucket_response_time(other)
+
+
+def test_there_are_few_enough_buckets_for_a_report_every_three_seconds() -> None:
+    decade = {bucket_response_time(number / 1000) for number in range(10_000, 100_000)}
+    assert len(decade) < 2000
+
+
+def locust(folder: Path, server: PreciseServer, *options: str,
+           attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
+           ) -> subprocess.CompletedProcess[str]:
+    """A headless run of the locustfile."""
+    (folder / "locustfile.py").write_text(
+        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8")
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("locust")), "-f", "locustfile.py", "--headless",
+         "--only-summary", *options],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=False)
+
+
+def percentiles_said(output: str) -> dict[str, float]:
+    """What the summary at the end says."""
+    return {name: float(value) for name, value in re.findall(
+        r": +(p[\d.]+) ([\d.]+) \(", output)}
+
+
+def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
+    """Two workers, 100 requests a second, half a second each; two seconds without an answer."""
+    with precise_server([0.5], stall=(2, 2)) as server:
+        done = locust(tmp_path, server, "-u", "2", "-r", "2", "--processes", "2",
+                      "--csv", "run", "--html", "run.html",
+                      attributes="arrivals = ConstantArrivals(100)\n    seconds = 7")
+        true = sorted(server.times())
+    output = done.stderr
+    assert done.returncode == 0, output
+
+    said = percentiles_said(output)
+    assert said["p99"] > 1800
+    # The median is the server's own; other work on the machine may add some milliseconds.
+    assert said["p50"] == pytest.approx(1000 * true[len(true) // 2], rel=0.03)
+    assert "700 of 700 requests that were due were sent, 700 answered well" in output
+    assert "2 processes" in output
+
+    with (tmp_path / "run_stats.csv").open(encoding="utf-8") as file:
+        total = list(csv.DictReader(file))[-1]
+    assert total["Name"] == "Aggregated"
+    assert float(total["99%"]) > 1800
+    assert float(total["99%"]) == pytest.approx(said["p99"], rel=0.05)  # one sample's rank apart
+    assert float(total["50%"]) == pytest.approx(said["p50"], rel=0.002)
+    assert total["50%"] == str(bucket_response_time(float(total["50%"])))
+
+    table = next(line for line in output.splitlines()[::-1] if " Aggregated " in line)
+    assert float(table.split()[1]) == pytest.approx(said["p50"], rel=0.002)
+
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    found = json.loads(page.split("window.templateArgs = ", 1)[1].split("\n", 1)[0].rstrip("; "))
+    (row,) = (one for one in found["response_time_statistics"] if one["name"] == "Aggregated")
+    assert row["0.99"] == pytest.approx(float(total["99%"]))
+    shown = found["requests_statistics"][-1]
+    assert shown["min_response_time"] == pytest.approx(float(total["Min Response Time"]), abs=1e-3)
+    assert shown["max_response_time"] == pytest.approx(float(total["Max Response Time"]), abs=1e-3)
+
+
+def test_the_number_of_users_shares_the_rate_and_does_not_change_it(tmp_path: Path) -> None:
+    for users in (1, 3):
+        with precise_server([0.01]) as server:
+            done = locust(tmp_path, server, "-u", str(users), "-r", "10")
+            count = len(server.times())
+        assert done.returncode == 0, done.stderr
+        assert count == 300
+
+
+SHAPE = """arrivals = ConstantArrivals(100)
+
+from locust import LoadTestShape
+
+class OneThreeTwo(LoadTestShape):
+    def tick(self):
+        second = self.get_run_time()
+        return (1, 10) if second < 2 else (3, 10) if second < 4 else (2, 10) if second < 7 else None
+"""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: str) -> None:
+    options = () if processes == "1" else ("--processes", processes)
+    with precise_server([0.01]) as server:
+        done = locust(tmp_path, server, *options, attributes=SHAPE)
+        count = len(server.times())
+    assert done.returncode == 0, done.stderr
+    # 700 without what spawning takes; without sharing anew it would be twice as much.
+    assert 200 < count < 950
+    sent, due = (int(number.replace(",", "")) for number in re.findall(
+        r"([\d,]+) of ([\d,]+) requests that were due were sent", done.stderr)[-1])
+    assert due - 20 <= sent <= due
+    assert abs(sent - count) < 60
+
+
+def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path) -> None:
+    with precise_server([0.8]) as server:
+        done = locust(tmp_path, server, "-u", "1", "-t", "5s", "--stop-timeout", "5",
+                      attributes="arrivals = ConstantArrivals(100)")
+        assert done.returncode == 0, done.stderr
+        count = len(server.times())
+    assert count > 0
+    assert (f"{count} of {count} requests that were due were sent, {count} answered well"
+            in done.stderr)
+
+
+def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:
+    with precise_server([0.01]) as server:
+        done = locust(tmp_path, server, "-u", "2", "-r", "10",
+                      attributes="arrivals = RampArrivals(10, 90, poisson=False)\n    seconds = 2")
+        assert done.returncode == 0, done.stderr
+        assert len(server.times()) == 100
+    assert "100 of 100 requests that were due were sent, 100 answered well" in done.stderr
+
+
+def test_a_locustfile_without_arrivals_is_refused_with_a_code(tmp_path: Path) -> None:
+    with precise_server([0.01]) as server:
+        done = locust(tmp_path, server, "-u", "1", attributes="arrivals = None")
+    assert done.returncode == 2
+    assert "LLE983" in done.stderr
+
+
+def test_locusts_page_shows_a_generator_at_work() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with precise_server([0.0237]) as server, server.generator(2, web_port=address) as one:
+        def look(progress: object) -> None:
+            if progress.seconds < 4:  # type: ignore[attr-defined]
+                return  # workers report to Locust every three seconds
+            with urllib.request.urlopen(f"http://{address}/stats/requests", timeout=10) as answer:
+                seen.append(json.loads(answer.read()))
+
+        seen: list[dict[str, object]] = []
+        one.run(Step("page", 6, ConstantArrivals(50)), look)
+    assert seen
+    assert seen[-1]["state"] == "running"
+    total = seen[-1]["stats"][-1]  # type: ignore[index]
+    assert total["num_requests"] > 20
+    assert total["median_response_time"] == pytest.approx(23.7, abs=6)
+    # Locust alone would say whole milliseconds.
+    times = [total[name] for name in (
+        "median_response_time", "response_time_percentile_0.95", "response_time_percentile_0.99")]
+    assert times == [bucket_response_time(one) for one in times]
+    assert any(one != round(one) for one in times)
+
+
+def test_importing_the_user_finds_locust_patched_in_its_own_process() -> None:
+    program = ("import low_latency_endpoint.load_test.open_loop\n"
+               "from locust import stats\n"
+               "print(stats.bucket_response_time(23.73), stats.PERCENTILES_TO_REPORT[-3:])")
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                           check=True)
+    assert found.stdout.strip() == "23.72 [0.999, 0.9999, 1.0]"

@@ -1,0 +1,197 @@
+"""``low-latency plan --from-load-test``: the measured throughput in the plan and in the file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from low_latency_endpoint.cli import main
+from low_latency_endpoint.errors import LowLatencyEndpointError
+from low_latency_endpoint.load_test.joined_metrics import Fleet
+from low_latency_endpoint.load_test.judging import LatencyGoal
+from low_latency_endpoint.load_test.limit_search import SearchPlan
+from low_latency_endpoint.load_test.plan_adoption import adopt_limit
+from low_latency_endpoint.load_test.result_file import LoadTestReport
+from low_latency_endpoint.load_test.run_plans import limit_plan
+from low_latency_endpoint.load_test.running import run
+from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.settings import load_settings
+
+from .fake_generator import FakeGenerator
+
+SHIPPED = (Path(__file__).resolve().parents[2] / "endpoint.yaml").read_text("utf-8")
+MEASURED = 187.0
+CHANGED = "      tps_per_instance: 200\n"
+NOW = "      tps_per_instance: 187\n"
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run ``plan``, its output piped."""
+
+    def run_plan(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["low-latency", "plan", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return int(ended.value.code or 0), out, err
+
+    return run_plan
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """The settings file that ships, to be written to."""
+    file = tmp_path / "endpoint.yaml"
+    file.write_text(SHIPPED, "utf-8")
+    return file
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Path:
+    """A result file with a limit of 187 requests a second and instance."""
+    return _result(tmp_path)
+
+
+def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
+    """A real result file whose limit was found by a formula, then changed as the test wants it."""
+    generator = FakeGenerator(queue_limit=20)
+    done = run(limit_plan(SearchPlan(LatencyGoal({"p99": 0.2}), 4, instances=1)), generator)
+    report = LoadTestReport(Target(endpoint, "us-east-1"), done,
+                            Fleet("primary", ("primary",), "ml.m5.12xlarge", 1))
+    content = report.to_dict()
+    content["limit"] |= {"tps_per_instance": MEASURED, **changes.pop("limit", {})}
+    file = folder / "result.json"
+    file.write_text(json.dumps({**content, **changes}), "utf-8")
+    return file
+
+
+def test_nothing_is_written_unless_it_is_asked_for(cli: Cli, settings: Path, result: Path) -> None:
+    code, out, err = cli(settings, "--from-load-test", result)
+    assert code == 0
+    assert settings.read_text("utf-8") == SHIPPED
+    assert f"-{CHANGED[:-1].strip()}" in out.replace("-      ", "-")
+    assert f"+{NOW}" in out
+    assert "load test of sentiment on ml.m5.12xlarge" in out
+    assert "as it was; --write changes it" in err
+
+
+def test_written_with_every_comment(cli: Cli, settings: Path, result: Path) -> None:
+    code, _, err = cli(settings, "--from-load-test", result, "--write")
+    assert code == 0
+    assert f"wrote {settings}" in err
+    assert CHANGED in SHIPPED
+    assert settings.read_text("utf-8") == SHIPPED.replace(CHANGED, NOW)
+    assert load_settings(settings).endpoints["sentiment"].throughput.tps_per_instance == MEASURED
+    _, out, err = cli(settings, "--from-load-test", result, "--write")
+    assert "says so already" in out
+    assert "wrote" not in err
+
+
+def test_instances_and_scaling_target_follow(cli: Cli, settings: Path, result: Path) -> None:
+    _, out, _ = cli(settings, "--from-load-test", result, "--json")
+    content = json.loads(out)
+    decisions = {each["name"]: each for each in content["endpoints"]["sentiment"]["decisions"]}
+    assert decisions["instances_at_peak"]["value"] == math.ceil(1000 / (MEASURED * 0.65)) == 9
+    assert decisions["scaling_target"]["value"] == pytest.approx(MEASURED * 0.65 * 60)
+    for name in ("instances_at_peak", "scaling_target"):
+        assert "measured: load test of sentiment on ml.m5.12xlarge" in decisions[name]["note"]
+    assert "measured: " not in decisions["subnets"]["note"]
+    taken = content["from_load_test"]
+    assert (taken["endpoint"], taken["tps_per_instance"], taken["written"]) == (
+        "sentiment", MEASURED, False)
+    assert {each["decision"] for each in taken["changes"]} >= {"instances_at_peak",
+                                                              "scaling_target"}
+
+
+def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: Path) -> None:
+    _, out, _ = cli(settings, "--from-load-test", result, "--markdown")
+    assert out.startswith("## sentiment")
+    assert out.count("easured: load test of sentiment") == 2
+    other = tmp_path / "other.yaml"
+    other.write_text(SHIPPED, "utf-8")
+    _, out, _ = cli(settings, "--from-load-test", result, "--against", other, "--json")
+    assert {each["decision"] for each in json.loads(out)["changes"]} >= {"scaling_target"}
+
+
+def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: Path) -> None:
+    settings.write_text(SHIPPED.replace("ml.m5.12xlarge", "ml.m5.24xlarge"), "utf-8")
+    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path))
+    assert "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge" in \
+        " ".join(out.split())
+
+
+def _without_throughput() -> str:
+    lines = SHIPPED.splitlines(keepends=True)
+    start = next(n for n, line in enumerate(lines) if line.strip() == "throughput:")
+    return "".join(lines[:start] + lines[start + 4:])
+
+
+def test_a_first_throughput_needs_its_peak(cli: Cli, settings: Path, result: Path) -> None:
+    settings.write_text(_without_throughput(), "utf-8")
+    code, _, err = cli(settings, "--from-load-test", result)
+    assert code == 2
+    assert "peak_tps" in err
+    code, _, _ = cli(settings, "--from-load-test", result, "--peak-tps", "500", "--write")
+    assert code == 0
+    written = yaml.safe_load(settings.read_text("utf-8"))["endpoints"]["sentiment"]["throughput"]
+    assert written == {"peak_tps": 500, "tps_per_instance": 187}
+    assert set(_without_throughput().splitlines()) <= set(settings.read_text("utf-8").splitlines())
+
+
+def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> None:
+    second = yaml.safe_load(SHIPPED)
+    second["endpoints"]["other"] = copy.deepcopy(second["endpoints"]["sentiment"])
+    second["endpoints"]["other"]["endpoint_name"] = "toxicity"
+    settings.write_text(yaml.safe_dump(second), "utf-8")
+    adopted = adopt_limit(settings, _result(tmp_path, "toxicity"))
+    assert adopted.key == "other"
+    assert adopted.before["sentiment"] == adopted.after["sentiment"]
+    assert adopted.before["other"] != adopted.after["other"]
+    chosen = adopt_limit(settings, _result(tmp_path, "elsewhere"), endpoint="sentiment")
+    assert chosen.key == "sentiment"
+
+
+@pytest.mark.parametrize(("changes", "options", "code"), [
+    ({"endpoint": "elsewhere"}, (), "LLE953"),
+    ({"endpoint": "elsewhere"}, ("--endpoint", "nobody"), "LLE933"),
+    ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLE956"),
+    ({"limit": {"tps_per_instance": None}}, (), "LLE956"),
+    ({"schema": "another"}, (), "LLE955"),
+    ({}, ("--peak-tps", "-1"), "LLE606"),
+])
+def test_what_cannot_be_planned_with(cli: Cli, settings: Path, tmp_path: Path,
+                                     changes: dict[str, Any], options: tuple[str, ...],
+                                     code: str) -> None:
+    exit_code, _, err = cli(settings, "--from-load-test", _result(tmp_path, **changes), "--write",
+                            *options)
+    assert exit_code == 2
+    assert code in err
+    assert settings.read_text("utf-8") == SHIPPED
+
+
+def test_options_that_belong_together(cli: Cli, settings: Path) -> None:
+    for option in (("--write",), ("--peak-tps", "5")):
+        code, _, err = cli(settings, *option)
+        assert code == 2
+        assert "--from-load-test" in err
+
+
+def test_a_value_shared_by_an_anchor_is_not_touched(settings: Path, result: Path) -> None:
+    settings.write_text(SHIPPED.replace("peak_tps: 1000 ", "peak_tps: &rate 1000 ").replace(
+        "tps_per_instance: 200", "tps_per_instance: *rate"), "utf-8")
+    before = settings.read_text("utf-8")
+    with pytest.raises(LowLatencyEndpointError) as caught:
+        adopt_limit(settings, result)
+    assert getattr(caught.value, "code", "") == "LLE937"
+    assert settings.read_text("utf-8") == before

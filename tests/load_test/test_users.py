@@ -1,0 +1,245 @@
+"""The Locust user in Locust itself, in processes of its own: Locust patches the one it is in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.tls_server import LoopbackRuntime
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
+
+from .servers import ENVIRONMENT, serve_sentiment
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "locustfile.py"
+LOCUST = [sys.executable, "-m", "locust", "--headless", "--only-summary", "--stop-timeout", "5"]
+
+OWN_USER = """\
+from locust import events, task
+
+from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.users import SageMakerUser
+
+SEEN = []
+
+
+class Caller(SageMakerUser):
+    endpoint_name = "{endpoint}"
+    payloads = Payloads.of_bytes(b"first", b"second")
+    {attributes}
+
+    def check(self, body):
+        return "no label" if b"label" not in body else None
+
+    @task
+    def ask(self):
+        {ask}
+
+
+@events.request.add_listener
+def note(name, request_type, exception, response, response_length, **_):
+    SEEN.append((name, request_type, repr(exception), response.status, response_length))
+
+
+@events.quitting.add_listener
+def tell(**_):
+    print("SEEN", sorted(set(SEEN)))
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LoopbackRuntime]:
+    with LoopbackRuntime() as made:
+        yield made
+
+
+def locust(server: LoopbackRuntime | None, *arguments: str | Path, code: int | None = 0,
+           **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Locust, without a web UI."""
+    url = {"AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": server.url} if server else {}
+    done = subprocess.run([*LOCUST, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60, cwd=ROOT,
+                          env={**ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url,
+                               **environment})
+    if code is not None:
+        assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def two_processes() -> list[str]:
+    """A master and two forked workers, on a port that no other test has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    return ["--processes", "2", "--master-bind-port", port, "--master-port", port]
+
+
+def own(folder: Path, endpoint: str, attributes: str = "", ask: str = "self.invoke()") -> Path:
+    """A locustfile with a class of its own."""
+    path = folder / "locustfile.py"
+    path.write_text(OWN_USER.format(endpoint=endpoint, attributes=attributes, ask=ask))
+    return path
+
+
+def seen(done: subprocess.CompletedProcess[str]) -> Any:
+    """What the locustfile's listener noted."""
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
+    return eval(line.removeprefix("SEEN "))
+
+
+def rows(folder: Path) -> dict[str, dict[str, str]]:
+    """Locust's CSV by the rows' names. Locust writes it once a second, and not at the end."""
+    with (folder / "run_stats.csv").open(newline="") as file:
+        return {f"{row['Type']} {row['Name']}".strip(): row for row in csv.DictReader(file)}
+
+
+def test_the_example_runs_as_it_is(server: LoopbackRuntime, tmp_path: Path) -> None:
+    done = locust(server, "-f", EXAMPLE, "--endpoint-name", "slow-20", "-u", 4, "-r", 4,
+                  "-t", "3s", "--csv", tmp_path / "run")
+    row = rows(tmp_path)["InvokeEndpoint slow-20"]
+    assert row["Failure Count"] == "0"
+    assert 40 <= int(row["Request Count"]) <= 4 * 3 / 0.02
+    assert 19 <= float(row["50%"]) < 200
+    assert "us of processor time each" in done.stderr
+
+
+def test_processes_and_environment(server: LoopbackRuntime, tmp_path: Path) -> None:
+    """A master and two workers, which Locust forks; options by environment variables."""
+    (tmp_path / "bodies.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
+    done = locust(server, "-f", EXAMPLE, *two_processes(), "-u", 4, "-r", 4, "-t", "3s",
+                  "--csv", tmp_path / "run", LOCUST_ENDPOINT_NAME="slow-20",
+                  LOCUST_PAYLOAD=str(tmp_path / "bodies.jsonl"))
+    row = rows(tmp_path)["InvokeEndpoint slow-20"]
+    assert (row["Failure Count"], int(row["Request Count"]) > 40) == ("0", True)
+    assert done.stderr.count("us of processor time each") == 2
+
+
+def test_a_class_of_ones_own(server: LoopbackRuntime, tmp_path: Path) -> None:
+    file = own(tmp_path, "slow-5", "request_name = 'ours'",
+               "self.invoke(b'{}', name='mine', SessionId='s'); self.invoke('text')")
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s"))
+    assert found == [("mine", "InvokeEndpoint", "None", 200, 101),
+                     ("ours", "InvokeEndpoint", "None", 200, 101)]
+    assert server.runtime.requests["slow-5"] >= 2
+
+
+def test_a_class_without_tasks_has_one_and_others_only_theirs(tmp_path: Path) -> None:
+    file = own(tmp_path, "plain")
+    file.write_text(file.read_text() + "\n\nclass Heir(Caller):\n    pass\n")
+    told = locust(None, "-f", file, "--show-task-ratio-json").stdout
+    ratios = json.loads(told[told.index("{"):told.rindex("}") + 1])["per_class"]
+    assert {name: list(of["tasks"]) for name, of in ratios.items()} == {
+        "Caller": ["ask"], "Heir": ["ask"]}
+    told = locust(None, "-f", EXAMPLE, "--show-task-ratio-json").stdout
+    ratios = json.loads(told[told.index("{"):told.rindex("}") + 1])["per_class"]
+    assert list(ratios["Sentiment"]["tasks"]) == ["invoke_next"]
+
+
+def test_an_option_wins_over_the_attribute(server: LoopbackRuntime, tmp_path: Path) -> None:
+    file = own(tmp_path, "not-this")
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s", "--endpoint-name", "slow-10"))
+    assert [name for name, *_ in found] == ["slow-10"]
+
+
+def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> None:
+    file = own(tmp_path, "status-429")
+    done = locust(server, "-f", file, "-u", 1, "-t", "3s", code=1)
+    assert seen(done) == [
+        ("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
+    assert "InvokeEndpoint status-429: 429 ModelNotReadyException" in done.stderr
+
+
+def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
+    file = own(tmp_path, "stream-2", "streaming = True")  # its answer has no label
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s", code=1))
+    assert found == [("stream-2", "InvokeEndpoint", "check failed", 200, 14)]
+
+
+def test_the_first_byte_of_streams_is_listed_beside_the_total(server: LoopbackRuntime,
+                                                              tmp_path: Path) -> None:
+    locust(server, "-f", EXAMPLE, "--endpoint-name", "stream-3", "--stream", "-u", 2, "-t",
+           "3s", "--csv", tmp_path / "run")
+    found = rows(tmp_path)
+    whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
+    assert float(first["Average Response Time"]) < float(whole["Average Response Time"])
+    assert found["Aggregated"]["Request Count"] == whole["Request Count"]
+
+
+@pytest.mark.parametrize(("code", "arguments"), [
+    ("LLE947", []),
+    ("LLE943", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
+    ("LLE949", ["--endpoint-name", "plain", "--expect", "("]),
+    ("LLE571", ["--endpoint-name", "plain", "--timeout", "soon"]),
+    ("LLE577", ["--endpoint-name", "plain", "--zonal", "not a url"]),
+])
+def test_mistakes_end_locust_with_their_code(server: LoopbackRuntime, code: str,
+                                             arguments: list[str]) -> None:
+    done = locust(server, "-f", EXAMPLE, "-u", 2, "-r", 2, "-t", "20s", *arguments, code=2)
+    assert done.stderr.count(f"{code}:") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_region_or_an_unknown_profile(server: LoopbackRuntime) -> None:
+    done = locust(server, "-f", EXAMPLE, "-t", "20s", "--endpoint-name", "plain", code=2,
+                  AWS_DEFAULT_REGION="")
+    assert "LLE578:" in done.stderr
+    done = locust(server, "-f", EXAMPLE, "-t", "20s", "--endpoint-name", "plain",
+                  "--aws-profile", "nobody", code=2)
+    assert "aws configure list-profiles" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_locusts_page_has_a_field_for_each_option() -> None:
+    program = ("import locust; from locust.argument_parser import LocustArgumentParser as Parser; "
+               "from low_latency_endpoint.load_test.locust_options import OPTIONS, add_options; "
+               "parser = Parser(); add_options(parser); "
+               "shown = set(parser.args_included_in_web_ui); "
+               "print({f'sagemaker_{name}' for name, *_ in OPTIONS} - shown)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_importing_the_package_loads_neither_locust_nor_gevent() -> None:
+    program = ("import sys, low_latency_endpoint.load_test, "
+               "low_latency_endpoint.load_test.payloads, low_latency_endpoint.load_test.target; "
+               "print(sorted({'locust', 'gevent', 'geventhttpclient'} & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS with one endpoint, whose model takes 20 ms."""
+    model = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=16)
+    with LocalAws.start(region="us-east-1", model_servers={"*": model}) as started:
+        serve_sentiment(started, instances=2)
+        yield started
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_endpoint_of_the_local_aws(aws: LocalAws, tmp_path: Path, processes: int) -> None:
+    more = two_processes() if processes == 2 else []
+    locust(None, "-f", EXAMPLE, "--endpoint-name", "sentiment", "--variant", "primary",
+           "-u", 4, "-r", 4, "-t", "3s", "--csv", tmp_path / "run", *more, **aws.environment())
+    row = rows(tmp_path)["InvokeEndpoint sentiment"]
+    assert (row["Failure Count"], int(row["Request Count"]) > 40) == ("0", True)
+    assert float(row["50%"]) >= 20
+
+
+def test_an_endpoint_that_is_not_there(aws: LocalAws) -> None:
+    done = locust(None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "3s", code=1,
+                  **aws.environment())
+    assert "InvokeEndpoint missing: 400 ValidationError" in done.stderr
+
+
