@@ -158,7 +158,13 @@ class Site:
         return [found.get(end - 60 * age) for age in range(count, 0, -1)]
 
     def delete(self) -> None:
-        """Delete the endpoints that are still there."""
+        """Delete the endpoints that are still there, and what scaled them."""
+        scaling = self.aws.client("application-autoscaling")
+        targets = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")
+        for target in targets["ScalableTargets"]:
+            if target["ResourceId"].split("/")[1] in self.made:
+                keys = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+                scaling.deregister_scalable_target(**{key: target[key] for key in keys})
         for name in self.made:
             with contextlib.suppress(ClientError):
                 self.settled(name)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Listener, Request, listen
 from .parent import until_parent_ends
+from .shared_work import SharedWork
 from .specifications import SimulatedModelServer, from_document
 
 __all__ = ["Simulation", "serve"]
@@ -56,6 +57,7 @@ class Simulation:
         self._waiting: deque[_Job] = deque()
         self._idle = settings.concurrency
         self._workers: set[asyncio.Task[None]] = set()
+        self._shared = SharedWork(settings.slope)
         self._served = 0
         self._busy_seconds = 0.0
         self._busy_since: dict[int, float] = {}
@@ -66,6 +68,7 @@ class Simulation:
     def change(self, settings: SimulatedModelServer) -> None:
         """Behave otherwise from now on; it stays as warm as it is."""
         self._idle += settings.concurrency - self._settings.concurrency
+        self._shared.change_slope(settings.slope)
         self._settings = settings
 
     def start(self) -> None:
@@ -163,7 +166,9 @@ class Simulation:
                 seconds *= settings.cold_factor
             self._served += len(batch)
             self._busy_since[me] = time.perf_counter()
-            if seconds:
+            if seconds and settings.slope:
+                await self._shared.work(seconds)
+            elif seconds:
                 await asyncio.sleep(seconds)
             self._busy_seconds += time.perf_counter() - self._busy_since.pop(me)
             for job in batch:

@@ -43,6 +43,10 @@ class SimulatedModelServer:
     max_batch_size, batch_slope
         A worker takes up to so many waiting requests together; a batch of b takes
         1 + slope x (b - 1) times the service time. By default 1: no batching.
+    slope
+        Continuous batching: while n of the workers are busy, each takes 1 + slope x (n - 1) times
+        as long as alone. By default 0: workers that do not feel each other. With many workers
+        it is a language model's server, with a slope of 1 a processor that all share.
     cold_start
         Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
     cold_requests, cold_factor
@@ -77,6 +81,7 @@ class SimulatedModelServer:
     queue_limit: int | None = None
     max_batch_size: int = 1
     batch_slope: float = 1.0
+    slope: float = 0.0
     cold_start: float = 0.0
     cold_requests: int = 0
     cold_factor: float = 1.0
@@ -102,7 +107,7 @@ class SimulatedModelServer:
         for name in ("concurrency", "max_batch_size", "stream_chunks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {getattr(self, name)}")
-        for name in ("cold_start", "cold_requests", "batch_slope", "cold_factor"):
+        for name in ("cold_start", "cold_requests", "batch_slope", "slope", "cold_factor"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
         if not 400 <= self.failure_status <= 599:

@@ -1,0 +1,82 @@
+"""A load generator in the local runtime's own loop, on the clock that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import boto3
+
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
+
+from .jumping_loop import JumpingLoop
+
+__all__ = ["JumpingGenerator"]
+
+
+class JumpingGenerator:
+    """Callers that each wait for their answer (closed loop), in jumping time.
+
+    Seconds of a step pass as fast as the machine can serve its requests, and a busy machine makes
+    none of them slower. The load stays until every request that counts is answered, so that a
+    block's last ones meet the same as the others, however slow the answers are.
+    """
+
+    def __init__(self, aws: LocalAws, loop: JumpingLoop, target: Target) -> None:
+        environment = aws.environment()
+        self._session = boto3.Session(
+            environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=environment["AWS_REGION"])
+        self._url, self._loop, self._target = aws.runtime_url(), loop, target
+
+    def run(self, step: Step,
+            progress: Callable[[Progress], None] = lambda each: None) -> StepResult:
+        """Run one step."""
+        return asyncio.run_coroutine_threadsafe(self._run(step), self._loop).result(600)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    async def _run(self, step: Step) -> StepResult:
+        assert step.users is not None, "a closed loop"
+        async with AsyncRuntimeClient(
+            session=self._session, url=self._url, concurrency=1000, retries=0,
+            latency_target=timedelta(seconds=30),
+        ) as client:
+            self._loop.jump_from_now_on(True)
+            try:
+                return await self._call(client, step)
+            finally:
+                self._loop.jump_from_now_on(False)
+
+    async def _call(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
+        clock = self._loop.time
+        begin, latency, in_time, open_requests = clock(), LatencyHistogram(), 0, 0
+        variant = {"TargetVariant": self._target.target_variant} \
+            if self._target.target_variant else {}
+
+        async def user() -> None:
+            nonlocal in_time, open_requests
+            while (begun := clock() - begin) < step.seconds or open_requests:
+                counts = step.settle_seconds <= begun < step.seconds
+                open_requests += counts
+                await client.invoke_endpoint(
+                    EndpointName=self._target.endpoint_name, Body=b"{}", **variant)
+                open_requests -= counts
+                ended = clock() - begin
+                if counts:
+                    latency.record(ended - begun)
+                in_time += step.settle_seconds <= ended < step.seconds
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(step.users or 0):
+                group.create_task(user())
+        return StepResult(
+            step=step, started_at=begin + step.settle_seconds, ended_at=begin + step.seconds,
+            intended=latency.count, sent=latency.count, completed=latency.count,
+            answered_in_time=in_time, errors={}, latency=latency, service=latency,
+            first_byte=None, send_lag=LatencyHistogram())
