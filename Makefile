@@ -65,7 +65,7 @@ node_modules/.installed: $(VENV)/.installed package.json package-lock.json
 
 .PHONY: demo
 demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS account
-	@$(OFFLINE) python examples/demo.py $(ARGS)
+	@$(OFFLINE) python -m examples.demo $(ARGS)
 
 .PHONY: test
 test: setup  ## Run the whole test suite (ARGS="-k network" for a part)

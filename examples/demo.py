@@ -1,4 +1,4 @@
-"""The whole life of the stack in a local AWS: deploy, read back, call, diagnose, change, destroy.
+"""The whole life of the stack in a local AWS: check, deploy, call, diagnose, change, destroy.
 
 Run it with ``make demo``. It needs no AWS account and can reach none: the CDK CLI, its app and
 boto3 get an environment that knows only the local AWS, with credentials that no account has. The
@@ -9,29 +9,35 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import json
 import os
-import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import textwrap
 import time
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-
+from examples.demo_terminal import (
+    ROOT,
+    CdkCli,
+    StepFailed,
+    console,
+    low_latency,
+    report,
+    say,
+    show,
+    step,
+)
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
 from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
@@ -40,170 +46,35 @@ from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
 from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
 from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.operations.preflight.image_uris import ecr_image
+from low_latency_endpoint.planning.instance_types import instance_facts
+from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.settings.yaml_editing import edit_settings_file
 
-ROOT = Path(__file__).resolve().parents[1]
-CDK = ROOT / "node_modules" / ".bin" / "cdk"
-STEPS = 8
-
-# The model of the demo: fast, so that the whole life takes a minute or two, with as many workers
-# as the instance type has vCPUs. The fault: fifteen times slower, and one request at a time.
+# The model of the demo: fast, so that the whole life takes two to four minutes, with as many
+# workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
 HEALTHY = SimulatedModelServer(
     service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
-    memory=40,
+    memory=40, cold_requests=50, cold_factor=5,
 )
-FAULTY = replace(
-    HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1
-)
-NAMED = ("LLD102", "LLD107")  # saturated at the maximum, or before the scaling target
+# Full instances: fifteen times slower, and one request at a time.
+FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
+# One of a variant's instances is thirty times slower than the others.
+ONE_SLOW = replace(HEALTHY, slow_instances={0: 30.0})
+
 # The runtime's clock runs so many times faster, and began in the past, where reports look.
 CLOCK_SPEED = 30
 TRAFFIC_SECONDS = 14  # seven minutes by that clock
 CALLERS = 16
 PICTURE = ROOT / "build" / "demo-dashboard.png"
+LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"
 
-# The setting that the update changes: its line in the settings file, and the new value.
-CHANGED_SETTING = re.compile(r"^(?P<key>\s*safety_factor:\s*)(?P<value>[\d.]+)", re.MULTILINE)
-NEW_VALUE = "0.5"
+STEPS = 11
 
-# What the CLI says about its own work, and the outputs, which the tables show better.
-NOISE = re.compile(
-    r"start: (Building|Publishing)|success: (Built|Published)|Synthesis time|Total time"
-    r"|creating CloudFormation|Stack ARN|^arn:aws:cloudformation|Deployment time|Using default"
-    r"|^Including dependency|deploying\.\.\.|destroying\.\.\.|Number of stacks|Hold on while"
-    r"|^Outputs:|^[\w-]+\.\w+ = |^Trusted accounts"
-)
-LOGICAL_ID = re.compile(r"^(\[.\] AWS::\S+ \S+) \S+")
-WIDTH = 128
-
-LONGEST = 110  # a dashboard's body is one line of 8,000 characters
-
-console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH + 6)
-
-
-class StepFailed(Exception):
-    """A step of the demo did not do what it should."""
-
-    def __init__(self, what: str, output: list[str], advice: str) -> None:
-        super().__init__(what)
-        self.what, self.output, self.advice = what, output, advice
-
-
-@contextlib.contextmanager
-def step(number: int, title: str) -> Iterator[None]:
-    """A heading before, the elapsed seconds after."""
-    console.print(f"\n[{number}/{STEPS}] {title}", style="bold", markup=False)
-    started = time.monotonic()
-    yield
-    console.print(f"      [dim]{time.monotonic() - started:.1f} s[/dim]")
-
-
-def say(text: str, style: str | None = None) -> None:
-    """Text under a heading, indented."""
-    for line in textwrap.wrap(text, min(WIDTH, console.width - 6), subsequent_indent="    ",
-                              drop_whitespace=False, replace_whitespace=False):
-        console.print(f"      {line}", style=style, markup=False, soft_wrap=True)
-
-
-def show(table: Table) -> None:
-    """A table under a heading, indented."""
-    console.print(Padding(table, (0, 0, 0, 6)))
-
-
-class CdkCli:
-    """The CDK CLI with the local AWS as its only world; output shortened as it comes."""
-
-    def __init__(self, aws: LocalAws, folder: Path) -> None:
-        self._aws = aws
-        self._folder = folder
-        self._environment = {
-            **aws.environment(),
-            # This environment's Python and Node.js, in an activated environment or not.
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
-            "NODE_NO_WARNINGS": "1",
-        }
-        self.groups: list[int] = []
-
-    def run(self, *arguments: str, cwd: Path = ROOT) -> None:
-        """Run one command; a failure raises `StepFailed` with the end of the output."""
-        shown = " ".join(argument.replace(str(self._folder), "$TMP") for argument in arguments)
-        say(f"$ cdk {shown}", style="cyan")
-        process = subprocess.Popen(
-            [str(CDK), *arguments, "--no-notices", "--no-color"],
-            cwd=cwd,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            # A group of its own, so that stopping it stops its app and the app's Node.js too.
-            start_new_session=True,
-        )
-        self.groups.append(process.pid)
-        tail: deque[str] = deque(maxlen=25)
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                tail.append(line.rstrip())
-                if short := shortened(line):
-                    say(short)
-            status = process.wait()
-        except BaseException:
-            self._stop(process)
-            raise
-        if status:
-            raise StepFailed(
-                f"cdk {arguments[0]} ended with status {status}",
-                [line for line in tail if line],
-                f"The local AWS's log: {self._aws.log_path}",
-            )
-
-    @staticmethod
-    def _stop(process: subprocess.Popen[str]) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=5)
-                return
-
-    def still_running(self) -> list[int]:
-        """Process groups of finished commands in which something still lives."""
-        alive = []
-        for group in self.groups:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, 0)
-                alive.append(group)
-        return alive
-
-
-def shortened(line: str) -> str:
-    """A line of the CLI for a reader; empty when it only tells of the CLI's own work.
-
-    >>> shortened("Shop | 3/9 | 10:11:12 AM | CREATE_COMPLETE | AWS::EC2::VPC | Network/Vpc (N1)")
-    '  3/9  created    AWS::EC2::VPC                                Network/Vpc'
-    >>> shortened("Shop: success: Published Shop Template (123456789012-us-east-1-1ab2c3d4)")
-    ''
-    """
-    text = LOGICAL_ID.sub(r"\1", line.rstrip())
-    if NOISE.search(text.strip()):
-        return ""
-    parts = [part.strip() for part in text.split("|", 5)]
-    if len(parts) == 6 and re.fullmatch(r"\d+(/\d+)?", parts[1]):
-        _, count, _, status, kind, name = parts
-    elif len(parts) == 5 and re.fullmatch(r"[A-Z_]+", parts[2]):
-        count, (_, _, status, kind, name) = "", parts
-    else:
-        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    verb, _, outcome = status.partition("_")
-    if outcome == "FAILED":
-        return f"{count:>7}  FAILED     {kind:<44} {name}"
-    if outcome != "COMPLETE":
-        return ""
-    done = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted"}.get(verb, verb.lower())
-    return f"{count:>5}  {done:<9}  {kind:<44} {re.sub(r' [(].*', '', name)}"
+# What the update changes in each endpoint's settings.
+NEW_SETTINGS: dict[str, str | dict[str, bool]] = {
+    "routing": "random", "metrics": {"enhanced": True},
+}
 
 
 def deployed_stacks(aws: LocalAws) -> list[str]:
@@ -227,7 +98,7 @@ def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
 
 def traffic(aws: LocalAws, seconds: float) -> int:
     """Call every endpoint for some seconds, as fast as so many callers can; count the answers."""
-    names = [e["EndpointName"] for e in aws.client("sagemaker").list_endpoints()["Endpoints"]]
+    names = endpoint_names(aws)
     ends = time.monotonic() + seconds
 
     def call(number: int) -> int:
@@ -247,28 +118,13 @@ def traffic(aws: LocalAws, seconds: float) -> int:
     return total
 
 
-def low_latency(aws: LocalAws, *arguments: str) -> str:
-    """Run the command line against the local AWS and show what it says; give that back."""
-    console.print(f"      $ low-latency {' '.join(arguments)}", style="cyan", markup=False)
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("low-latency")), *arguments],
-        env={**aws.environment(), "COLUMNS": "120"}, capture_output=True, text=True, check=False,
-    )
-    if done.returncode not in (0, 1):  # 1: it found something
-        raise StepFailed(f"low-latency {arguments[0]} ended with status {done.returncode}",
-                         done.stderr.splitlines(), f"The local AWS's log: {aws.log_path}")
-    for line in done.stdout.splitlines():
-        say(line)
-    return done.stdout
-
-
 def diagnose(aws: LocalAws, *expected: str) -> None:
     """Diagnose every endpoint over the traffic just sent; it must say what is the case."""
     until = aws.runtime_time()
     minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
-    for endpoint in aws.client("sagemaker").list_endpoints()["Endpoints"]:
+    for name in endpoint_names(aws):
         said = low_latency(
-            aws, "diagnose", endpoint["EndpointName"], "--since", f"{minutes}m",
+            aws, "diagnose", name, "--since", f"{minutes}m",
             "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         if not any(words in said for words in expected):
@@ -297,31 +153,119 @@ def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStac
     show(changes_table(found))
 
 
-def changed_settings(settings: Path, folder: Path) -> tuple[Path, str]:
-    """A copy of the settings with one value changed, and the change in words."""
-    text = settings.read_text(encoding="utf-8")
-    match = CHANGED_SETTING.search(text)
-    if match is None or match["value"] == NEW_VALUE:
-        raise StepFailed(
-            f"{settings.name} has no safety_factor other than {NEW_VALUE} to change",
-            [],
-            "Run the demo with the endpoint.yaml that ships.",
-        )
+def near(path: Path) -> str:
+    """A path as one would type it in the project's folder."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def stand_ins_for_images(aws: LocalAws, settings: Settings) -> Iterator[str]:
+    """Put the images into the local registries, as AWS or somebody's push has put them there."""
+    for endpoint in settings.endpoints.values():
+        facts = instance_facts(endpoint.instance_type)
+        arm = facts is not None and facts.architecture == "arm64"
+        for container in endpoint.containers:
+            image = ecr_image(container.image, aws.region)
+            if image is not None and image.tag:
+                registry = f"{image.account or aws.account}.dkr.ecr.{image.region}.amazonaws.com"
+                uri = f"{registry}/{image.repository}:{image.tag}"
+                aws.add_image(uri, "arm64" if arm else "amd64")
+                yield uri
+
+
+def model_uris(settings: Settings) -> list[str]:
+    """Where the models' data lies in S3."""
+    return [container.data.s3 for endpoint in settings.endpoints.values()
+            for container in endpoint.containers if container.data and container.data.s3]
+
+
+@contextlib.contextmanager
+def uploaded(aws: LocalAws, uris: list[str]) -> Iterator[None]:
+    """An object for each model, in buckets that are made for them; in the end they go."""
+    s3 = aws.client("s3")
+    objects = []
+    for uri in uris:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        objects.append({"Bucket": bucket, "Key": key + "model" * key.endswith("/")})
+    buckets = {each["Bucket"] for each in objects}
+    for bucket in buckets:
+        s3.create_bucket(Bucket=bucket)
+    for each in objects:
+        s3.put_object(**each, Body=b"a model")
+    yield
+    for each in objects:
+        s3.delete_object(**each)
+    for bucket in buckets:
+        s3.delete_bucket(Bucket=bucket)
+
+
+def warm_up_reports(aws: LocalAws) -> Iterator[dict[str, Any]]:
+    """What the stack's warm-up functions have logged."""
+    logs = aws.client("logs")
+    for group in logs.describe_log_groups()["logGroups"]:
+        for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
+            with contextlib.suppress(ValueError):
+                for line in event["message"].splitlines():
+                    entry = json.loads(line)
+                    if entry.get("event") == "warm-up":
+                        yield entry
+
+
+def endpoint_names(aws: LocalAws) -> list[str]:
+    """The endpoints that are there."""
+    found = aws.client("sagemaker").list_endpoints()["Endpoints"]
+    return [endpoint["EndpointName"] for endpoint in found]
+
+
+@contextlib.contextmanager
+def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
+    """Lower every variant's maximum to the instances it has; gives their number."""
+    scaling, sagemaker = aws.client("application-autoscaling"), aws.client("sagemaker")
+    before = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+    number = 0
+
+    def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
+        scaling.register_scalable_target(
+            **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
+            MinCapacity=smallest, MaxCapacity=largest)
+
+    for target in before:
+        _, name, _, variant = target["ResourceId"].split("/")
+        variants = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+        (found,) = [v for v in variants if v["VariantName"] == variant]
+        number = found["CurrentInstanceCount"]
+        limit(target, min(target["MinCapacity"], number), number)
+    yield number
+    for target in before:
+        limit(target, target["MinCapacity"], target["MaxCapacity"])
+
+
+def changed_settings(settings: Path, folder: Path) -> Path:
+    """A copy of the settings file with `NEW_SETTINGS` in each endpoint; comments stay."""
+    endpoints = load_settings(settings).endpoints
+    edit = edit_settings_file(
+        settings, {("endpoints", key, setting): value for key in endpoints
+                   for setting, value in NEW_SETTINGS.items()})
+    if not edit.changed:
+        raise StepFailed(f"{settings.name} has the settings that the demo changes", [],
+                         "Run the demo with the endpoint.yaml that ships.")
     copy = folder / settings.name
-    copy.write_text(
-        text[: match.start()] + match["key"] + NEW_VALUE + text[match.end() :], encoding="utf-8"
-    )
-    return copy, f"safety_factor: {match['value']} -> {NEW_VALUE}"
+    copy.write_text(edit.after, encoding="utf-8")
+    return copy
 
 
 def life_of_the_stack(settings: Path, folder: Path) -> None:
-    """The eight steps."""
+    """The steps."""
     assembly = str(folder / "cdk.out")
     # Mistakes in the file show up at once, not after the bootstrap.
-    load_settings(settings)
-    changed, words = changed_settings(settings, folder)
+    loaded = load_settings(settings)
+    changed = changed_settings(settings, folder)
+    numbers = itertools.count(1)
+
+    def next_step(title: str) -> contextlib.AbstractContextManager[None]:
+        return step(next(numbers), STEPS, title)
+
     with contextlib.ExitStack() as stopped_at_the_end:
-        with step(1, "Start the local AWS"):
+        with next_step("Start the local AWS"):
             aws = stopped_at_the_end.enter_context(
                 LocalAws.start(
                     region="us-east-1",
@@ -329,42 +273,75 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                     runtime=RuntimeOptions(
                         clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED
                     ),
+                    log_path=folder / "local-aws.log",
                 )
             )
             say(f"{aws.url}  account {aws.account}  region {aws.region}")
             say(f"log: {aws.log_path}")
+            for uri in stand_ins_for_images(aws, loaded):
+                say(f"in the registry, where AWS has it: {uri}")
         cdk = CdkCli(aws, folder)
-        with step(2, "Bootstrap and deploy with the CDK CLI"):
+        with next_step("Preflight: would it deploy, and work? Mend what is missing"):
+            low_latency(aws, "preflight", near(settings), "--quiet", expected=1)
+            model = contextlib.ExitStack()
+            model.enter_context(uploaded(aws, model_uris(loaded)))
+            for uri in model_uris(loaded):
+                say(f"uploaded, for the model: {uri}")
             # Outside the project, bootstrapping needs no synthesis.
             cdk.run("bootstrap", f"aws://{aws.account}/{aws.region}", cwd=folder)
+            low_latency(aws, "preflight", near(settings), "--quiet", expected=0)
+            say("Unknown: the local AWS has neither Service Quotas nor IAM's simulation.")
+        with next_step("Deploy with the CDK CLI"):
             cdk.run("deploy", "--all", "--require-approval", "never", "--output", assembly,
-                    "-c", f"settings={settings}")
-        with step(3, "Read back through boto3 what was created"):
+                    "-c", f"settings={near(settings)}")
+            for warm_up in warm_up_reports(aws):
+                first, last = (max(zone[part]["p99"] for zone in warm_up["zones"].values())
+                               for part in ("first", "last"))
+                say(f"warm-up of {warm_up['endpoint']} before the stack was complete: "
+                    f"{warm_up['requests']} requests, p99 {first:.0f} ms at first, {last:.0f} ms "
+                    "at last")
+        with next_step("Read back through boto3 what was created"):
             before = read_and_show(aws)
-        with step(4, "Traffic, then: is it as planned, is it well?"):
+        with next_step("Traffic, then: is it as planned, is it well?"):
             say(f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
                 f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock")
-            low_latency(aws, "verify", *before)
+            low_latency(aws, "verify", *before, "--quiet", expected=0)
             diagnose(aws, "Nothing found")
             say(f"dashboard: {draw(aws)}")
-        with step(5, "Inject a fault: a model fifteen times slower that works one by one"):
-            aws.set_model_servers({"*": FAULTY})
+        with next_step("A load test in two steps"):
+            (name, *_) = endpoint_names(aws)
+            low_latency(aws, "load-test", name, "--settings", near(settings), "--rate", "80",
+                        "--rate", "160", "--duration", "5s", "--metrics-wait", "0s",
+                        "--html", str(LOAD_TEST_PAGE.relative_to(ROOT)))
+            say(f"its page: {LOAD_TEST_PAGE.relative_to(ROOT)}")
+            say("Without CloudWatch's side, whose clock runs faster here than the load test's.")
+        with next_step("Fault: the fleet is full, and at its maximum"), \
+                nothing_may_be_added(aws) as number:
+            say(f"the model takes fifteen times as long, one request at a time; somebody has set "
+                f"the maximum to {number} instances by hand")
+            aws.set_model_servers({"*": FULL})
             say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
-            diagnose(aws, *NAMED)
+            diagnose(aws, "LLD102")
             aws.set_model_servers({"*": HEALTHY})
-        with step(6, "Change one setting, see the difference, deploy it"):
-            say(f"{words}, in a copy of {settings.name}")
+        with next_step("Change two settings, see the difference, deploy it"):
+            say(f"routing: random, metrics.enhanced: true; in a copy of {settings.name}")
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
             # Deploys exactly what the diff has shown.
             cdk.run("deploy", "--all", "--require-approval", "never", "--app", assembly)
             after = {name: read_deployed(aws.client, name) for name in before}
             show_changes(before, after)
-        with step(7, "Destroy"):
+        with next_step("Fault: one instance is slow, and routing is RANDOM"):
+            aws.set_model_servers({"*": ONE_SLOW})
+            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
+            diagnose(aws, "LLD501")
+            aws.set_model_servers({"*": HEALTHY})
+        with next_step("Destroy"):
             cdk.run("destroy", "--all", "--force", "--app", assembly)
+            model.close()  # it is not the stack's
             if left := [*deployed_stacks(aws), *aws.leftovers()]:
                 raise StepFailed("resources are left", left, f"The log: {aws.log_path}")
             say("Nothing is left: no stack, no resource.")
-    with step(8, "Stop the local AWS"):
+    with next_step("Stop the local AWS"):
         if answers(aws.url) or cdk.still_running():
             raise StepFailed("a process is left", [aws.url, *map(str, cdk.still_running())], "")
         say("No process is left.")
@@ -412,18 +389,6 @@ def main() -> int:
         "The same on your AWS account: make deploy, make diff, make destroy."
     )
     return 0
-
-
-def report(what: str, output: list[str], advice: str) -> int:
-    """Say what failed, how it ended, and what to do."""
-    console.print("\nFailed: ", style="bold red", end="")
-    console.print(what, markup=False)
-    for line in output:
-        say(line)
-    if advice:
-        console.print(advice, markup=False)
-    console.print("Nothing is left running.")
-    return 1
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

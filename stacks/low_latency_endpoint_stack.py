@@ -16,7 +16,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.settings import Settings, plan_endpoint
+from low_latency_endpoint.settings import Settings, largest_fleet
 
 from .endpoint_arguments import endpoint_arguments
 from .existing_vpc import looked_up_vpc, subnets_by_zone
@@ -77,14 +77,11 @@ class LowLatencyEndpointStack(Stack):
                 self, "Network", vpc=vpc, client_zones=zones,
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
             )
-        largest_fleet = sum(
-            plan_endpoint(settings, key)["max_instances"].value for key in settings.endpoints
-        )
         options: dict[str, Any] = {"cidr": network.cidr} if network.cidr else {}
         if network.flow_logs is False:
             options["flow_logs"] = None
         return ZoneAlignedNetwork(
-            self, "Network", client_zones=zones, max_instances=largest_fleet,
+            self, "Network", client_zones=zones, max_instances=largest_fleet(settings),
             subnet_prefix_length=network.subnet_prefix_length, **options,
         )
 

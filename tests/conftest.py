@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 # The tests start Node.js through jsii and the CDK CLI: the one of this virtual environment, which
 # is first on the path only under `make test` or in an activated environment.
@@ -19,3 +22,20 @@ os.environ.update(
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
 )
+
+
+class _LocustStaysOut(MetaPathFinder, Loader):
+    """Locust patches the threads and sockets of whoever imports it: pytest then hangs for ever.
+
+    Load generators import it in processes of their own.
+    """
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None
+                  ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname == "locust" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        raise ImportError("Locust must not be imported by tests, only by processes they start")
+
+
+sys.meta_path.insert(0, _LocustStaysOut())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .endpoint import Endpoint
     from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
     from .images import ContainerImage
+    from .load_test_fleet import LoadTestFleet
     from .low_latency_endpoint import LowLatencyEndpoint
     from .model import Container, Model, ModelData
     from .network import ZoneAlignedNetwork
@@ -58,6 +59,7 @@ _MODULE_OF = {
     "LatencyAlarms": "alarms",
     "LatencyDashboard": "dashboard",
     "LatencyTarget": "planning.latency_plan",
+    "LoadTestFleet": "load_test_fleet",
     "LowLatencyEndpoint": "low_latency_endpoint",
     "MeasuredThroughput": "planning.throughput",
     "MetricsPublishing": "endpoint_configuration",
@@ -91,6 +93,7 @@ __all__ = [
     "LatencyAlarms",
     "LatencyDashboard",
     "LatencyTarget",
+    "LoadTestFleet",
     "LowLatencyEndpoint",
     "MeasuredThroughput",
     "MetricsPublishing",

@@ -105,7 +105,8 @@ class LatencyAlarms(Construct):
         super().__init__(scope, id)
         self._endpoint = endpoint
         self._options = options
-        self._periods = _checked_periods(options, self.node.path)
+        self._path = self.node.path  # each question is a call to Node.js
+        self._periods = _checked_periods(options, self._path)
         self._new_fleet = bool(options.get("new_fleet_only"))
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
@@ -114,7 +115,7 @@ class LatencyAlarms(Construct):
             variant = endpoint.variant(production_variant.name)
             groups: dict[str, list[cloudwatch.IAlarmRule]] = {}
             for specification in specifications(
-                variant, options, max_instances=self._max_instances(variant), where=self.node.path
+                variant, options, max_instances=self._max_instances(variant), where=self._path
             ):
                 alarm = self._alarm(variant, specification)
                 rule = cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
@@ -139,7 +140,7 @@ class LatencyAlarms(Construct):
         if scaling is None:
             raise SCALED_VARIANTS_ONLY.error(
                 got=f"{variant.name}, which does not scale", allowed="a scaled variant",
-                where=self.node.path,
+                where=self._path,
             )
         return scaling.max_instances
 

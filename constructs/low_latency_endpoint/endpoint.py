@@ -71,7 +71,7 @@ class Endpoint(MetricSource, Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        self._path = path = self.node.path  # each question is a call to Node.js
         self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or (
             Names.unique_resource_name(self, max_length=63, separator="-").lower()
         )
@@ -95,7 +95,7 @@ class Endpoint(MetricSource, Construct):
         """Add alarms that roll a deployment back; the endpoint is made after them."""
         self._rollback_alarms += alarms
         self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
-            self.configuration.variants, self._rollback_alarms, self.node.path
+            self.configuration.variants, self._rollback_alarms, self._path
         )
 
     def scale(self, variant_name: str, *, min_instances: int,
@@ -116,7 +116,7 @@ class Endpoint(MetricSource, Construct):
         ConfigurationError
             LLE106, LLE601, LLE621 to LLE625.
         """
-        path = self.node.path
+        path = self._path
         variant = self._variant(variant_name)
         if variant_name in self._scaled:
             raise VARIANT_SCALED_TWICE.error(
@@ -162,7 +162,7 @@ class Endpoint(MetricSource, Construct):
             endpoint_name=self.name_at_synth,
             endpoint_config_name=self.configuration.endpoint_config_name,
             enhanced=metrics is not None and metrics.enhanced,
-            where=self.node.path,
+            where=self._path,
         )
 
     def metric(
@@ -185,7 +185,7 @@ class Endpoint(MetricSource, Construct):
             raise UNKNOWN_VARIANT.error(
                 got=repr(name),
                 allowed=", ".join(variant.name for variant in self.configuration.variants),
-                where=self.node.path,
+                where=self._path,
             )
         return variant
 

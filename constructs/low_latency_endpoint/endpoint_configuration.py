@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import Duration
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -17,6 +16,9 @@ from .planning.limits import METRIC_FREQUENCY, S3_URI, SAMPLING_PERCENTAGE, VARI
 from .planning.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
 from .validation import check, check_seconds, is_token
 from .variant import ProductionVariant
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
 
 __all__ = ["DataCapture", "EndpointConfiguration", "MetricsPublishing"]
 

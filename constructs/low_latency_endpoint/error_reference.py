@@ -14,13 +14,15 @@ __all__ = ["all_rules", "errors_markdown", "explained"]
 #: Modules outside planning that register rules; none of them may need the CDK.
 _RULE_MODULES = (
     "settings.rules", "operations.deployed", "operations.client_timing",
-    "operations.diagnosis.breaches",
+    "operations.diagnosis.breaches", "operations.recommendation.rules",
+    "load_test.fleet.rules", "load_test.rules", "load_test.request_rules", "load_test.run_rules",
+    "load_test.compare_routing_rules",
 )
 
 _AREAS = {
     "1": "Network", "2": "PrivateLink", "3": "Model", "4": "Variants and endpoint configuration",
     "5": "Endpoint and deployments", "6": "Scaling", "7": "Metrics and alarms", "8": "Plan",
-    "9": "Settings file",
+    "9": "Settings file, load tests, recommendations",
 }
 
 _INTRODUCTION = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from aws_cdk import Aws
@@ -12,7 +13,13 @@ __all__ = ["allow", "arn", "document", "trust"]
 
 def arn(service: str, resource: str) -> str:
     """ARN of a resource in the stack's own partition, region and account."""
-    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"
+    return f"{_own(service)}:{resource}"
+
+
+@cache
+def _own(service: str) -> str:
+    """The beginning of such ARNs; the pseudo parameters are the same tokens in every stack."""
+    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}"
 
 
 def allow(actions: Sequence[str], resources: str | Sequence[str], *, principal: Any = None,

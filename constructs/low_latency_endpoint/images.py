@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, CfnMapping, Fn, Stack
-from aws_cdk import aws_ecr as ecr
-from aws_cdk import aws_ecr_assets as ecr_assets
 from constructs import Construct
 
 from .iam_documents import allow
@@ -16,6 +14,10 @@ from .planning.images import dlc_account, dlc_accounts
 from .planning.limits import IMAGE_URI
 from .planning.rules import IMAGE_REGION
 from .validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ecr as ecr
+    from aws_cdk import aws_ecr_assets as ecr_assets
 
 __all__ = ["ContainerImage"]
 
@@ -148,6 +150,8 @@ class _AssetImage(ContainerImage):
         return ""
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
+
         asset = ecr_assets.DockerImageAsset(
             scope,
             "Image",

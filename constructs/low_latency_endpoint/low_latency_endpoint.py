@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from .alarm_options import AlarmOptions, Thresholds
@@ -27,7 +26,11 @@ from .planning.rules import ZONES_OR_NETWORK
 from .private_link import RuntimePrivateLink
 from .scaling import InvocationScaling
 from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, RoutingStrategy
-from .warm_up import WarmUp, WarmUpOptions
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+    from .warm_up import WarmUp, WarmUpOptions
 
 __all__ = ["LowLatencyEndpoint"]
 
@@ -350,6 +353,8 @@ class LowLatencyEndpoint(Construct):
         )
 
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
+        from .warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
+
         requests = self.plan["warm_up_requests"].value
         if not requests:
             return None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
 from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -37,6 +36,9 @@ from .planning.rules import (
     MULTI_MODEL_DATA,
 )
 from .validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
 
 __all__ = ["Container", "Model", "ModelData"]
 

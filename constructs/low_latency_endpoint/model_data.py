@@ -5,12 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -18,6 +16,9 @@ from .iam_documents import allow
 from .planning.limits import MODEL_DATA_URI
 from .planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from .validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
 
 __all__ = ["ModelData"]
 
@@ -171,5 +172,7 @@ class _AssetData(ModelData):
         return False
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        from aws_cdk import aws_s3_assets as s3_assets  # loads S3, which few apps need here
+
         asset = s3_assets.Asset(scope, "ModelData", path=self.path)
         return asset.s3_object_url, _read(asset.bucket.bucket_arn, asset.s3_object_key)

@@ -9,7 +9,6 @@ from typing import cast
 import jsii
 from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_route53 as route53
 from constructs import Construct
 
 from .existing_subnets import zone_name_of
@@ -311,12 +310,13 @@ def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
 
 def _claim_private_dns(link: RuntimePrivateLink, vpc: ec2.IVpc, service: str) -> None:
     """Refuse a second private-DNS endpoint for the service in the same VPC, as AWS does."""
-    if vpc.vpc_id == _LOOKUP_PENDING:
+    vpc_id = vpc.vpc_id
+    if vpc_id == _LOOKUP_PENDING:
         return
     # A VPC of this app is the same one in whichever stack it is used; an ID is unique anyway.
     home = Stack.of(vpc)
     key = json.dumps(
-        [home.node.path if is_token(vpc.vpc_id) else "", home.resolve(vpc.vpc_id), service],
+        [home.node.path if is_token(vpc_id) else "", home.resolve(vpc_id), service],
         sort_keys=True,
     )
     root = link.node.root
@@ -354,6 +354,8 @@ def _private_hosted_zone(
     hosted_zone_id: str,
     label: str,
 ) -> None:
+    from aws_cdk import aws_route53 as route53  # few links need it
+
     own = link.network.vpc.vpc_id
     for vpc in vpcs:
         if vpc.vpc_id == own != _LOOKUP_PENDING:

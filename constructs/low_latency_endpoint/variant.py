@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aws_cdk import Duration
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .model import Model
@@ -32,6 +31,9 @@ from .planning.limits import (
 )
 from .planning.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
 from .validation import check, check_seconds, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
 
 __all__ = [
     "CoreDump",

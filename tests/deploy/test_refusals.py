@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from botocore.exceptions import ClientError
 
 from low_latency_endpoint.local_aws import resources
 from low_latency_endpoint.local_aws.resources.properties import PropertyNotEmulated, coerce
@@ -84,3 +85,23 @@ def test_coercion_gives_the_apis_types_and_spelling(aws):
         "cpu": "256",
         "containerDefinitions": [{"essential": True}],
     }
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "request_"),
+    [("service-quotas", "list_service_quotas", {"ServiceCode": "sagemaker"}),
+     ("iam", "list_service_specific_credentials", {}),
+     ("sagemaker", "list_workteams", {})],
+    ids=["json", "query", "ours beside moto's"],
+)
+def test_an_operation_that_is_not_there_is_refused_in_the_service_s_words(
+    aws, service, operation, request_, capfd
+):
+    client = aws.client(service)
+    with pytest.raises(ClientError) as refused:
+        getattr(client, operation)(**request_)
+    error = refused.value.response["Error"]
+    name = client.meta.method_to_api_mapping[operation]
+    assert error["Code"] == "InvalidAction"
+    assert error["Message"].endswith(f":{name} is not emulated by the local AWS")
+    assert "Traceback" not in capfd.readouterr().err

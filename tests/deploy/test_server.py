@@ -109,23 +109,20 @@ def test_a_server_that_cannot_start_says_why():
             LocalAws.start(port=taken.getsockname()[1])
 
 
-def test_the_command_prints_the_exports_and_serves_until_interrupted():
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "constructs")}
-    command = [sys.executable, "-m", "low_latency_endpoint.local_aws", "--region", "eu-west-3"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
+    command = [Path(sys.executable).with_name("low-latency"), "local-aws", "--region", "eu-west-3"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line.strip())
-        if line.startswith("#"):
-            break
-    exports = dict(line.removeprefix("export ").split("=", 1) for line in lines[:-1])
+    lines = [process.stdout.readline().strip() for _ in aws.exports()]
+    exports = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    assert set(exports) == set(aws.exports())
     assert exports["AWS_REGION"] == "eu-west-3"
     port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
     assert is_open(port)
     process.send_signal(signal.SIGINT)
     try:
         assert process.wait(timeout=10) == 0
+        assert process.stdout.read() == ""
     finally:
         process.kill()  # of no effect when it has ended, as it should
         process.stdout.close()

@@ -30,6 +30,7 @@ from low_latency_endpoint import (
     InstanceType,
     LatencyAlarms,
     LatencyTarget,
+    LoadTestFleet,
     LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
@@ -269,6 +270,17 @@ def _two_patterns(stack: cdk.Stack, parts: Parts) -> None:
     _pattern(stack, parts, "Second", network=first.network, private_link=first.private_link)
 
 
+def _load_test_fleet(stack: cdk.Stack, parts: Parts) -> None:
+    network = parts.network(stack)
+    link = RuntimePrivateLink(stack, "Link", network=network)
+    fleet = LoadTestFleet(
+        stack, "Fleet", network=network, private_link=link, endpoint="Sentiment")
+    fleet.output_commands()
+    LoadTestFleet(
+        stack, "Second", network=network, private_link=link, endpoint="ranker",
+        interface_endpoints=fleet, results_bucket=fleet.results_bucket, cpu=256, memory_mib=512)
+
+
 WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
     "network-by-zone-id": lambda stack, parts: parts.network(stack),
     "network-by-zone-name": lambda stack, parts: parts.network(
@@ -288,6 +300,7 @@ WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
     "pattern-in-existing-vpc": lambda stack, parts: _pattern(
         stack, parts, network=_existing_network(stack)),
     "two-patterns": _two_patterns,
+    "load-test-fleet": _load_test_fleet,
 }
 
 

@@ -1,67 +1,59 @@
-"""`python -m low_latency_endpoint.local_aws`: serve until Ctrl-C."""
+"""The process that `LocalAws.start` starts; for a terminal there is `low-latency local-aws`."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
 from pathlib import Path
 
-from . import serving
+from . import lambda_runner, serving, task_runner
 from .cloudwatch import evaluation
 from .runtime.options import RuntimeOptions
 from .runtime.service import Runtime
-from .server import LocalAws
 
 
-def main() -> int:
-    """Start the server, say how to use it, and wait."""
-    parser = argparse.ArgumentParser(
-        prog="python -m low_latency_endpoint.local_aws",
-        description="Run a local AWS on loopback. Nothing leaves this machine.",
-    )
-    parser.add_argument("--region", default="us-east-1", help="default: us-east-1")
-    parser.add_argument("--port", type=int, default=0, help="default: a free port")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--runtime", default="", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.child:
-        options = RuntimeOptions.from_json(arguments.runtime) if arguments.runtime else None
-        runtime = Runtime(options, arguments.region)
-        return _serve_for_parent(arguments.port, arguments.log, runtime)
-    stopped = threading.Event()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wanted, lambda *_: stopped.set())
-    aws = LocalAws.in_process(region=arguments.region, port=arguments.port)
-    aws.evaluate_alarms_in_background()
-    for name, value in aws.exports().items():
-        print(f"export {name}={value}")
-    print(f"# serving at {aws.url}, log in {aws.log_path}; Ctrl-C stops and forgets everything")
-    sys.stdout.flush()
-    # A signal may reach another thread; its handler runs when this one wakes up.
-    while not stopped.wait(0.2):
-        pass
-    aws.stop()
-    return 0
-
-
-def _serve_for_parent(port: int, log: Path, runtime: Runtime) -> int:
+def main() -> None:
     """Serve until the parent closes our standard input, which its death does too."""
-    serving.log_to(log)
-    logging.captureWarnings(True)
-    _, url, _ = serving.serve_in_thread(port, runtime)
-    if not runtime.options.model_servers:
-        evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
-    print(url, flush=True)
-    sys.stdin.read()
-    runtime.stop()  # its model servers may be processes
+    parser = argparse.ArgumentParser(prog="python -m low_latency_endpoint.local_aws",
+                                     description=__doc__)
+    parser.add_argument("--region", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="removed at the end")
+    parser.add_argument("--runtime", required=True, help="options of the runtime, as JSON")
+    arguments = parser.parse_args()
+    # Ctrl-C goes to every process of a terminal: what happens then is the parent's to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
+    runtime = Runtime(RuntimeOptions.from_json(arguments.runtime), arguments.region)
+    with serving.logging_to(arguments.log), serving.serving_in_thread(
+        arguments.port, runtime
+    ) as url:
+        logging.captureWarnings(True)
+        if not runtime.options.model_servers:
+            evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
+        print(url, flush=True)
+        while not stopped.wait(0.2):
+            pass
+        runtime.stop()  # its model servers may be processes
+        lambda_runner.forget()
+        task_runner.forget()
+    shutil.rmtree(arguments.folder, ignore_errors=True)
     # Not sys.exit: threads of running operations must not delay the end.
     os._exit(0)
 
 
+def _wait_for_parent(stopped: threading.Event) -> None:
+    sys.stdin.read()
+    stopped.set()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,6 +6,7 @@ profile on the machine can turn a call towards a real account.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from typing import Any
@@ -20,11 +21,32 @@ ACCOUNT = "123456789012"
 DUMMY_KEY = "testing"
 
 _lock = threading.Lock()
+_making = threading.Lock()  # a session is not safe across threads, its clients are
 _clients: dict[tuple[str, str, str], Any] = {}
 
 
+def new_client(service: str, region: str, url: str) -> Any:
+    """Make a boto3 client bound to the local AWS at `url`.
+
+    It knows nothing of the user's profiles, files or variables.
+    """
+    configuration = botocore.config.Config(
+        # A retry would repeat a refusal that is final here, and slow every test down.
+        retries={"max_attempts": 0},
+        # "api.sagemaker.localhost" does not resolve everywhere.
+        inject_host_prefix=False,
+        s3={"addressing_style": "path"},
+        max_pool_connections=32,
+        connect_timeout=10,
+        read_timeout=900,
+    )
+    with _making:
+        return _session(region).client(service, endpoint_url=url, config=configuration)
+
+
+@functools.cache
 def _session(region: str) -> Any:
-    """Make a session that knows nothing of the user's profiles, files or variables."""
+    """Make a session, once: it keeps the services' large models."""
     core = botocore.session.Session(
         session_vars={
             "profile": (None, None, None, None),
@@ -37,25 +59,22 @@ def _session(region: str) -> Any:
 
 
 def local_client(service: str, region: str, url: str) -> Any:
-    """Give a boto3 client bound to the local AWS at `url`.
+    """Give the client with which the local AWS asks itself.
 
     Clients are cached: building one costs some 50 ms and they are safe to share between threads.
+    None of them leaves the local AWS: a handler that its user registered would change, or answer,
+    what the CloudFormation engine asks.
     """
     key = (service, region, url)
     with _lock:
         if key not in _clients:
-            _clients[key] = _session(region).client(
-                service,
-                endpoint_url=url,
-                config=botocore.config.Config(
-                    # A retry would repeat a refusal that is final here, and slow every test down.
-                    retries={"max_attempts": 0},
-                    # "api.sagemaker.localhost" does not resolve everywhere.
-                    inject_host_prefix=False,
-                    s3={"addressing_style": "path"},
-                    max_pool_connections=32,
-                    connect_timeout=10,
-                    read_timeout=900,
-                ),
-            )
+            _clients[key] = new_client(*key)
         return _clients[key]
+
+
+def close_clients(url: str) -> None:
+    """Close the cached clients of a local AWS that has stopped: its port may serve another."""
+    with _lock:
+        gone = [_clients.pop(key) for key in list(_clients) if key[2] == url]
+    for client in gone:
+        client.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,27 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .connections import DUMMY_KEY
+from .held_folder import HeldFolder
+from .process_environment import process_environment
 
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
-_folders: dict[str, Path] = {}
-_folders_lock = threading.Lock()
-
-# Variables by which a function could be turned towards a real account.
-_REDIRECTING = (
-    "AWS_ACCESS_KEY",
-    "AWS_CONFIG_FILE",
-    "AWS_CONTAINER_",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_ENDPOINT_URL",
-    "AWS_IGNORE_CONFIGURED",
-    "AWS_PROFILE",
-    "AWS_ROLE_ARN",
-    "AWS_SECRET",
-    "AWS_SESSION_TOKEN",
-    "AWS_SHARED_CREDENTIALS",
-    "AWS_WEB_IDENTITY",
-)
+_lock = threading.Lock()
+_folder: HeldFolder | None = None
+"""Where archives are unpacked, each into a folder called as its digest."""
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 @dataclass(frozen=True)
@@ -86,25 +72,30 @@ def run(function: Function, event: Any) -> Outcome:
             "Runtime.NotEmulated",
             f"the local AWS runs Python functions only; {function.name} is {function.runtime}",
         )
-    with tempfile.TemporaryDirectory(prefix="local-lambda-") as scratch:
+    with tempfile.TemporaryDirectory("", "local-lambda-", ignore_cleanup_errors=True) as scratch:
         answer = Path(scratch) / "answer.json"
         command = [sys.executable, "-I", str(_BOOTSTRAP), str(answer)]
-        try:
-            process = subprocess.run(
-                command,
-                input=json.dumps(event).encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=_environment(function, scratch),
-                cwd=_unpacked(function.code),
-                timeout=function.timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            log = (error.stdout or b"").decode("utf-8", "replace")
-            message = f"Task timed out after {function.timeout:.2f} seconds"
-            return _failure("Sandbox.Timedout", message, log)
-        log = process.stdout.decode("utf-8", "replace")
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_environment(function, scratch),
+            cwd=_unpacked(function.code),
+        ) as process:
+            with _lock:
+                _running.add(process)
+            try:
+                output, _ = process.communicate(json.dumps(event).encode(), function.timeout)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                log = (error.stdout or b"").decode("utf-8", "replace")
+                message = f"Task timed out after {function.timeout:.2f} seconds"
+                return _failure("Sandbox.Timedout", message, log)
+            finally:
+                with _lock:
+                    _running.discard(process)
+        log = output.decode("utf-8", "replace")
         if not answer.exists():
             message = f"Runtime exited with error: exit status {process.returncode}"
             return _failure("Runtime.ExitError", message, log)
@@ -118,18 +109,10 @@ def _failure(kind: str, message: str, log: str = "") -> Outcome:
 
 
 def _environment(function: Function, scratch: str) -> dict[str, str]:
-    own = {
-        name: value
-        for name, value in function.environment.items()
-        if not name.startswith(_REDIRECTING)
-    }
-    minimal = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     return {
-        **minimal,
-        "HOME": scratch,
-        "TMPDIR": scratch,
-        "LANG": "C.UTF-8",
-        **own,
+        **process_environment(
+            function.environment, scratch, region=function.region, url=function.url
+        ),
         "_HANDLER": function.handler,
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
@@ -140,24 +123,28 @@ def _environment(function: Function, scratch: str) -> dict[str, str]:
         "LAMBDA_TASK_ROOT": str(_unpacked(function.code)),
         "LOCAL_FUNCTION_ARN": function.arn,
         "LOCAL_FUNCTION_TIMEOUT": str(function.timeout),
-        "AWS_REGION": function.region,
-        "AWS_DEFAULT_REGION": function.region,
-        "AWS_ENDPOINT_URL": function.url,
-        "AWS_ACCESS_KEY_ID": DUMMY_KEY,
-        "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+def forget() -> None:
+    """Stop the functions that run, and remove all unpacked code."""
+    global _folder
+    with _lock:
+        for process in _running:
+            process.kill()
+        if _folder is not None:
+            _folder.remove()
+            _folder = None
 
 
 def _unpacked(code: bytes) -> Path:
     """Unpack a function's archive, once per archive."""
-    digest = hashlib.sha256(code).hexdigest()
-    with _folders_lock:
-        if digest not in _folders:
-            folder = Path(tempfile.mkdtemp(prefix="local-lambda-code-"))
+    global _folder
+    with _lock:
+        if _folder is None:
+            _folder = HeldFolder("local-lambda-code-")
+        target = _folder.path / hashlib.sha256(code).hexdigest()
+        if not target.exists():
             with zipfile.ZipFile(io.BytesIO(code)) as archive:
-                archive.extractall(folder)
-            _folders[digest] = folder
-        return _folders[digest]
+                archive.extractall(target)
+        return target

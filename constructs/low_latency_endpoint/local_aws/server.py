@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,7 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .connections import ACCOUNT, DUMMY_KEY, local_client
+from .connections import ACCOUNT, DUMMY_KEY, close_clients, new_client
+from .held_folder import HeldFolder
+from .images import add_image
 from .leftovers import find_leftovers
 from .model_servers.specifications import ModelServer, to_document
 from .runtime.options import RuntimeOptions
@@ -50,6 +51,7 @@ class LocalAws:
         self.account = ACCOUNT
         self.log_path = log_path
         self._stop = stop
+        self._clients: dict[tuple[str, str], Any] = {}
 
     # --------------------------------------------------------------------------------- starting
 
@@ -61,6 +63,7 @@ class LocalAws:
         port: int = 0,
         model_servers: Mapping[str, ModelServer] | None = None,
         runtime: RuntimeOptions | None = None,
+        log_path: Path | None = None,
     ) -> LocalAws:
         """Start a local AWS in its own process; ready when this returns.
 
@@ -75,21 +78,26 @@ class LocalAws:
             endpoint without one answers with the request's own body and is in service at once.
         runtime
             Further options of the runtime behind InvokeEndpoint.
+        log_path
+            Where to write the log; by default a temporary file that goes when the server stops.
 
         Raises
         ------
         LocalAwsError
             When the server does not come up; the message has the end of its log.
         """
-        folder = Path(tempfile.mkdtemp(prefix="local-aws-"))
-        log_path = folder / "server.log"
+        folder = HeldFolder("local-aws-")
+        log_path = log_path or folder.path / "server.log"
         source_root = str(Path(__file__).resolve().parents[2])
         environment = _without_aws(dict(os.environ))
         environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, [source_root, environment.get("PYTHONPATH")])
         )
-        command = [sys.executable, "-m", "low_latency_endpoint.local_aws", "--child"]
+        # The child removes the folder itself when this process has died and cannot.
+        environment["TMPDIR"] = str(folder.path)
+        command = [sys.executable, "-m", "low_latency_endpoint.local_aws"]
         command += ["--region", region, "--port", str(port), "--log", str(log_path)]
+        command += ["--folder", str(folder.path)]
         command += ["--runtime", _options(model_servers, runtime).to_json()]
         with log_path.open("ab") as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
@@ -106,8 +114,10 @@ class LocalAws:
         url = process.stdout.readline().strip()
         if not url.startswith("http://"):
             process.kill()
-            process.wait()
-            raise LocalAwsError(f"the local AWS did not start:\n{log_path.read_text()[-3000:]}")
+            process.communicate()
+            ending = log_path.read_text()[-3000:]
+            folder.remove()
+            raise LocalAwsError(f"the local AWS did not start:\n{ending}")
 
         def stop() -> None:
             assert process.stdin is not None
@@ -120,6 +130,7 @@ class LocalAws:
                 process.kill()
                 process.wait()
             process.stdout.close()
+            folder.remove()
 
         return cls(url, region, log_path, stop)
 
@@ -131,36 +142,39 @@ class LocalAws:
         port: int = 0,
         model_servers: Mapping[str, ModelServer] | None = None,
         runtime: RuntimeOptions | None = None,
+        log_path: Path | None = None,
     ) -> LocalAws:
         """Start a local AWS in a thread of this process, for fast tests.
 
         All of them in one process share one state; `reset` clears it. The parameters are those of
         `start`.
+
+        Raises
+        ------
+        LocalAwsError
+            When the port is taken.
         """
         from . import serving
         from .runtime.service import Runtime
 
-        log_path = Path(tempfile.mkdtemp(prefix="local-aws-")) / "server.log"
-        handler = serving.log_to(log_path)
-        behind = Runtime(_options(model_servers, runtime), region)
-        server, url, thread = serving.serve_in_thread(port, behind)
-
-        def stop() -> None:
-            import logging
-
-            server.shutdown()
-            server.server_close()
-            thread.join(timeout=5)
-            behind.stop()
-            logging.getLogger("low_latency_endpoint.local_aws").removeHandler(handler)
-            handler.close()
-
+        folder = HeldFolder("local-aws-")
+        log_path = log_path or folder.path / "server.log"
+        with contextlib.ExitStack() as starting:
+            starting.callback(folder.remove)
+            starting.enter_context(serving.logging_to(log_path))
+            behind = Runtime(_options(model_servers, runtime), region)
+            starting.callback(behind.stop)
+            url = starting.enter_context(serving.serving_in_thread(port, behind))
+            stop = starting.pop_all().close
         return cls(url, region, log_path, stop)
 
     def stop(self) -> None:
-        """Stop the server. Stopping twice is no error."""
+        """Stop the server and remove its temporary files. Stopping twice is no error."""
         stop, self._stop = self._stop, lambda: None
         stop()
+        close_clients(self.url)
+        while self._clients:
+            self._clients.popitem()[1].close()
 
     def __enter__(self) -> LocalAws:
         return self
@@ -207,9 +221,16 @@ class LocalAws:
         return {**_without_aws(dict(os.environ)), **self.exports()}
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """Give a boto3 client bound to this local AWS."""
+        """Give a boto3 client bound to this local AWS: the same one for the same arguments.
+
+        The local AWS itself works with clients of its own, so what is registered with this one's
+        events changes nothing but this caller's requests.
+        """
         url = self.runtime_url() if service == "sagemaker-runtime" else self.url
-        return local_client(service, region or self.region, url)
+        key = (service, region or self.region)
+        if key not in self._clients:
+            self._clients[key] = new_client(*key, url)
+        return self._clients[key]
 
     def runtime_url(self, zone: str | None = None) -> str:
         """Give the URL at which InvokeEndpoint answers.
@@ -233,6 +254,26 @@ class LocalAws:
                 raise LocalAwsError(json.loads(error.read())["error"]) from None
             self._runtime_urls[zone] = answer["url"]
         return self._runtime_urls[zone]
+
+    def add_image(self, uri: str, architecture: str = "amd64") -> None:
+        """Put a container image into a registry, as if somebody had pushed it.
+
+        Any account's registry will do, such as AWS's own of Deep Learning Containers. What the
+        image contains is not asked for: model servers stand for it.
+
+        Parameters
+        ----------
+        uri
+            Such as ``763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu``.
+        architecture
+            As Docker calls it: amd64 or arm64.
+
+        Raises
+        ------
+        ValueError
+            When the URI is not that of a tag in an ECR registry.
+        """
+        add_image(self.client, uri, architecture)
 
     def set_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers, to inject a fault or to mend it.

@@ -26,7 +26,8 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError, ReadTimeoutError
 
-from .async_http import Answer, HttpPool
+from .async_connection import Answer
+from .async_http import HttpPool
 from .async_stream import AsyncResponseStream
 from .async_wire import Operation, Wire, body_bytes
 from .client_timing import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.eventstream import EventStreamBuffer
 
-from .async_http import Answer
+from .async_connection import Answer
 from .async_wire import Wire
 
 __all__ = ["AsyncResponseStream"]

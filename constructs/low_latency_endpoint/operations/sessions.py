@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,19 +14,27 @@ from botocore.exceptions import (
     EndpointConnectionError,
     NoCredentialsError,
     NoRegionError,
+    PartialCredentialsError,
     ProfileNotFound,
 )
 
-from ..errors import LowLatencyEndpointError
+from ..errors import ConfigurationError, LowLatencyEndpointError
+from .credentials import CREDENTIALS
 
-__all__ = ["AwsUnavailable", "aws_errors_in_words", "open_session"]
+__all__ = [
+    "AwsUnavailable", "ClientFactory", "aws_errors_in_words", "client_config", "error_code",
+    "is_denied", "open_clients", "open_session", "who_is_asking",
+]
 
-_ADVICE: tuple[tuple[type[BotoCoreError], str], ...] = (
-    (NoCredentialsError, "Run `aws configure`, set AWS_PROFILE, or pass --profile."),
-    (NoRegionError, "Pass --region, or set AWS_REGION."),
-    (ProfileNotFound, "Name one of the profiles that `aws configure list-profiles` prints."),
-    (EndpointConnectionError, "The service cannot be reached from here: network, or region."),
-)
+ClientFactory = Callable[[str], Any]
+"""Service name to boto3 client."""
+
+# How codes begin: services put Exception, Operation or nothing behind them.
+_DENIED = ("AccessDenied", "UnauthorizedOperation", "AuthorizationError", "NotAuthorized",
+           "Forbidden", "403")
+_NOT_YOU = ("ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidSignature",
+            "SignatureDoesNotMatch", "MissingAuthenticationToken", "RequestExpired",
+            "InvalidToken", "InvalidAccessKeyId")
 
 
 class AwsUnavailable(LowLatencyEndpointError):
@@ -40,31 +48,85 @@ def open_session(profile: str | None = None, region: str | None = None) -> Any:
 
 def client_config() -> Config:
     """Few, quick retries: a command that hangs helps nobody."""
-    return Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5,
+    return Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5,
                   read_timeout=30)
+
+
+def open_clients(profile: str | None, region: str | None,
+                 otherwise: str | None = None) -> tuple[ClientFactory, str]:
+    """A factory of clients, and their region: the first given one, else the profile's.
+
+    Parameters
+    ----------
+    profile, region : str, optional
+        As for the AWS CLI.
+    otherwise : str, optional
+        The region where ``region`` is not given.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE583`` for a profile that does not exist, or when no region is known.
+    """
+    with aws_errors_in_words():
+        session = open_session(profile, region or otherwise)
+        if session.region_name is None:
+            raise NoRegionError
+    configuration = client_config()
+    return (lambda service: session.client(service, config=configuration),
+            str(session.region_name))
+
+
+def error_code(error: ClientError) -> str:
+    """AWS's code, such as ``AccessDeniedException``; empty without one."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def is_denied(error: ClientError) -> bool:
+    """Whether these credentials may not do it; others may."""
+    return error_code(error).startswith(_DENIED)
+
+
+def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | None:
+    """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
+    if isinstance(error, ProfileNotFound):
+        return CREDENTIALS.error(
+            got=str(error), allowed="one that `aws configure list-profiles` prints")
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | NoRegionError):
+        return CREDENTIALS.error(got=str(error), allowed="credentials and a region")
+    if isinstance(error, ClientError) and error_code(error).startswith(_NOT_YOU):
+        said = str(error.response["Error"].get("Message", "")).rstrip(".")
+        return CREDENTIALS.error(
+            got=": ".join(filter(None, (error_code(error), said))),
+            allowed="credentials that are valid and have not expired")
+    return None
 
 
 @contextmanager
 def aws_errors_in_words() -> Iterator[None]:
-    """Turn boto3's exceptions into :class:`AwsUnavailable`, with what to do.
+    """Turn boto3's exceptions into errors that say what to do.
 
     Raises
     ------
+    ConfigurationError
+        ``LLE583`` for a profile, credentials or a region that are missing or not valid.
     AwsUnavailable
-        For missing credentials, a region that is not known, a refusal by AWS.
+        For a refusal by AWS, and when it cannot be reached.
     """
     try:
         yield
-    except ClientError as error:
-        code = error.response["Error"].get("Code", "")
-        message = error.response["Error"].get("Message", "")
-        advice = ""
-        if code.startswith(("AccessDenied", "UnauthorizedOperation")):
-            advice = f"\n  mend:    Allow {error.operation_name} to these credentials."
-        elif code.startswith(("ExpiredToken", "InvalidClientToken", "UnrecognizedClient")):
-            advice = "\n  mend:    Log in again: the credentials have expired or are not valid."
-        raise AwsUnavailable(f"AWS refused {error.operation_name}: {code}: {message}{advice}") \
-            from error
-    except BotoCoreError as error:
-        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
-        raise AwsUnavailable(f"{error}" + (f"\n  mend:    {advice}" if advice else "")) from error
+    except (ClientError, BotoCoreError) as error:
+        raise who_is_asking(error) or _unavailable(error) from error
+
+
+def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:
+    advice = ""
+    if isinstance(error, EndpointConnectionError):
+        advice = "The service cannot be reached from here: network, or region."
+    text = str(error)
+    if isinstance(error, ClientError):
+        said = error.response.get("Error", {}).get("Message", "")
+        text = f"AWS refused {error.operation_name}: {error_code(error)}: {said}"
+        if is_denied(error):
+            advice = f"Allow {error.operation_name} to these credentials."
+    return AwsUnavailable(text + (f"\n  mend:    {advice}" if advice else ""))

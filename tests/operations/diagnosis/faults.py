@@ -86,6 +86,10 @@ FAULTS = (
     Fault("a saturated fleet at its maximum", _saturated, "LLD102",
           ("CPU at 97 %", "all 8 instances", "14,250 invocations", "planned for 1,600"),
           ("instances.max: 15", "throughput.peak_tps")),
+    Fault("a saturated fleet at its maximum, far below its scaling target",
+          lambda: _saturated(tps=from_minute(25, 200, 400)), "LLD102",
+          ("CPU at 97 %", "all 8 instances", "3,000 invocations"),
+          ("instances.max: 12", "throughput.tps_per_instance: 50")),
     Fault("a scale-out that AWS has no capacity for",
           lambda: _scale_out_failed("Failed to set desired instance count to 15. Reason: unable "
                                     "to provision requested ML compute capacity"),

@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.operations import diagnosis
+from low_latency_endpoint.operations.diagnosis.findings import kinds
 
 from .account import FakeAccount
 from .faults import FAULTS
 from .scenarios import END, ENDPOINT, Scenario
 
-_FAULT = {fault.finding: fault.scenario for fault in FAULTS}
+_FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
 
 
 class _Session:
@@ -60,6 +61,13 @@ def test_the_terminal_report_fits(cli: Any, finding: str, columns: int) -> None:
     assert any(line.startswith(f"1. {finding} ") for line in lines)
     assert "measured" in result.stdout
     assert "change " in result.stdout
+
+
+@pytest.mark.parametrize("finding", ["LLD102", "LLD501"])
+def test_a_link_is_not_folded(cli: Any, finding: str) -> None:
+    (kind,) = [each for each in kinds() if each.id == finding]
+    lines = [line.strip() for line in cli(_FAULT[finding]()).stdout.splitlines()]
+    assert f"source   {kind.source}" in lines
 
 
 def test_healthy(cli: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from low_latency_endpoint.local_aws import LocalAws, deploy_template
+from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).parents[3]
 STACK = "LowLatencyEndpoint"
@@ -43,4 +43,5 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
         aws.reset()
         deploy_template(aws, folder, STACK)
         yield aws
+        delete_stack(aws, STACK)
         aws.reset()

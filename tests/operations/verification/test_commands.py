@@ -20,8 +20,7 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations import preflight, sessions, verification
 from low_latency_endpoint.operations.checking.account import Account, iam_action
-from low_latency_endpoint.operations.sessions import AwsUnavailable
-from tests.operations.preflight import test_preflight_checks
+from tests.operations.preflight import cases
 from tests.operations.verification import test_verification_checks
 from tests.operations.verification.conftest import NAME, ROOT, STACK
 
@@ -151,6 +150,24 @@ def test_the_table_keeps_its_width_and_cuts_nothing(
         assert counts in table
 
 
+@pytest.mark.parametrize("command", ["preflight", "verify"])
+def test_quiet_leaves_out_what_passes_and_counts_it(
+    asked: list[Any], settings: Path, command: str
+) -> None:
+    target = str(settings) if command == "preflight" else STACK
+    results = json.loads(run(command, target, "--json").stdout)["results"]
+    passing = {each["id"] for each in results if each["status"] == "pass"}
+    others = {each["id"] for each in results if each["status"] != "pass"}
+    assert passing
+    assert others
+    said = run(command, target, "--quiet")
+    assert set(re.findall(r"^ ?(LL[PV]\d+)", said.stdout, re.MULTILINE)) == others
+    count = sum(each["status"] == "pass" for each in results)
+    assert f"{count} pass, " in said.stdout
+    assert "us-east-1f" not in said.stdout, "the zones"
+    assert said.exit_code == run(command, target).exit_code
+
+
 def test_the_commands_only_read(asked: list[tuple[str, str]], settings: Path) -> None:
     run("preflight", str(settings))
     run("verify", STACK)
@@ -171,8 +188,8 @@ def test_the_page_names_every_check() -> None:
 
 def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws) -> None:
     used = set()
-    for case in test_preflight_checks.CASES:
-        used |= set(test_preflight_checks.run(case)[1].asked)
+    for case in cases.CASES:
+        used |= set(cases.run(case)[1].asked)
     inside = test_verification_checks.Case(
         "", "", (), test_verification_checks.INSIDE, test_verification_checks.machine([]))
     used |= set(test_verification_checks.run(shipped, inside)[1].asked)
@@ -199,7 +216,8 @@ def test_without_credentials_nothing_is_checked(settings: Path,
     monkeypatch.setattr(sessions, "open_session", lambda *_: Session())
     for arguments in (("preflight", str(settings)), ("verify", STACK)):
         result = run(*arguments)
-        assert isinstance(result.exception, AwsUnavailable)
+        assert isinstance(result.exception, ConfigurationError)
+        assert result.exception.code == "LLE583"
         assert "aws configure" in str(result.exception)
 
 
@@ -207,7 +225,8 @@ def test_without_a_region_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     result = run("verify", STACK)
-    assert isinstance(result.exception, AwsUnavailable)
+    assert isinstance(result.exception, ConfigurationError)
+    assert result.exception.code == "LLE583"
     assert "--region" in str(result.exception)
 
 

@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from .. import sessions
-from ..sessions import aws_errors_in_words, client_config
+from ..sessions import (
+    ClientFactory,
+    aws_errors_in_words,
+    error_code,
+    is_denied,
+    open_clients,
+)
 
 __all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable", "iam_action", "open_clients"]
 
-ClientFactory = Callable[[str], Any]
-
 #: How the operations begin that these commands may call; none of them changes anything.
 READ_ONLY = ("batch_get_", "describe_", "get_", "head_", "list_", "simulate_")
-
-_REFUSALS = ("AccessDenied", "UnauthorizedOperation", "AuthorizationError", "NotAuthorized",
-             "Forbidden", "403")
 
 # IAM names some actions otherwise than the API.
 _ACTIONS = {
@@ -30,31 +30,6 @@ _ACTIONS = {
     ("s3", "ListObjectsV2"): "s3:ListBucket",
 }
 _PREFIXES = {"service-quotas": "servicequotas"}
-
-
-def open_clients(profile: str | None, region: str | None,
-                 otherwise: str | None = None) -> tuple[ClientFactory, str]:
-    """A factory of clients, and their region: the first given one, else the profile's.
-
-    Parameters
-    ----------
-    profile, region : str, optional
-        As for the AWS CLI.
-    otherwise : str, optional
-        The region where ``region`` is not given.
-
-    Raises
-    ------
-    AwsUnavailable
-        For a profile that does not exist, or when no region is known.
-    """
-    with aws_errors_in_words():
-        session = sessions.open_session(profile, region or otherwise)
-        if session.region_name is None:
-            raise NoRegionError
-    configuration = client_config()
-    return (lambda service: session.client(service, config=configuration),
-            str(session.region_name))
 
 
 class Unreadable(Exception):
@@ -105,9 +80,10 @@ class Account:
 
         Raises
         ------
+        ConfigurationError
+            ``LLE583`` without credentials, or with expired ones: nothing else will be answered.
         AwsUnavailable
-            Without credentials, with expired ones, or when AWS cannot be reached: nothing else
-            will answer either.
+            When AWS cannot be reached.
         Unreadable
             When something explicitly denies even this.
         """
@@ -116,7 +92,7 @@ class Account:
                 try:
                     answer = self._factory("sts").get_caller_identity()
                 except ClientError as error:
-                    if not _is_refusal(error):
+                    if not is_denied(error):
                         raise
                     answer = _words("sts", "GetCallerIdentity", error)
             self._answers["identity"] = answer
@@ -187,7 +163,7 @@ class Account:
                 return ask(client)
         except Unreadable as refusal:
             cause = refusal.__cause__
-            if isinstance(cause, ClientError) and _code(cause) in missing:
+            if isinstance(cause, ClientError) and error_code(cause) in missing:
                 return None
             return refusal
 
@@ -210,14 +186,6 @@ def _unreadable(service: str, name: str) -> Iterator[None]:
         raise Unreadable(f"{service} {name}: {error}") from error
 
 
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _is_refusal(error: ClientError) -> bool:
-    return _code(error).startswith(_REFUSALS)
-
-
 def iam_action(service: str, operation: str) -> str:
     """The IAM action that an API operation needs.
 
@@ -230,12 +198,12 @@ def iam_action(service: str, operation: str) -> str:
 def _words(service: str, name: str, error: ClientError) -> Unreadable:
     action = iam_action(service, name)
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders")
-    if _is_refusal(error):
+    if is_denied(error):
         return Unreadable(f"these credentials may not read it: {action} is denied",
                           f"Allow {action} to these credentials, or ask somebody who may.",
                           headers)
     message = str(error.response.get("Error", {}).get("Message", ""))
     if message.lstrip().startswith("<"):
         message = "a page, and no answer of the service's"  # a proxy's, or an unknown server's
-    return Unreadable(f"{action} was answered with {_code(error)}: {message[:200]}",
+    return Unreadable(f"{action} was answered with {error_code(error)}: {message[:200]}",
                       headers=headers)

@@ -19,12 +19,15 @@ _STYLES = {
 }
 
 
-def report_table(report: Report, *, verbose: bool = False) -> list[RenderableType]:
+def report_table(report: Report, *, quiet: bool = False, verbose: bool = False
+                 ) -> list[RenderableType]:
     """The rows in the order of the checks, and below them how many of each there are.
 
     Parameters
     ----------
     report : Report
+    quiet : bool
+        Leave out what passes, and the zones. The counts are of all checks.
     verbose : bool
         Add the page behind each check.
     """
@@ -34,10 +37,11 @@ def report_table(report: Report, *, verbose: bool = False) -> list[RenderableTyp
     table.add_column("Status", no_wrap=True)
     table.add_column("Check", ratio=3, overflow="fold")
     table.add_column("Found", ratio=5, overflow="fold")
-    for each in report.results:
+    shown = [each for each in report.results if not quiet or each.status is not Status.PASS]
+    for each in shown:
         table.add_row(_status(each), _check(each), Text("\n").join(_found(each, verbose)))
-    parts: list[RenderableType] = [table]
-    if report.zones:
+    parts: list[RenderableType] = [table] if shown else [Text(place, style="bold")]
+    if report.zones and not quiet:
         named = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
         parts.append(Text(f"Zones of this account: {named}", style="dim"))
     parts.append(_summary(report))

@@ -5,46 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProfileNotFound,
-)
+from botocore.exceptions import BotoCoreError, ClientError
 
-from .breaches import CREDENTIALS, METRICS_READABLE
+from ..sessions import ClientFactory, error_code, is_denied, who_is_asking
+from .breaches import METRICS_READABLE
 from .measurements import Unknown
 
-__all__ = ["Account", "ClientFactory", "client_factory"]
-
-ClientFactory = Callable[[str], Any]
-
-_DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation",
-           "NotAuthorized", "AuthorizationError"}
-_NOT_YOU = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
-            "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch",
-            "MissingAuthenticationToken", "MissingAuthenticationTokenException",
-            "RequestExpired", "InvalidToken"}
-
-
-def client_factory(profile: str | None, region: str | None) -> tuple[ClientFactory, str]:
-    """Clients as the AWS CLI would make them, and the region that they ask; empty without one.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE583`` when there is no such profile.
-    """
-    try:
-        session = boto3.Session(profile_name=profile, region_name=region)
-    except BotoCoreError as error:
-        raise CREDENTIALS.error(got=str(error), allowed="a profile that exists") from error
-    config = Config(retries={"mode": "standard", "max_attempts": 4}, connect_timeout=5)
-    return lambda service: session.client(service, config=config), session.region_name or ""
+__all__ = ["Account", "ClientFactory"]
 
 
 class Account:
@@ -113,13 +80,9 @@ class Account:
             if service not in self._clients:
                 self._clients[service] = self._client(service)
             answer: dict[str, Any] = getattr(self._clients[service], operation)(**request)
-        except (NoCredentialsError, PartialCredentialsError, NoRegionError,
-                ProfileNotFound) as error:
-            raise CREDENTIALS.error(got=str(error), allowed="credentials and a region") from error
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in _NOT_YOU:
-                raise CREDENTIALS.error(got=in_words(error),
-                                        allowed="valid credentials") from error
+        except (ClientError, BotoCoreError) as error:
+            if coded := who_is_asking(error):
+                raise coded from error
             raise
         return answer
 
@@ -128,10 +91,10 @@ def in_words(error: ClientError | BotoCoreError) -> str:
     """AWS's error for people: what it said, without botocore's frame around it."""
     if not isinstance(error, ClientError):
         return str(error).rstrip(".")
-    details = error.response.get("Error", {})
-    code, message = details.get("Code", "error"), str(details.get("Message", "")).rstrip(".")
-    if code in _DENIED:
+    if is_denied(error):
         return "not permitted"
+    message = str(error.response.get("Error", {}).get("Message", "")).rstrip(".")
+    code = error_code(error) or "error"
     return f"{code}: {message}" if message else code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import rule
+from ..credentials import CREDENTIALS
 
 __all__ = [
     "CLIENT_LATENCY_FORM", "CREDENTIALS", "ENDPOINT_EXISTS", "METRICS_READABLE", "PAGE_WRITTEN",
@@ -20,12 +21,6 @@ METRICS_READABLE = rule(
     mend="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
          "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
-)
-CREDENTIALS = rule(
-    "LLE583", "AWS needs credentials and a region",
-    mend="Give --profile and --region, or set AWS_PROFILE and AWS_REGION; aws configure makes a "
-         "profile.",
-    source="/cli/latest/userguide/cli-configure-quickstart.html",
 )
 SINCE_FORM = rule(
     "LLE584", "the window is no length of time that CloudWatch keeps",

@@ -33,7 +33,7 @@ def page(diagnosis: Diagnosis) -> str:
         variants.append({
             "reading": variant, "split": split(m, variant),
             "requests": variant.get("Invocations", "Sum").sum,
-            "chart": _chart(made, variant.name) if made is not None else "",
+            "chart": chart_html(made, variant.name) if made is not None else "",
         })
     return environment.get_template("page.html.jinja").render(
         diagnosis=diagnosis, m=m, verdict=verdict(diagnosis), variants=variants,
@@ -60,7 +60,8 @@ def _unwritable(path: Path, error: OSError) -> ConfigurationError:
     return PAGE_WRITTEN.error(got=f"{path}: {error.strerror or error}", allowed="a file")
 
 
-def _chart(made: Any, name: str) -> str:
+def chart_html(made: Any, name: str) -> str:
+    """A plotly figure as a part of a page that has plotly's script already."""
     text: str = made.to_html(
         full_html=False, include_plotlyjs=False, div_id=f"chart-{name}",
         config={"displaylogo": False, "responsive": True,

@@ -51,29 +51,7 @@ def read_measurements(
     client_latency: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Measurements:
-    """Read what the rules need.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    endpoint : str
-        Name of the endpoint.
-    start, end, now : datetime
-        The window and the present, each with a time zone.
-    region : str
-        For the report.
-    targets, client_latency : mapping of str to float, optional
-        Milliseconds by statistic: what callers may wait, and what they measured.
-    progress : callable
-        Is told what is being read.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE581`` when there is no such endpoint, ``LLE582`` when AWS does not answer what the
-        diagnosis cannot do without, ``LLE583`` without credentials.
-    """
+    """Read what the rules need; parameters and errors are those of ``diagnose``."""
     account = Account(client, progress)
     progress("Endpoint")
     described = _endpoint(account, endpoint, region)

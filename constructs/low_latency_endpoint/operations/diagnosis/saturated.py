@@ -173,8 +173,18 @@ def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
                      f"{view.load_target:,.0f}")
     if refused:
         parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
+    # Full at a load below the target: the target says nothing of how many would do.
+    full_below_target = bool(not risk and load is not None and view.load_target
+                             and load < 0.95 * view.load_target)
+    why = "the load of this window at the scaling target"
+    if full_below_target:
+        needed, why = view.instances_by_utilization(times), "for 65 % utilization"
     more = max(needed or 0, (scaling.maximum or 0) + 1)
-    changes = [Change("instances.max", str(more), "the load of this window at the scaling target")]
+    changes = [Change("instances.max", str(more), why)]
+    if full_below_target and load is not None:
+        changes.append(Change("throughput.tps_per_instance", f"{load / 60:.3g}",
+                              "at most; measure it again with a load test: scaling waits for a "
+                              "load that full instances never reach"))
     plan, peak = view.measurements.plan, view.tps.only(times).max
     if plan and plan.peak_tps and peak and peak > plan.peak_tps:
         parts.append(f"up to {peak:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")

@@ -75,8 +75,9 @@ def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
     worst = slow[0]
     others = median(v for name, v in means.items() if name not in slow)
     assert others is not None
-    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the "
-            f"{len(means) - len(slow)} others {milliseconds(others)}")
+    rest = len(means) - len(slow)
+    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, "
+            f"{f'the {rest} others' if rest > 1 else 'the other'} {milliseconds(others)}")
     share = _share(view.variant.instances, worst, times)
     if share is not None:
         text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"

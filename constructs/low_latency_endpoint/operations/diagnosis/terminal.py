@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -16,14 +16,23 @@ from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
 from .view import milliseconds
 
-__all__ = ["renderables", "verdict"]
+__all__ = ["print_report", "verdict"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 _EVENTS = 12
 
 
-def renderables(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+def print_report(console: Console, diagnosis: Diagnosis) -> None:
+    """Print the report; links stay whole where they are wider than the console."""
+    for part in _parts(diagnosis):
+        if isinstance(part, Text):  # the console forgets what a text itself says
+            console.print(part, no_wrap=part.no_wrap, overflow=part.overflow, crop=False)
+        else:
+            console.print(part, crop=False)
+
+
+def _parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """The report from top to bottom: verdict, findings, where the time went, what happened."""
     m = diagnosis.measurements
     yield Text.assemble((f"{m.endpoint}", "bold"), f" in {m.region}: " if m.region else ": ",
@@ -106,15 +115,16 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     for variant in m.variants:
         if not variant.get("Invocations", "Sum"):
             continue
-        table = Table(title=Text(_variant_line(variant, m.period), style="bold"),
-                      title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        # Not the table's title, which would be folded at the table's width.
+        line = Text(_variant_line(variant, m.period), style="bold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("part", "p50", "p90", "p99", "average"):
             table.add_column(name, justify="left" if name == "part" else "right", no_wrap=True)
         table.add_column("worst", no_wrap=True, justify="right")
         table.add_column("may take", overflow="fold")
         for each in split(m, variant):
             table.add_row(*_split_row(each, m))
-        yield Padding(table, (1, 0, 0, 0))
+        yield Padding(Group(line, table), (1, 0, 0, 0))
         yield _sparklines(variant, m)
 
 

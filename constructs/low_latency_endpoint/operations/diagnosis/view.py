@@ -303,6 +303,10 @@ class VariantView:
         minutes = self.period / timedelta(minutes=1)
         if self.load_target and total:
             return math.ceil(round(total / minutes / self.load_target, 6))
+        return self.instances_by_utilization(times)
+
+    def instances_by_utilization(self, times: list[datetime]) -> int | None:
+        """Instances that would have been as busy at these times as AWS advises."""
         used, count = self.utilization(times), self.instances.only(times).max
         if used and count:
             return math.ceil(round(count, 3) * max(used.values()) / 65)  # AWS: 60 to 70 percent

@@ -78,7 +78,9 @@ def run_preflight(
     Raises
     ------
     AwsUnavailable
-        Without working credentials, or when AWS cannot be reached.
+        When AWS cannot be reached.
+    ConfigurationError
+        ``LLE583`` without working credentials.
     """
     account = Account(client, region)
     number = ""

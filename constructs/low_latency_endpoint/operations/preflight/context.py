@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...planning.latency_plan import LatencyPlan
-from ...settings import EndpointSettings, Settings
+from ...settings import EndpointSettings, Settings, largest_fleet_of_plan
 from ..checking.account import Account
 
 __all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
@@ -98,9 +98,8 @@ class EndpointContext:
 
     @property
     def largest_fleet(self) -> int:
-        """The most instances outside of updates: the maximum, or the fixed number."""
-        name = "max_instances" if self.settings.scaling.enabled else "initial_instances"
-        return int(self.plan[name].value)
+        """The most instances outside of updates."""
+        return largest_fleet_of_plan(self.plan, self.settings)
 
     @property
     def instances_during_update(self) -> int:

@@ -86,9 +86,9 @@ def run_verification(
     Raises
     ------
     AwsUnavailable
-        Without working credentials, or when AWS cannot be reached.
+        When AWS cannot be reached.
     ConfigurationError
-        ``LLE591`` when there is no such stack.
+        ``LLE583`` without working credentials, ``LLE591`` when there is no such stack.
     """
     account = Account(client, region)
     number = ""

@@ -149,6 +149,7 @@ def page(title: str, sentences: Iterable[str],
     parts += [f"<p class='answer'>{escape(each)}</p>" for each in sentences]
     for number, chart in enumerate(charts):
         parts.append(chart.to_html(full_html=False, include_plotlyjs=number == 0,
+                                   div_id=f"chart-{number}",
                                    config={"displaylogo": False, "responsive": True}))
     for head, titles, rows in tables:
         if head:

@@ -1,0 +1,40 @@
+"""A warm-up and what it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from low_latency_endpoint import RuntimePrivateLink
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.warm_up import WarmUp
+from tests.synth.warm_up.in_template import PAYLOAD
+
+
+@pytest.fixture
+def make(stack, parts):
+    """Make a warm-up and what it needs; keyword arguments are the warm-up's."""
+
+    def make(**given):
+        network = given.pop("network", None) or parts.network(stack)
+        link = given.pop("private_link", None) or RuntimePrivateLink(
+            stack, "Link", network=network
+        )
+        endpoint = given.pop("endpoint", None) or parts.endpoint(stack)
+        given = {"payload": PAYLOAD, **given}
+        return WarmUp(
+            stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given
+        )
+
+    return make
+
+
+@pytest.fixture
+def refused(make):
+    """The code of the error that these arguments raise."""
+
+    def refused(**given):
+        with pytest.raises(ConfigurationError) as raised:
+            make(**given)
+        return raised.value.code
+
+    return refused

@@ -1,0 +1,73 @@
+"""What a warm-up and its payloads refuse, and of what they warn."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+from aws_cdk.assertions import Annotations, Match
+
+from low_latency_endpoint import RuntimePrivateLink
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.warm_up import WarmUpPayload
+from tests.synth.warm_up.in_template import PAYLOAD
+
+
+@pytest.mark.parametrize(("given", "code"), [
+    ({"timeout": Duration.minutes(15)}, "LLE540"),
+    ({"timeout": Duration.seconds(811)}, "LLE540"),
+    ({"timeout": Duration.seconds(9)}, "LLE540"),
+    ({"requests": 0}, "LLE541"),
+    ({"requests": 1.5}, "LLE541"),
+    ({"concurrency_per_zone": 0}, "LLE542"),
+    ({"concurrency_per_zone": 51}, "LLE542"),
+    ({"last": 0}, "LLE543"),
+    ({"payload": []}, "LLE544"),
+    ({"payload": [PAYLOAD] * 101}, "LLE544"),
+    ({"payload": ["text"]}, "LLE557"),
+    ({"reserved_concurrency": 1}, "LLE548"),
+    ({"latency": {"p99": Duration.millis(200)}}, "LLE804"),
+])
+def test_refuses(refused, given, code):
+    assert refused(**given) == code
+
+
+def test_refuses_a_network_of_another_vpc(stack, parts, refused):
+    other = parts.network(stack, "Other")
+    link = RuntimePrivateLink(stack, "OtherLink", network=other)
+    assert refused(private_link=link) == "LLE556"
+
+
+@pytest.mark.parametrize(("make_payload", "code"), [
+    (lambda: WarmUpPayload.from_json({"inputs": object()}), "LLE557"),
+    (lambda: WarmUpPayload.from_json({"inputs": float("nan")}), "LLE557"),
+    (lambda: WarmUpPayload.from_json({"inputs": cdk.Aws.REGION}), "LLE547"),
+    (lambda: WarmUpPayload.from_text(cdk.Aws.REGION), "LLE547"),
+    (lambda: WarmUpPayload.from_text("x", content_type="text/csv\r\nX-Evil: 1"), "LLE557"),
+    (lambda: WarmUpPayload.from_text("x", target_model=cdk.Aws.REGION), "LLE547"),
+    (lambda: WarmUpPayload.from_file("no-such-file.json"), "LLE546"),
+    (lambda: WarmUpPayload.from_file("."), "LLE546"),
+    (lambda: WarmUpPayload.from_text("x" * (25 * 1024 * 1024 + 1)), "LLE545"),
+])
+def test_payloads_refused(make_payload, code):
+    with pytest.raises(ConfigurationError) as raised:
+        make_payload()
+    assert raised.value.code == code
+
+
+def test_a_payload_from_a_file_is_its_bytes(tmp_path):
+    file = tmp_path / "image.npy"
+    file.write_bytes(bytes(range(256)))
+    payload = WarmUpPayload.from_file(file, content_type="application/x-npy")
+    assert (payload.body, payload.content_type) == (bytes(range(256)), "application/x-npy")
+
+
+def test_json_keeps_its_letters():
+    assert WarmUpPayload.from_json({"inputs": "Grüße"}).body == '{"inputs":"Grüße"}'.encode()
+
+
+def test_a_payload_above_the_api_models_limit_is_a_warning(stack, make):
+    make(payload=WarmUpPayload.from_text("x" * 6_291_457))
+    Annotations.from_stack(stack).has_warning(
+        "/Serving/WarmUp", Match.string_like_regexp("larger than 6,291,456 bytes")
+    )
