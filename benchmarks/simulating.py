@@ -12,10 +12,12 @@ import random
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from low_latency_endpoint.planning.simulation import (
@@ -129,6 +131,8 @@ def simulating(rounds: int, heading: Report, line: Report) -> None:
     heading("Simulator: eight replications of 2,000,000 requests over the processors")
     one, all_of_them = replications_over_cores()
     line("one process; all processors", f"{one:.1f}; {all_of_them:.1f} s")
+    heading("low-latency simulate endpoint.yaml with nothing compiled yet: least of three runs")
+    first_answers(line)
     heading("Simulator: one run at each size, open loop at 80 %, least outstanding; own process")
     scale(line)
 
@@ -184,6 +188,18 @@ def growth(rounds: int, line: Report) -> None:
     for size, median in zip(sizes, medians, strict=True):
         line(f"{size:,} requests", f"{median:.3f} s")
     line("last step against tenfold", f"{medians[2] / medians[1] / 10:.2f}", "about 1: linear")
+
+
+def first_answers(line: Report) -> None:
+    """What a user waits for at the first use of each form, compilation included."""
+    program = str(Path(sys.executable).parent / "low-latency")
+    for options in ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]):
+        taken = []
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as empty:
+                taken.append(run(program, "simulate", "endpoint.yaml", *options,
+                                 environment={"NUMBA_CACHE_DIR": empty}).seconds)
+        line("simulate " + " ".join(options[:1]), f"{min(taken):.1f} s", "under 10 s")
 
 
 def scale(line: Report) -> None:

@@ -258,17 +258,14 @@ def test_the_longest_response_with_and_without_streaming() -> None:
     assert distilbert(latency=slow)["caller_connections"].value == 1000 * 60
 
 
-def test_planning_starts_without_aws_libraries_and_fast() -> None:
+def test_planning_starts_without_aws_libraries() -> None:
     script = (
-        "import sys, time; started = time.perf_counter();"
+        "import sys;"
         "from low_latency_endpoint.planning.latency_plan import make_plan;"
         "make_plan(client_zones=['use1-az1', 'use1-az2'], instance_type='ml.g5.xlarge');"
-        "print(time.perf_counter() - started);"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           check=True)
-    seconds, modules = done.stdout.splitlines()
     assert not {"aws_cdk", "boto3", "botocore", "constructs", "jsii", "moto", "pydantic",
-                "yaml"} & set(modules.split())
-    assert float(seconds) < 0.5
+                "yaml"} & set(done.stdout.split())
