@@ -324,6 +324,35 @@ def test_credentials_are_refreshed_beside_the_event_loop(server: LoopbackRuntime
     assert "MainThread" not in threads[1:]
 
 
+def test_calls_after_a_long_pause_wait_for_new_credentials(server: LoopbackRuntime,
+                                                            run: Run) -> None:
+    import datetime
+
+    now = datetime.datetime.now(datetime.UTC)
+    made: list[str] = []
+
+    def refresh() -> dict[str, str]:
+        made.append(f"token{len(made)}")
+        return {"access_key": "AKID", "secret_key": "s", "token": made[-1],
+                "expiry_time": (now + datetime.timedelta(hours=1)).isoformat()}
+
+    with_expiry = session()
+    with_expiry._session._credentials = RefreshableCredentials(
+        "AKID", "s", "first", now + datetime.timedelta(hours=1), refresh, "test",
+        time_fetcher=lambda: now)
+
+    async def use(client: AsyncRuntimeClient) -> None:
+        nonlocal now
+        now += datetime.timedelta(hours=2)
+        client._refresh_at = 0.0  # two hours are more than the time between two looks, too
+        await asyncio.gather(*(invoke(client, "headers") for _ in range(5)))
+        assert server.runtime.last_headers["X-Amz-Security-Token"] == "token0"
+        await invoke(client, "headers")
+
+    run(use, session=with_expiry)
+    assert made == ["token0"]
+
+
 def test_secrets_are_in_no_text(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[str] = []

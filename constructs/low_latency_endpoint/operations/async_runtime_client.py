@@ -56,6 +56,9 @@ _log = logging.getLogger(__name__)
 # A connection unused for so long is closed here, before PrivateLink drops it at 350 s.
 _IDLE = timedelta(seconds=300)
 _CREDENTIALS_EVERY_SECONDS = 30.0
+# Calls wait for new credentials when the old ones end so soon, as after a long pause; botocore
+# renews earlier than that, which then happens beside the calls.
+_CREDENTIALS_END_SECONDS = 60
 
 
 class AsyncRuntimeClient:
@@ -150,6 +153,7 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         self._retry_budget = Budget(RETRY_SHARE)
         self._pool: HttpPool | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._wait_for_credentials = False
         self._refresh_at = 0.0
 
     def __repr__(self) -> str:
@@ -266,6 +270,8 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         self._retry_budget.earn()
         if time.monotonic() >= self._refresh_at:
             self._refresh_soon()
+        if self._wait_for_credentials and self._refreshing is not None:
+            await asyncio.shield(self._refreshing)
         pool, attempts, failed_over = self._http(), 0, False
         while True:
             attempts += 1
@@ -313,6 +319,8 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
         # Plain credentials never change; botocore refreshes others 15 minutes before their end.
         if type(self._credentials) is not Credentials:
+            ends = getattr(self._credentials, "refresh_needed", None)
+            self._wait_for_credentials = ends is not None and ends(_CREDENTIALS_END_SECONDS)
             self._refreshing = asyncio.ensure_future(self._refresh_credentials())
 
     async def _refresh_credentials(self) -> None:
@@ -323,6 +331,8 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
                 raise
             _log.warning("credentials were not refreshed: %s", type(error).__name__)
             return
+        finally:
+            self._wait_for_credentials = False
         self._frozen.current = frozen
         self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
 

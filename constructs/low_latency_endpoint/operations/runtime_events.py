@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import random
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -40,6 +42,7 @@ class Handlers:
         self._connections = connections
         self._hedging = hedging
         self._retry_budget = Budget(RETRY_SHARE)
+        self._number_of_threads = threads
         self._threads: ThreadPoolExecutor | None = None
         # botocore names events after the service's ID; clients know theirs.
         service = client.meta.service_model.service_id.hyphenize()
@@ -52,9 +55,20 @@ class Handlers:
         if connections is not None and not _take_over(client, connections):
             self._connections = None
         if hedging is not None:
-            self._threads = ThreadPoolExecutor(threads, "hedging")
+            self._start_threads()
             plain = client.invoke_endpoint
             client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
+        _of_this_process.add(self)
+
+    def _start_threads(self) -> None:
+        self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+
+    def start_anew_after_fork(self) -> None:
+        """In a forked child, where neither the parent's threads nor its connections are ours."""
+        if self._connections is not None:
+            self._connections.leave_to_parent()
+        if self._threads is not None:
+            self._start_threads()
 
     def preconnect(self, number: int) -> int:
         """Where calls go first: all; to the other name: one, to have it checked and warm."""
@@ -132,6 +146,18 @@ class Handlers:
         assert self._hedging is not None
         assert self._threads is not None
         return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
+
+
+_of_this_process: weakref.WeakSet[Handlers] = weakref.WeakSet()
+
+
+def _start_all_anew() -> None:
+    for handlers in list(_of_this_process):
+        handlers.start_anew_after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_start_all_anew)
 
 
 def _take_over(client: Any, connections: Connections) -> bool:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -92,7 +93,8 @@ class Connections:
 
     def __init__(self, *, size: int, connect_timeout: timedelta, read_timeout: timedelta,
                  options: list[tuple[int, int, int]], ca_file: str) -> None:
-        self._manager = PoolManager(
+        self._new_manager = partial(
+            PoolManager,
             num_pools=8,
             maxsize=size,
             block=False,
@@ -103,9 +105,13 @@ class Connections:
             socket_options=options,
             blocksize=_BLOCK_SIZE,
         )
+        self._start()
+        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
+
+    def _start(self) -> None:
+        self._manager = self._new_manager()
         self._manager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _TlsPool}
         self._pools: dict[str, HTTPConnectionPool] = {}
-        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
 
     def _pool(self, origin: str) -> HTTPConnectionPool:
         pool = self._pools.get(origin)
@@ -184,3 +190,17 @@ class Connections:
         """Close all connections."""
         self._pools.clear()
         self._manager.clear()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: open connections anew; those of the parent stay the parent's.
+
+        Two processes on one connection would read each other's answers.
+        """
+        # Kept, and without urllib3's own close(): its locks may be held by a thread of the parent
+        # that is not here.
+        self._parents = (self._manager, self._pools)
+        for pool in self._pools.values():
+            for connection in getattr(pool.pool, "queue", ()):
+                if (sock := getattr(connection, "sock", None)) is not None:
+                    sock.close()  # this process's copy: says nothing to the peer
+        self._start()
