@@ -198,6 +198,10 @@ CASES = [
         "ec2.DescribeVpcEndpoints": endpoints(link(PolicyDocument=json.dumps({"Statement": [{
             "Effect": "Allow", "Principal": "*", "Action": "sagemaker:InvokeEndpoint",
             "Resource": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/other"}]})))}),
+    Case("LLP204", "unknown", ("StringEquals aws:SourceVpc",), ADOPTED, {
+        "ec2.DescribeVpcEndpoints": endpoints(link(PolicyDocument=json.dumps({"Statement": [{
+            "Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*",
+            "Condition": {"StringEquals": {"aws:SourceVpc": VPC}}}]})))}),
     # --- the VPC and its subnets
     Case("LLP205", "pass", ("hostnames on",)),
     Case("LLP205", "fail", ("enableDnsHostnames off",),

@@ -168,6 +168,9 @@ def unanswered(host: str) -> Sequence[str]:
 
 
 ALLOW = {"Effect": "Allow", "Principal": "*", "Action": "sagemaker:InvokeEndpoint"}
+MINE = {**ALLOW, "Resource": f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{NAME}",
+        "Condition": {"StringEquals": {"aws:PrincipalAccount": "123456789012"}}}
+ROLE = "arn:aws:iam::123456789012:role/somebody-else"
 INSIDE = {"ec2.DescribeVpcEndpoints": link(lambda each: None),
           "ec2.DescribeNetworkInterfaces": interfaces}
 SCALING = "application-autoscaling.Describe"
@@ -257,6 +260,27 @@ CASES = [
         {**ALLOW, "Resource": "*", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}})}),
     Case("LLV304", "unknown", ("aws:SourceVpc",), {"ec2.DescribeVpcEndpoints": policy(
         {**ALLOW, "Resource": "*", "Condition": {"StringEquals": {"aws:SourceVpc": "vpc-1"}}})}),
+    # Data perimeters: ordinary statements, whose keys only the request itself knows.
+    *(Case("LLV304", "unknown", (f"{operator} {key}",), {"ec2.DescribeVpcEndpoints": policy(
+        MINE, {**ALLOW, "Effect": "Deny", "Action": "*", "Resource": "*",
+               "Condition": {operator: {key: value}}})}) for operator, key, value in (
+        ("StringNotEquals", "aws:PrincipalOrgID", "o-another"),
+        ("StringNotEqualsIfExists", "aws:SourceVpc", "vpc-other"),
+        ("Bool", "aws:SecureTransport", "false"))),
+    *(Case("LLV304", "pass", ("nothing else",), {"ec2.DescribeVpcEndpoints": policy(
+        MINE, {**ALLOW, "Effect": "Deny", "Resource": "*", "Condition": {
+            "StringNotEquals": {key: "123456789012"}}})})
+      for key in ("aws:PrincipalAccount", "aws:ResourceAccount")),
+    Case("LLV304", "fail", ("does not let",), {"ec2.DescribeVpcEndpoints": policy(
+        MINE, {**ALLOW, "Effect": "Deny", "Resource": "*", "Condition": {
+            "StringNotEquals": {"aws:PrincipalAccount": ["210987654321", "111122223333"]}}})}),
+    *(Case("LLV304", "unknown", (ROLE,), {"ec2.DescribeVpcEndpoints": policy(*statements)})
+      for statements in (
+          [{**MINE, "Principal": {"AWS": ROLE}}],
+          [MINE, {**ALLOW, "Effect": "Deny", "Resource": "*", "Principal": {"AWS": ROLE}}])),
+    Case("LLV304", "unknown", ("lets", "what else", "aws:SourceVpc"), {
+        "ec2.DescribeVpcEndpoints": policy(MINE, {
+            **ALLOW, "Resource": "*", "Condition": {"StringEquals": {"aws:SourceVpc": "v"}}})}),
     Case("LLV304", "fail", ("does not let",), {"ec2.DescribeVpcEndpoints": policy(
         {**ALLOW, "Resource": "*"}, {**ALLOW, "Effect": "Deny", "Resource": f"*/{NAME}"})}),
     # --- the fleet

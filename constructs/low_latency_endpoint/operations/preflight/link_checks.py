@@ -7,8 +7,8 @@ from typing import Any
 
 from ..checking.checks import check, guarded
 from ..checking.network import DEAD, SecurityGroupSources, https_sources
-from ..checking.policies import allows, document_of
-from ..checking.results import Outcome, failed, passed, warned
+from ..checking.policies import document_of, verdict
+from ..checking.results import Outcome, failed, passed, unknown, warned
 from ..checking.stack import stack_ids
 from .context import PreflightContext
 
@@ -161,9 +161,15 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
     for each in context.endpoints:
         name = each.settings.endpoint_name
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
-        if allows(policy, _INVOKE, resource, {"aws:PrincipalAccount": account_id}):
+        found = verdict(policy, _INVOKE, resource, {"aws:PrincipalAccount": account_id,
+                                                    "aws:ResourceAccount": account_id})
+        if found.allowed:
             yield passed(f"its policy lets {name or 'new endpoints'} be invoked",
                          about=f"policy {each.key}")
+        elif found.allowed is None:
+            yield unknown("whether its policy lets new endpoints be invoked depends on what is "
+                          f"not read here: {', '.join(found.depends_on)}",
+                          about=f"policy {each.key}")
         else:
             yield warned(f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
                          "far as it can be read here",

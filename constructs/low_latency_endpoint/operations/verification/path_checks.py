@@ -9,7 +9,7 @@ from typing import Any
 from ..checking.account import Account
 from ..checking.checks import check
 from ..checking.network import https_sources
-from ..checking.policies import allows, document_of, undecided
+from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from ..client_zone import ClientZone
 from .context import EndpointContext, VerificationContext, describe_subnets, inside
@@ -205,28 +205,36 @@ def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
     partition, region = context.account.partition(), context.account.region
     stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
     policy = document_of(link.get("PolicyDocument") or "")
-    mine = {"aws:PrincipalAccount": account}
+    mine = {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}
+    strangers = mine | {"aws:PrincipalAccount": _STRANGER}
     name = context.stated.name.lower()
     if not policy:
         yield unknown(f"{link['VpcEndpointId']} tells no policy")
-    elif not allows(policy, _INVOKE, stem + name, mine):
-        doubts = undecided(policy, mine)
-        if doubts:
-            yield unknown(f"the policy has conditions that are not read here: {', '.join(doubts)}")
-        else:
-            yield failed(f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
-                         f"Allow {_INVOKE} on {stem + name} in the policy.")
+        return
+    found = verdict(policy, _INVOKE, stem + name, mine)
+    if found.allowed is None:
+        yield unknown(f"whether the policy lets {name} be invoked depends on what is not read "
+                      f"here: {', '.join(found.depends_on)}")
+    elif not found.allowed:
+        yield failed(f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
+                     f"Allow {_INVOKE} on {stem + name} in the policy.")
     else:
-        open_to = [what for what, resource, who in (
+        others = {what: verdict(policy, _INVOKE, resource, who) for what, resource, who in (
             ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
-            ("other accounts' principals", stem + name, {"aws:PrincipalAccount": _STRANGER}),
-        ) if allows(policy, _INVOKE, resource, who)]
+            ("other accounts' principals", stem + name, strangers),
+        )}
+        open_to = [what for what, one in others.items() if one.allowed]
+        doubts = sorted({each for one in others.values() for each in one.depends_on})
         if open_to:
             yield warned(f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
                          "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
                          "others share the interface endpoint.")
+        elif doubts:
+            yield unknown(f"the policy lets {name} be invoked by this account; what else it lets "
+                          f"through depends on what is not read here: {', '.join(doubts)}")
         else:
             yield passed(f"the policy lets {name} be invoked by this account, and nothing else")
+
 
 
 CHECKS = (name_resolves, tls_valid, callers_let_in)
