@@ -32,9 +32,9 @@ from low_latency_endpoint.load_test.compare_routing_published import (
 )
 from low_latency_endpoint.load_test.compare_routing_report import percent
 from low_latency_endpoint.load_test.compare_routing_sides import Side, Sides, read_sides
-from low_latency_endpoint.load_test.joined_metrics import Fleet
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer

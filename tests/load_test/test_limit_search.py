@@ -286,6 +286,35 @@ def test_rising_ends_where_it_is_told_to() -> None:
     assert max(step.arrivals.rate for step in generator.steps[1:]) == 60.0
 
 
+def test_a_limit_that_was_not_reached_is_a_lower_bound() -> None:
+    found = limit_of(FakeGenerator(), highest_rate=60.0)
+    assert (found.found, found.usable, found.lower_bound) == (True, False, True)
+    assert found.to_dict()["lower_bound"] is True
+    assert "no higher one was to be tried (--up-to 60)" in found.how
+    reached = limit_of(FakeGenerator(), highest_rate=1000.0, poisson=False)
+    assert (reached.usable, reached.lower_bound) == (True, False)
+
+
+@pytest.mark.parametrize(("valid_after", "confirmed"), [(math.inf, False), (2, True)])
+def test_a_step_that_the_generator_limited_confirms_nothing(valid_after: float,
+                                                            confirmed: bool) -> None:
+    """It keeps the target with the generator's delay, so it may guide the rise; no more."""
+    confirming: list[Step] = []
+
+    def unlucky(step: Step) -> bool:
+        if step.arrivals is None:
+            return False
+        if step.counted_seconds > 35:
+            confirming.append(step)
+        return len(confirming) <= valid_after
+
+    found = limit_of(FakeGenerator(unlucky=unlucky), highest_rate=60.0)
+    assert found.rate == 60.0
+    assert (found.confirmed, found.found) == (confirmed, confirmed)
+    assert len(confirming) == 3
+    assert ("client-bound: result invalid" in found.problem) is not confirmed
+
+
 def test_an_average_is_a_target_too() -> None:
     generator = FakeGenerator(service=0.01, workers=1)
     found = limit_of(generator, LatencyGoal({"Average": 0.02}), seconds=60)

@@ -14,13 +14,13 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.load_test.joined_metrics import Fleet
 from low_latency_endpoint.load_test.judging import LatencyGoal
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.plan_adoption import adopt_limit
 from low_latency_endpoint.load_test.result_file import LoadTestReport
 from low_latency_endpoint.load_test.run_plans import limit_plan
 from low_latency_endpoint.load_test.running import run
+from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Target
 from low_latency_endpoint.settings import load_settings
 
@@ -131,6 +131,17 @@ def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: 
         " ".join(out.split())
 
 
+def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
+        cli: Cli, settings: Path, tmp_path: Path) -> None:
+    bound = _result(tmp_path, limit={"lower_bound": True, "high": None})
+    code, _, err = cli(settings, "--from-load-test", bound, "--write")
+    assert (code, "LLE990" in err, "--accept-lower-bound" in err) == (2, True, True)
+    assert settings.read_text("utf-8") == SHIPPED
+    code, out, _ = cli(settings, "--from-load-test", bound, "--accept-lower-bound")
+    assert code == 0
+    assert "an instance may hold more than 187 requests a second" in " ".join(out.split())
+
+
 def _without_throughput() -> str:
     lines = SHIPPED.splitlines(keepends=True)
     start = next(n for n, line in enumerate(lines) if line.strip() == "throughput:")
@@ -181,7 +192,7 @@ def test_what_cannot_be_planned_with(cli: Cli, settings: Path, tmp_path: Path,
 
 
 def test_options_that_belong_together(cli: Cli, settings: Path) -> None:
-    for option in (("--write",), ("--peak-tps", "5")):
+    for option in (("--write",), ("--peak-tps", "5"), ("--accept-lower-bound",)):
         code, _, err = cli(settings, *option)
         assert code == 2
         assert "--from-load-test" in err

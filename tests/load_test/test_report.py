@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import Fleet, JoinedMetrics
+from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.judging import LatencyGoal
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.report import page, write_page
@@ -26,6 +26,7 @@ from low_latency_endpoint.load_test.run_plans import (
 )
 from low_latency_endpoint.load_test.running import LoadTestRun, run
 from low_latency_endpoint.load_test.saturation import verdicts
+from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Target
 from low_latency_endpoint.operations.diagnosis.measurements import Series
 from tests.browser import needs_chromium, opened
@@ -132,6 +133,8 @@ def test_names_are_text_on_the_page() -> None:
      "Client-bound: result invalid"),
     (LIMIT, {"service": 0.5}, "No limit found: one caller at a time already breaks"),
     (LIMIT, {"client_bound_above": 100, "late_by": 0.3}, "Client-bound: result invalid"),
+    (limit_plan(SearchPlan(GOAL, 20, instances=1, highest_rate=40)), {},
+     "One instance holds at least 40 requests a second; the limit was not reached (--up-to 40)"),
 ])
 def test_the_answer_in_a_sentence(plan: RunPlan, generator: dict[str, Any], said: str) -> None:
     report = report_of(plan, metrics=False, **generator)

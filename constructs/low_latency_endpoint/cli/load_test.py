@@ -87,8 +87,8 @@ def load_test(
     precision: Annotated[float, typer.Option(
         help="With --find-limit: how close to look, as a share.")] = 0.05,
     instances: Annotated[int | None, typer.Option(
-        min=1, help="Instances that serve. Default: what SageMaker "
-        "says.")] = None,
+        min=1, help="Instances that serve, or copies of the inference component. Default: what "
+        "SageMaker says; --find-limit needs it where that is not known.")] = None,
     payload: Payload = None,
     content_type: ContentType = None,
     accept: Accept = None,
@@ -125,7 +125,8 @@ def load_test(
     Latency counts from the moment at which a request was due, so that a stall shows. A percentile
     is judged with its interval; a run that the generator limited is called invalid.
 
-    Exit codes: 0 held, or a limit found; 1 not; 2 usage, or nothing could be sent.
+    Exit codes: 0 held, a limit found, or all up to --up-to held; 1 not; 2 usage, or nothing could
+    be sent.
 
     \b
     Examples:
@@ -148,7 +149,7 @@ def load_test(
     goal = _goal(target, allowed_errors, stated)
     plan = _plan(rate or [], users or [], replay, find_limit, confirm, goal, stated, {
         "duration": duration, "alone": alone, "poisson": not constant, "seed": seed,
-        "up_to": up_to, "precision": precision, "instances": instances})
+        "up_to": up_to, "precision": precision})
     payloads = payloads_of(payload, stated)
     to = Target(
         (stated.endpoint_name if stated and stated.endpoint_name else endpoint),
@@ -166,8 +167,10 @@ def load_test(
         report = tested(to, payloads, plan, processes=processes, profile=profile,
                         generator=run.open if run is not None else None,
                         metrics_wait=waiting or None, emit=live.event, say=live.say,
-                        peak_tps=stated.peak_tps if stated else None,
-                        safety_factor=stated.safety_factor if stated else None)
+                        warn=live.note, peak_tps=stated.peak_tps if stated else None,
+                        safety_factor=stated.safety_factor if stated else None,
+                        instances=instances,
+                        planned_instances=stated.planned_instances if stated else None)
     if output is not None:
         write_text(output, report.to_json())
     if csv is not None:
@@ -227,7 +230,7 @@ def _plan(rates: list[str], users: list[int], replay: Path | None, find_limit: b
         return run_plans.limit_plan(SearchPlan(
             goal, seconds, min(10.0, seconds / 2) if alone is None else alone,
             precision=options["precision"], poisson=options["poisson"], seed=options["seed"],
-            instances=options["instances"], **search))
+            **search))
     common["poisson"] = options["poisson"]
     if replay is not None:
         recorded = ReplayedArrivals.of_file(

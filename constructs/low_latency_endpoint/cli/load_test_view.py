@@ -111,7 +111,10 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
                "least one per client zone; scaling target "
                f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
                "minute.")
-    if limit is not None and limit.usable and not report.invalid:
+    if limit is not None and limit.lower_bound and not report.invalid:
+        yield ("The plan does not take a limit that was not reached: leave out --up-to, or raise "
+               "it.")
+    elif limit is not None and limit.usable and not report.invalid:
         yield (f"Into the plan: low-latency plan endpoint.yaml --from-load-test "
                f"{output or 'result.json (write it with -o)'}")
 

@@ -34,6 +34,9 @@ def plan(
     peak_tps: Annotated[float | None, typer.Option(
         metavar="TPS", help="With --from-load-test: the peak to hold, where the settings do not "
                             "state it.")] = None,
+    accept_lower_bound: Annotated[bool, typer.Option(
+        "--accept-lower-bound", help="With --from-load-test: plan with the highest rate that was "
+                                     "tried, though the limit was not reached.")] = False,
     write: Annotated[bool, typer.Option(
         "--write", help="With --from-load-test: write that throughput into the settings file; "
                         "comments stay.")] = False,
@@ -56,13 +59,15 @@ def plan(
     """
     if json and markdown:
         raise typer.BadParameter("give --json or --markdown, not both")
-    if from_load_test is None and (write or peak_tps is not None):
-        raise typer.BadParameter("--write and --peak-tps go with --from-load-test")
+    if from_load_test is None and (write or accept_lower_bound or peak_tps is not None):
+        raise typer.BadParameter(
+            "--write, --peak-tps and --accept-lower-bound go with --from-load-test")
     adopted = None
     if from_load_test is not None:
         from ..load_test.plan_adoption import adopt_limit
 
-        adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps)
+        adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps,
+                              accept_lower_bound=accept_lower_bound)
     plans = _plans(settings, endpoint) if adopted is None else _only(adopted.after, endpoint)
     if against is not None:
         changes = _changes(_plans(against, endpoint), plans)

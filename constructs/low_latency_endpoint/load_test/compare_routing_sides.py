@@ -1,6 +1,6 @@
 """The two sides of a comparison as SageMaker has them: how each routes, and what else differs.
 
-Permissions: those of ``joined_metrics.read_fleet``, and ``sagemaker:DescribeModel`` where the
+Permissions: those of ``serving.read_fleet``, and ``sagemaker:DescribeModel`` where the
 sides have different models. What may not be read is unknown, and said.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ..operations.diagnosis.asking import Account
 from .compare_routing_rules import TWO_SIDES
-from .joined_metrics import Fleet, read_fleet
+from .serving import Fleet, read_fleet
 
 __all__ = ["Side", "Sides", "read_sides"]
 
@@ -172,6 +172,8 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
 
 def _side(account: Account, endpoint: str, variant: str | None, region: str) -> Side:
     fleet = read_fleet(account, endpoint, variant, region)
+    if fleet.parts:  # a side is one variant
+        fleet = read_fleet(account, endpoint, fleet.variants[0], region)
     described = account.ask("endpoint", "sagemaker", "describe_endpoint",
                             EndpointName=endpoint) or {}
     if "EndpointConfigName" not in described:

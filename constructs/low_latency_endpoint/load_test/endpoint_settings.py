@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..settings import load_settings
+from ..settings import Settings, load_settings, plan_endpoint
 from .payloads import Payloads
 from .run_rules import SETTINGS_ENDPOINT
 
@@ -32,6 +32,8 @@ class StatedEndpoint:
         The warm-up's.
     content_type, target_model : str or None
         The warm-up's.
+    planned_instances : int or None
+        That hold the peak by the plan; ``None`` without a throughput.
     """
 
     key: str
@@ -43,6 +45,7 @@ class StatedEndpoint:
     payloads: Payloads | None
     content_type: str | None
     target_model: str | None
+    planned_instances: int | None = None
 
 
 def endpoint_key(settings: Any, name: str, where: str) -> str:
@@ -90,7 +93,14 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         payloads=None if payload is None else _payloads(payload),
         content_type=None if payload is None else payload.content_type or (
             "text/plain; charset=utf-8" if payload.text is not None else "application/json"),
-        target_model=None if payload is None else payload.target_model)
+        target_model=None if payload is None else payload.target_model,
+        planned_instances=_planned(settings, key) if throughput else None)
+
+
+def _planned(settings: Settings, key: str) -> int | None:
+    at_peak = next((each.value for each in plan_endpoint(settings, key)
+                    if each.name == "instances_at_peak"), None)
+    return int(at_peak) if at_peak is not None else None
 
 
 def _payloads(payload: Any) -> Payloads:

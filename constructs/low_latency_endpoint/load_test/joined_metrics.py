@@ -4,9 +4,8 @@ The client sees the whole time of a request; CloudWatch splits it. Its values ar
 two after the requests, and cover whole minutes: a step shorter than that shares its minutes with
 its neighbours, which is said wherever such values are shown.
 
-Permissions: ``sagemaker:DescribeEndpoint``, ``sagemaker:DescribeEndpointConfig``,
-``application-autoscaling:DescribeScalableTargets``, ``cloudwatch:GetMetricData``. What may not be
-read is unknown, and the load test goes on without it.
+Permission: ``cloudwatch:GetMetricData``. What may not be read is unknown, and the load test goes on
+without it.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..operations.diagnosis.asking import Account
-from ..operations.diagnosis.breaches import ENDPOINT_EXISTS, METRICS_READABLE
+from ..operations.diagnosis.breaches import METRICS_READABLE
 from ..operations.diagnosis.measurements import Series
-from ..operations.diagnosis.read_metrics import read_queries, variant_queries
+from ..operations.diagnosis.read_metrics import Query, read_queries, variant_queries
+from .serving import Fleet
 
-__all__ = ["Fleet", "JoinedMetrics", "Window", "read_fleet", "read_joined"]
+__all__ = ["JoinedMetrics", "Window", "read_joined"]
 
 PERIOD = timedelta(minutes=1)
 _COUNTED = 0.98        # share of the answers that CloudWatch must have counted to be complete
@@ -31,85 +31,6 @@ _PAUSES = (1.0, 2.0, 5.0, 10.0)
 _SUMMED = {"Invocations", "Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors",
            "MidStreamErrors"}
 _LATENCIES = {"ModelLatency", "OverheadLatency"}
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """The variant behind the endpoint as it was when it was read.
-
-    ``instances`` is ``None`` where that may not be read; ``maximum`` is the most that scaling may
-    add, ``None`` without scaling.
-    """
-
-    variant: str = ""
-    variants: tuple[str, ...] = ()
-    instance_type: str = ""
-    instances: int | None = None
-    routing: str = ""
-    minimum: int | None = None
-    maximum: int | None = None
-    unknown: tuple[str, ...] = ()
-
-    @property
-    def scales(self) -> bool:
-        """Whether scaling may change the number of instances."""
-        return self.maximum is not None and self.maximum != self.minimum
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON."""
-        return {"variant": self.variant, "instance_type": self.instance_type,
-                "instances": self.instances, "routing": self.routing, "minimum": self.minimum,
-                "maximum": self.maximum, "unknown": list(self.unknown)}
-
-
-def read_fleet(account: Account, endpoint: str, variant: str | None = None,
-               region: str = "") -> Fleet:
-    """Describe the variant.
-
-    Parameters
-    ----------
-    account : Account
-    endpoint : str
-    variant : str, optional
-        By default the endpoint's first.
-    region : str
-        For errors.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE581`` when there is no such endpoint, or no such variant of it, ``LLE583`` without
-        credentials.
-    """
-    described = account.ask("endpoint", "sagemaker", "describe_endpoint", EndpointName=endpoint)
-    if described is None:
-        why = account.unknown[-1].why
-        if "ould not find" in why:
-            raise ENDPOINT_EXISTS.error(got=f"{endpoint} in {region}" if region else endpoint,
-                                        allowed="the name of an endpoint")
-        return Fleet(variant or "", unknown=(f"instances: {why}",))
-    running = {each["VariantName"]: each for each in described.get("ProductionVariants", [])}
-    if variant is not None and variant not in running:
-        raise ENDPOINT_EXISTS.error(got=f"variant {variant} of {endpoint}",
-                                    allowed=", ".join(running) or "a variant of the endpoint",
-                                    what="the variant must exist", mend="Check --variant.")
-    name = variant or next(iter(running), "")
-    one = running.get(name, {})
-    config = account.ask("endpoint configuration", "sagemaker", "describe_endpoint_config",
-                         EndpointConfigName=described["EndpointConfigName"]) or {}
-    configured: dict[str, Any] = next((each for each in config.get("ProductionVariants", [])
-                                       if each["VariantName"] == name), {})
-    targets = account.ask(
-        "scaling", "application-autoscaling", "describe_scalable_targets",
-        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{endpoint}/variant/{name}"]) or {}
-    target: dict[str, Any] = next(iter(targets.get("ScalableTargets", [])), {})
-    return Fleet(
-        variant=name, variants=tuple(running),
-        instance_type=configured.get("InstanceType", ""),
-        instances=one.get("CurrentInstanceCount"),
-        routing=(configured.get("RoutingConfig") or {}).get("RoutingStrategy", "RANDOM"),
-        minimum=target.get("MinCapacity"), maximum=target.get("MaxCapacity"),
-        unknown=tuple(f"{each.what}: {each.why}" for each in account.unknown))
 
 
 @dataclass(frozen=True)
@@ -208,7 +129,7 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
     account : Account
     endpoint : str
     fleet : Fleet
-        Whose variant is read.
+        Whose variants are read.
     start, end : float
         Epoch seconds.
     answers : int
@@ -221,7 +142,8 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
     """
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
-    queries = list(variant_queries(endpoint, fleet.variant, fleet.instance_type))
+    queries = [query for each in fleet.each
+               for query in variant_queries(endpoint, each.variant, each.instance_type)]
     waited, pause, pauses = 0.0, 0.0, iter(_PAUSES)
     while True:
         try:
@@ -230,7 +152,7 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
             if error.code != METRICS_READABLE.code:
                 raise
             return JoinedMetrics(unknown=(f"CloudWatch: {error.got}",))
-        series = {(query.metric, query.statistic): values for query, values in found.items()}
+        series = _merged(found, fleet)
         counted = series.get(("Invocations", "Sum"), Series()).sum
         if counted >= _COUNTED * answers or waited >= wait:
             return JoinedMetrics(series, counted >= _COUNTED * answers,
@@ -241,9 +163,40 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
         waited += pause
 
 
+def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str], Series]:
+    """All variants' values of a minute as one: sums added, latencies weighted by their requests,
+    all else by instances."""
+    weights = {each.variant: float(each.instances or 1) for each in fleet.each}
+    counts = {query.target[0]: values for query, values in found.items()
+              if (query.metric, query.statistic) == ("ModelLatency", "SampleCount")}
+    by_name: dict[tuple[str, str], dict[str, Series]] = {}
+    for query, values in found.items():
+        by_name.setdefault((query.metric, query.statistic), {})[query.target[0]] = values
+    merged = {}
+    for (metric, statistic), parts in by_name.items():
+        if len(parts) == 1:
+            (merged[metric, statistic],) = parts.values()
+            continue
+        points = {}
+        for at in {at for each in parts.values() for at in each.points}:
+            here = {name: each.points[at] for name, each in parts.items() if at in each.points}
+            if metric in _SUMMED or statistic == "SampleCount":
+                points[at] = sum(here.values())
+            elif statistic == "Maximum":
+                points[at] = max(here.values())
+            else:
+                shares = {name: counts.get(name, Series()).points.get(at, 0.0)
+                          if metric in _LATENCIES else weights[name] for name in here}
+                total = sum(shares.values())
+                points[at] = sum(value * shares[name] for name, value in here.items()) / total \
+                    if total else sum(here.values()) / len(here)
+        merged[metric, statistic] = Series(points)
+    return merged
+
+
 def _unscaled(fleet: Fleet) -> tuple[str, ...]:
     """Utilization is left out where nobody can say of how many processors it is."""
-    if fleet.instance_type:
+    if all(each.instance_type for each in fleet.each):
         return ()
     return ("CPU and GPU utilization: the instance type, by which they are scaled, is not known",)
 

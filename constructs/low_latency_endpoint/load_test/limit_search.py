@@ -6,7 +6,8 @@
 3. *Bisecting* (on the logarithm) between the highest rate that held and the lowest that did not.
    A step that its requests cannot decide is repeated, longer, and judged together.
 4. *Confirming*: the steps so far were many, and the one that held may have been lucky. A fresh,
-   longer step at the limit decides; when it fails, the limit goes down.
+   longer step at the limit decides; when it fails, the limit goes down. It must be a valid one: a
+   step that the generator limited may guide the search, and confirms nothing.
 
 Only rates whose upper bound of the percentile keeps the target count as held (see ``judging``).
 """
@@ -14,6 +15,7 @@ Only rates whose upper bound of the percentile keeps the target count as held (s
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +24,7 @@ from ..planning.limits import TPS_PER_INSTANCE
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .judging import LatencyGoal, quantile_of, samples_for
 from .measured_steps import MeasuredStep
-from .run_rules import NOTHING_ANSWERED, PRECISION
+from .run_rules import INSTANCES_KNOWN, NOTHING_ANSWERED, PRECISION
 from .steps import Step, StepResult
 
 __all__ = ["Limit", "SearchPlan", "find_limit"]
@@ -36,6 +38,8 @@ _LONGER, _LONGEST = 10.0, 30.0
 _SPARE, _FEWEST = 2.5, 1.2
 _SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
 _FAILED_ALONE = 0.5
+# How often a confirming step may be unclear, or limited by a generator that a busy machine held up.
+_CONFIRMATIONS = {"unclear": 2, "client-bound": 3}
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class SearchPlan:
     highest_rate : float
         Where rising ends.
     instances : int, optional
-        That serve now, all together. By default what SageMaker says, or 1.
+        That serve now, all together; the limit is divided by them. ``load_test`` fills in what
+        SageMaker says; without either the search is refused.
     precision : float
         Distance at which the bisection ends, as a share. By default 0.05.
     poisson : bool
@@ -116,6 +121,8 @@ class Limit:
         In words.
     problem : str
         Why the limit must not be planned with; empty when it may.
+    lower_bound : bool
+        Whether the highest rate that the search was to try held: the limit is higher.
     """
 
     rate: float | None
@@ -125,11 +132,17 @@ class Limit:
     confirmed: bool
     how: str
     problem: str = ""
+    lower_bound: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether a rate is known to hold: the limit, or a lower bound of it."""
+        return self.rate is not None and not self.problem
 
     @property
     def usable(self) -> bool:
-        """Whether a plan may rest on it."""
-        return self.rate is not None and not self.problem
+        """Whether a plan may rest on it without a further word."""
+        return self.found and not self.lower_bound
 
     @property
     def tps_per_instance(self) -> float | None:
@@ -149,6 +162,7 @@ class Limit:
             "high": None if self.broken_rate is None else self.broken_rate / self.instances,
             "confidence": self.confidence, "confirmed": self.confirmed, "how": self.how,
             "rate": self.rate, "instances": self.instances, "problem": self.problem,
+            "lower_bound": self.lower_bound,
         }
 
 
@@ -168,9 +182,12 @@ def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
     Raises
     ------
     ConfigurationError
-        ``LLE954`` when even one caller at a time gets no answers.
+        ``LLE954`` when even one caller at a time gets no answers, ``LLE988`` when nobody says by
+        how many instances the limit is to be divided.
     """
-    return _Search(plan, measure).run()
+    if plan.instances is None:
+        raise INSTANCES_KNOWN.error(got="none", allowed="SearchPlan(..., instances=1)")
+    return _Search(plan, measure, plan.instances).run()
 
 
 class _Stop(Exception):
@@ -178,12 +195,13 @@ class _Stop(Exception):
 
 
 class _Search:
-    def __init__(self, plan: SearchPlan, measure: Measure) -> None:
-        self.plan, self._measure = plan, measure
+    def __init__(self, plan: SearchPlan, measure: Measure, instances: int) -> None:
+        self.plan, self._measure, self.instances = plan, measure, instances
         self._seed, self._steps = plan.seed, 0
         self.held: list[float] = []
         self.broken: list[float] = []
         self.confirmed = False
+        self.bracketed = False
 
     def run(self) -> Limit:
         problem = ""
@@ -201,11 +219,12 @@ class _Search:
             raise _Stop("one caller at a time already breaks the goal: "
                         + "; ".join(alone.judgement.reasons))
         return min(self.plan.first_rate
-                   or 0.5 * (self.plan.instances or 1) / alone.result.service.mean,
+                   or 0.5 * self.instances / alone.result.service.mean,
                    self.plan.highest_rate)
 
     def _search(self, rate: float) -> None:
         ceiling = self._bracket(rate)
+        self.bracketed = ceiling is not None
         while ceiling is not None:
             low = max(self.held)
             while ceiling / low > 1 + self.plan.precision:
@@ -269,18 +288,22 @@ class _Search:
 
     def _confirmed(self, rate: float) -> bool:
         seconds = 2 * self.plan.seconds_at(rate)
-        for attempt in range(2):
+        seen: Counter[str] = Counter()
+        while True:
             measured = self._measure(self._step(rate, seconds), "confirm", ())
             outcome = measured.judgement.outcome
-            if measured.judgement.kept:
+            if outcome == "held":
                 self.confirmed = True
                 return True
-            if outcome == "broken" or attempt:
+            if outcome == "broken":
+                self.broken.append(rate)
+                return False
+            seen[outcome] += 1
+            if seen[outcome] >= _CONFIRMATIONS[outcome]:
                 break
         if outcome == "client-bound":
-            raise _Stop("client-bound: result invalid: " + "; ".join(measured.judgement.reasons))
-        if outcome == "broken":
-            self.broken.append(rate)
+            raise _Stop("client-bound: result invalid: " + "; ".join(measured.judgement.reasons)
+                        + f", in every step that was to confirm {rate:,.4g} requests a second")
         return False
 
     def _step(self, rate: float, seconds: float) -> Step:
@@ -299,7 +322,7 @@ class _Search:
                     settle_seconds=settle)
 
     def _limit(self, problem: str) -> Limit:
-        plan, instances = self.plan, self.plan.instances or 1
+        plan, instances = self.plan, self.instances
         rate = max(self.held) if self.held else None
         # A rate that broke once and held later is no bound.
         above = [each for each in self.broken if rate is None or each > rate]
@@ -310,9 +333,11 @@ class _Search:
             how = (f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
                    f"{plan.goal.confidence:.0%} confidence in each percentile)")
             how += f"; {broken:,.4g} broke it" if broken else "; no rate tried broke it"
+            if not (problem or self.bracketed):
+                how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
             how += f"; {instances} instance" + ("s" if instances > 1 else "")
         return Limit(rate, broken, instances, plan.goal.confidence, self.confirmed, how,
-                     problem)
+                     problem, rate is not None and not problem and not self.bracketed)
 
 
 def check_answered(alone: MeasuredStep) -> None:

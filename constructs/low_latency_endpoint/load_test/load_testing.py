@@ -12,18 +12,19 @@ As in docs/load-tests.md, whose lines a test runs::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
 from ..operations.diagnosis.asking import Account
 from ..operations.sessions import open_clients
-from .joined_metrics import Fleet, JoinedMetrics, read_fleet, read_joined
+from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
 from .running import Emit, run
-from .saturation import verdicts
+from .saturation import fleet_not_planned, fleet_scales, verdicts
+from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
 from .steps import Generator, Target
 
 __all__ = ["load_test"]
@@ -35,8 +36,10 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
               profile: str | None = None, generator: Open | None = None,
               metrics_wait: float | None = 180.0, emit: Emit = lambda event: None,
               say: Callable[[str], None] = lambda text: None,
-              peak_tps: float | None = None,
-              safety_factor: float | None = None) -> LoadTestReport:
+              warn: Callable[[str], None] = lambda text: None,
+              peak_tps: float | None = None, safety_factor: float | None = None,
+              instances: int | None = None,
+              planned_instances: int | None = None) -> LoadTestReport:
     """Test an endpoint under load.
 
     Parameters
@@ -52,24 +55,34 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         Opens another generator, such as a fleet's; it is closed here. By default processes of this
         machine.
     metrics_wait : float or None
-        Seconds to wait for CloudWatch at most; ``None`` to leave it out.
+        Seconds to wait for CloudWatch at most; ``None`` or 0 to leave it out.
     emit, say : callable
         Are told of the steps, and of what is done before and after them.
+    warn : callable
+        Is told, before anything is sent, what may spoil the result: that scaling may change the
+        fleet, that the fleet is not the planned one.
     peak_tps, safety_factor : float, optional
         What the endpoint is to hold, for the throughput of the result.
+    instances : int, optional
+        That serve. By default what SageMaker says; a search for the limit is refused where it does
+        not.
+    planned_instances : int, optional
+        That the plan wants at the peak, to compare the fleet with when a plan is confirmed.
 
     Raises
     ------
     ConfigurationError
         ``LLE581`` without such an endpoint, ``LLE583`` without credentials, ``LLE954`` when it
-        answers nothing, and the generator's.
+        answers nothing, ``LLE988`` and ``LLE989`` for a limit that cannot be divided by instances,
+        and the generator's.
     """
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, lambda text: None)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant, region)
-    if plan.search is not None and plan.search.instances is None:
-        plan = replace(plan, search=replace(plan.search, instances=fleet.instances or 1))
+    plan = _divided(plan, instances, fleet, target)
+    for text in _doubts(plan, fleet, planned_instances):
+        warn(text)
     with ExitStack() as stack:
         say("Starting the load generator")
         opened = generator() if generator is not None else _processes(
@@ -77,25 +90,37 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         stack.callback(opened.close)
         done = run(plan, opened, emit)
     metrics, after = JoinedMetrics(), None
-    if done.steps and metrics_wait is not None and not done.interrupted:
+    if done.steps and fleet.instances is not None:
+        after = replace(fleet, instances=read_instances(account, target.endpoint_name, fleet))
+    if done.steps and metrics_wait and not done.interrupted:
         say("Reading CloudWatch")
         try:
             metrics = read_joined(
                 account, target.endpoint_name, fleet,
                 start=done.started_at, end=done.ended_at, wait=metrics_wait, progress=say,
                 answers=sum(each.result.completed for each in done.steps))
-            after = _after(account, target, fleet, region)
         except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
             metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))
     return LoadTestReport(
-        target, done, fleet, metrics, verdicts(done, fleet, metrics, after), payloads.source,
-        peak_tps, safety_factor)
+        target, done, fleet, metrics, verdicts(done, fleet, metrics, after, planned_instances),
+        payloads.source, peak_tps, safety_factor, instances)
 
 
-def _after(account: Account, target: Target, fleet: Fleet, region: str) -> Fleet | None:
-    if fleet.instances is None:
-        return None
-    return read_fleet(account, target.endpoint_name, fleet.variant, region)
+def _divided(plan: RunPlan, instances: int | None, fleet: Fleet, target: Target) -> RunPlan:
+    """A search with the number of instances that its limit is divided by."""
+    if plan.search is None:
+        return plan
+    stated = plan.search.instances or instances
+    if stated is None:
+        stated = instances_of_one_kind(fleet, target.endpoint_name, target.inference_component)
+    elif target.inference_component is None:
+        check_one_type(fleet, target.endpoint_name)
+    return replace(plan, search=replace(plan.search, instances=stated))
+
+
+def _doubts(plan: RunPlan, fleet: Fleet, planned: int | None) -> Iterator[str]:
+    for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
+        yield f"Warning: {each.title} ({'; '.join(each.evidence)}). {each.advice}"
 
 
 def _processes(target: Target, payloads: Payloads, processes: int,

@@ -46,7 +46,8 @@ class AdoptedLimit:
 
 
 def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
-                peak_tps: float | None = None) -> AdoptedLimit:
+                peak_tps: float | None = None,
+                accept_lower_bound: bool = False) -> AdoptedLimit:
     """Put the limit of a result file into the text of a settings file.
 
     Parameters
@@ -56,16 +57,19 @@ def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
         Its key in the settings. By default the one whose name the load test called.
     peak_tps : float, optional
         The peak to hold, where the settings state no throughput yet, or another one.
+    accept_lower_bound : bool
+        Whether to plan with the highest rate that was tried, where that held. By default not.
 
     Raises
     ------
     ConfigurationError
-        ``LLE953`` when the settings do not hold the endpoint, ``LLE955`` and ``LLE956`` for the
-        result, ``LLE933`` for an unknown key, ``LLE937`` for a value that cannot be changed.
+        ``LLE953`` when the settings do not hold the endpoint, ``LLE955``, ``LLE956`` and
+        ``LLE990`` for the result, ``LLE933`` for an unknown key, ``LLE937`` for a value that
+        cannot be changed.
     SettingsError
         When the settings are not valid, before or after: a peak is missing, say.
     """
-    limit = read_found_limit(result)
+    limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
     key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
     plan_endpoint(read, key)  # says when there is no such endpoint
@@ -98,4 +102,9 @@ def _noted(plan: LatencyPlan, limit: FoundLimit, instance_type: str) -> LatencyP
             "load-test-instance-type",
             f"the load test ran on {limit.instance_type}, the settings have {instance_type}: "
             "measure again on the type that is planned"))
+    if limit.lower_bound:
+        warnings.append(PlanWarning(
+            "load-test-lower-bound",
+            "the load test did not reach the limit: an instance may hold more than "
+            f"{limit.tps_per_instance:g} requests a second, and fewer instances may do"))
     return replace(plan, decisions=decisions, warnings=tuple(warnings))

@@ -21,12 +21,13 @@ from typing import Any
 from .. import __version__
 from ..planning.simulation.load_test_result import SCHEMA
 from ..planning.throughput import MeasuredThroughput
-from .joined_metrics import Fleet, JoinedMetrics
+from .joined_metrics import JoinedMetrics
 from .latencies import PERCENTS, LatencyHistogram
 from .measured_steps import MeasuredStep
-from .run_rules import LIMIT_NEEDED, RESULT_FILE, WRITTEN
+from .run_rules import LIMIT_NEEDED, LIMIT_REACHED, RESULT_FILE, WRITTEN
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
+from .serving import Fleet
 from .steps import Target
 
 __all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "steps_csv", "write_text"]
@@ -49,6 +50,8 @@ class LoadTestReport:
         What was sent, in words.
     peak_tps, safety_factor : float or None
         What the settings file wants to hold, and how carefully.
+    stated_instances : int or None
+        How many serve, as it was told.
     """
 
     target: Target
@@ -59,13 +62,16 @@ class LoadTestReport:
     payload: str = ""
     peak_tps: float | None = None
     safety_factor: float | None = None
+    stated_instances: int | None = None
 
     @property
-    def instances(self) -> int:
-        """How many served; 1 where it is not known."""
+    def instances(self) -> int | None:
+        """How many served; ``None`` where it is not known."""
         if self.run.limit is not None:
             return self.run.limit.instances
-        return self.fleet.instances or 1
+        if self.stated_instances is not None:
+            return self.stated_instances
+        return None if self.target.inference_component is not None else self.fleet.instances
 
     @property
     def invalid(self) -> bool:
@@ -237,6 +243,8 @@ class FoundLimit:
     tps_per_instance : float
     instance_type : str
         Empty where it is not known.
+    lower_bound : bool
+        Whether the limit is higher, and was not looked for.
     """
 
     endpoint: str
@@ -246,16 +254,24 @@ class FoundLimit:
     how: str
     tps_per_instance: float
     instance_type: str = ""
+    lower_bound: bool = False
 
 
-def read_found_limit(path: str | Path) -> FoundLimit:
+def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
     """Read the limit in a result file.
+
+    Parameters
+    ----------
+    path : str or Path
+    accept_lower_bound : bool
+        Whether the highest rate that was tried may stand for a limit that was not reached. By
+        default it may not.
 
     Raises
     ------
     ConfigurationError
         ``LLE955`` for a file that is missing or of another form, ``LLE956`` for a result without a
-        limit that may be planned with.
+        limit that may be planned with, ``LLE990`` for one whose limit was not reached.
     """
     content = _content(path)
     where, limit = str(path), content.get("limit")
@@ -271,13 +287,19 @@ def read_found_limit(path: str | Path) -> FoundLimit:
             or not math.isfinite(tps):
         raise LIMIT_NEEDED.error(got=f"tps_per_instance {tps!r}", allowed="a number above 0",
                                  where=where)
+    lower_bound = bool(limit.get("lower_bound"))
+    if lower_bound and not accept_lower_bound:
+        raise LIMIT_REACHED.error(got=f"at least {tps:g} requests a second",
+                                  allowed="a limit between a rate that held and one that broke",
+                                  where=where)
     fleet = content.get("fleet")
     return FoundLimit(
         endpoint=str(content.get("endpoint") or ""), variant=str(content.get("variant") or ""),
         region=str(content.get("region") or ""), source=str(content.get("source") or where),
         how=str(limit.get("how") or ""), tps_per_instance=float(tps),
         instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type")
-                          or ""))
+                          or ""),
+        lower_bound=lower_bound)
 
 
 def _content(path: str | Path) -> Mapping[str, Any]:

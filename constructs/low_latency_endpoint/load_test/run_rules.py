@@ -1,4 +1,4 @@
-"""What `low-latency load-test` refuses, with codes (LLE950 to LLE959)."""
+"""What `low-latency load-test` refuses, with codes (LLE950 to LLE959, LLE988 to LLE991)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from ..errors import rule
 from ..planning.limits import Range
 
 __all__ = [
-    "ALLOWED_ERRORS", "LATENCY_NEEDED", "LIMIT_NEEDED", "LOAD_FORM", "NOTHING_ANSWERED",
-    "PAYLOAD_NEEDED", "PRECISION", "RESULT_FILE", "SETTINGS_ENDPOINT", "WRITTEN",
+    "ALLOWED_ERRORS", "INSTANCES_KNOWN", "LATENCY_NEEDED", "LIMIT_NEEDED", "LIMIT_REACHED",
+    "LOAD_FORM", "NOTHING_ANSWERED", "ONE_INSTANCE_TYPE", "PAYLOAD_NEEDED", "PRECISION",
+    "RESULT_FILE", "SETTINGS_ENDPOINT", "WRITTEN",
 ]
 
 LOAD_FORM = rule(
@@ -56,4 +57,20 @@ PRECISION = Range(
          mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
               "stay: 0.05 by default."),
     "the precision", 0.005, 0.5, "", False,
+)
+INSTANCES_KNOWN = rule(
+    "LLE988", "the limit of one instance needs the number of instances that answer",
+    mend="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
+ONE_INSTANCE_TYPE = rule(
+    "LLE989", "variants of several instance types have no limit of one instance",
+    mend="Give --variant: look for the limit of one variant at a time.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
+)
+LIMIT_REACHED = rule(
+    "LLE990", "the load test did not reach the limit of an instance",
+    mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
+         "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
+         "needed.",
 )

@@ -102,11 +102,12 @@ class LoadTestRun:
 
     @property
     def held(self) -> bool:
-        """Whether the run showed what it should: a usable limit, or that every step held."""
+        """Whether the run showed what it should: a limit, all that a search was to try, or that
+        every step held."""
         if self.interrupted or not self.loads:
             return False
         if self.plan.search is not None:
-            return self.limit is not None and self.limit.usable
+            return self.limit is not None and self.limit.found
         good = ("held",) if self.mode == "confirm" else ("held", "unclear")
         return all(each.judgement.outcome in good for each in self.loads)
 

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .joined_metrics import Fleet, JoinedMetrics, Window
+from .joined_metrics import JoinedMetrics, Window
 from .measured_steps import MeasuredStep
 from .running import LoadTestRun
+from .serving import Fleet
 
-__all__ = ["Verdict", "concurrency", "loaded_step", "verdicts"]
+__all__ = [
+    "Verdict", "concurrency", "fleet_not_planned", "fleet_scales", "loaded_step", "verdicts",
+]
 
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
@@ -34,9 +37,9 @@ class Verdict:
     Attributes
     ----------
     kind : str
-        Stable name: ``client-bound``, ``fleet-changed``, ``throttled``, ``errors``, ``cpu``,
-        ``gpu``, ``queueing``, ``before-the-model``, ``overhead``, ``not-saturated``,
-        ``unexplained``.
+        Stable name: ``client-bound``, ``fleet-changed``, ``fleet-scales``,
+        ``fleet-not-planned``, ``throttled``, ``errors``, ``cpu``, ``gpu``, ``queueing``,
+        ``before-the-model``, ``overhead``, ``not-saturated``, ``unexplained``.
     severity : str
         ``invalid`` (the figures say nothing about the endpoint), ``limit`` (this is what limits),
         ``risk``, ``fine``.
@@ -66,14 +69,15 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
     return max(steps, key=_load, default=None)
 
 
-def concurrency(run: LoadTestRun, instances: int) -> int | None:
+def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
     """Requests that one instance works on at once, by Little's law at its highest throughput.
 
-    ``None`` unless a step offered more than was answered: below that the instances were not full.
+    ``None`` unless a step offered more than was answered: below that the instances were not full;
+    and where it is not known how many they are.
     For instances whose requests slow each other down (batching) it is the number of requests alone
     that would give the same throughput.
     """
-    if run.alone is None or not run.alone.result.completed:
+    if instances is None or run.alone is None or not run.alone.result.completed:
         return None
     full = [each.result for each in run.loads if each.judgement.outcome == "broken"
             and each.offered is not None and each.result.rate < 0.97 * each.offered]
@@ -84,7 +88,7 @@ def concurrency(run: LoadTestRun, instances: int) -> int | None:
 
 
 def verdicts(run: LoadTestRun, fleet: Fleet, metrics: JoinedMetrics,
-             after: Fleet | None = None) -> tuple[Verdict, ...]:
+             after: Fleet | None = None, planned: int | None = None) -> tuple[Verdict, ...]:
     """What the run says, the gravest first.
 
     Parameters
@@ -93,13 +97,16 @@ def verdicts(run: LoadTestRun, fleet: Fleet, metrics: JoinedMetrics,
     fleet, after : Fleet
         Before and after the run.
     metrics : JoinedMetrics
+    planned : int, optional
+        Instances that the plan wants at the peak.
     """
-    found = [*_client_bound(run), *_fleet_changed(fleet, after)]
+    found = [*_client_bound(run), *_fleet_changed(fleet, after), *fleet_scales(fleet),
+             *fleet_not_planned(run.mode, fleet, planned)]
     step = loaded_step(run)
     if step is not None:
         window = metrics.during(step.result.started_at, step.result.ended_at)
         saturated = [*_errors(step, window), *_hardware(run, step, window),
-                     *_waiting(run, step, window, metrics)]
+                     *_waiting(run, step, window, metrics, fleet)]
         if not saturated or all(each.severity == "risk" for each in saturated):
             if step.judgement.outcome in ("held", "unclear"):
                 saturated.append(_not_saturated(step, window))
@@ -119,7 +126,7 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
     last = bound[-1]
     # A search goes on after one stumble, and one caller alone is not what is judged.
     whole = any(each.purpose != "alone" for each in bound) and not (
-        run.limit is not None and run.limit.usable)
+        run.limit is not None and run.limit.found)
     yield Verdict(
         "client-bound", "invalid" if whole else "risk",
         "Client-bound: result invalid" if whole else
@@ -137,6 +144,27 @@ def _fleet_changed(before: Fleet, after: Fleet | None) -> Iterator[Verdict]:
             (f"{before.instances} before, {after.instances} after",),
             "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
             "suspended.")
+
+
+def fleet_scales(fleet: Fleet) -> Iterator[Verdict]:
+    """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
+    if fleet.scales:
+        yield Verdict(
+            "fleet-scales", "risk", "Scaling may change the number of instances during the run",
+            (f"from {fleet.minimum} to {fleet.maximum} instances",),
+            "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
+            "suspended.")
+
+
+def fleet_not_planned(mode: str, fleet: Fleet, planned: int | None) -> Iterator[Verdict]:
+    """A plan is confirmed on the fleet that it planned."""
+    if mode != "confirm" or planned is None or fleet.instances in (None, planned):
+        return
+    has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
+    yield Verdict(
+        "fleet-not-planned", "risk", f"The fleet has {has}, the plan says {planned} at the peak",
+        (f"{fleet.instances} serve, {planned} are planned",),
+        "Deploy the plan first; this confirms nothing of it.")
 
 
 def _errors(step: MeasuredStep, window: Window) -> Iterator[Verdict]:
@@ -188,7 +216,7 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: Window) -> Iterator[
 
 
 def _waiting(run: LoadTestRun, step: MeasuredStep, window: Window,
-             metrics: JoinedMetrics) -> Iterator[Verdict]:
+             metrics: JoinedMetrics, fleet: Fleet) -> Iterator[Verdict]:
     """Where the time goes that requests take longer than alone."""
     alone = run.alone
     if alone is None or not alone.result.service.count or not step.result.latency.count:
@@ -198,7 +226,7 @@ def _waiting(run: LoadTestRun, step: MeasuredStep, window: Window,
     if waiting < _QUEUE_SHARE * now:
         return
     milliseconds = 1000 * waiting
-    instances = run.limit.instances if run.limit else 1
+    instances = run.limit.instances if run.limit else fleet.instances
     evidence = [f"a request takes {1000 * now:,.4g} ms on average at {_name(step)} and "
                 f"{1000 * base:,.4g} ms alone",
                 f"{step.result.rate * now:,.3g} requests are under way at a time (Little's law)"]

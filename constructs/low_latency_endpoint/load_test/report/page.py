@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...operations.diagnosis.page import chart_html
+from ..limit_search import Limit, SearchPlan
 from ..measured_steps import MeasuredStep
 from ..result_file import LoadTestReport, write_text
 
@@ -65,9 +66,7 @@ def verdict(report: LoadTestReport) -> str:
     if invalid is not None:
         return invalid.title
     if run.limit is not None:
-        if not run.limit.usable:
-            return f"No limit found: {run.limit.problem}"
-        return f"One instance holds {run.limit.tps_per_instance:,g} requests a second"
+        return _limit(run.limit, run.plan.search)
     broken = [each for each in run.loads if each.judgement.outcome == "broken"]
     if broken:
         return f"{broken[0].result.step.name} does not hold"
@@ -81,6 +80,16 @@ def verdict(report: LoadTestReport) -> str:
         few = any(math.isinf(each.high) for each in highest.judgement.bounds.values())
         return f"{name}: too few requests to say" if few else f"{name}: too near the target to say"
     return f"{name} hold" if name.endswith("users") else f"{name} holds"
+
+
+def _limit(limit: Limit, search: SearchPlan | None) -> str:
+    if not limit.found:
+        return f"No limit found: {limit.problem}"
+    if not limit.lower_bound:
+        return f"One instance holds {limit.tps_per_instance:,g} requests a second"
+    asked = f" (--up-to {search.highest_rate:,g})" if search is not None else ""
+    return (f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
+            f"was not reached{asked}")
 
 
 def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:

@@ -115,6 +115,10 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
     if not isinstance(times, Mapping) or ("quantiles" in times) == ("samples" in times):
         raise LOAD_TEST_FILE.error(got=f"service_time_ms: {str(times)[:60]}", where=where,
                                    allowed='an object with either "quantiles" or "samples"')
+    if content.get("instances", 1) is None:
+        raise LOAD_TEST_FILE.error(
+            got="instances null: the load test could not read how many served", where=where,
+            allowed="a number of instances", mend="Run the load test again with --instances.")
     concurrency, slope = content.get("concurrency"), content.get("slope") or 0.0
     if concurrency is not None:
         CONCURRENCY.check(concurrency, f"{where}: concurrency")
