@@ -105,11 +105,12 @@ snapshots: setup  ## Accept the templates of today as the snapshots
 	@$(OFFLINE) pytest tests/synth --snapshot-update $(ARGS)
 
 .PHONY: docs
-docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the settings' JSON schema
+docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schemas
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/errors.md
 	@python -m low_latency_endpoint.settings.reference docs/settings.md
-	@git --no-pager diff --stat -- docs endpoint.schema.json
+	@python -m low_latency_endpoint.local_aws.schemas
+	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)

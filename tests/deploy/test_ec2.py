@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
+from low_latency_endpoint.local_aws import LocalAws
 
 
 def tags(aws: Any, resource: str) -> dict[str, str]:
@@ -68,6 +71,51 @@ def test_subnet_by_zone_name_and_by_zone_id(aws, stack, vpc):
     assert by_name.ref != by_id.ref
     assert by_name.attributes["AvailabilityZone"] == "us-east-1b"
     assert names[by_name.attributes["AvailabilityZoneId"]] == "us-east-1b"
+
+
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ({"AvailabilityZoneId": "euw1-az1"}, r"\(euw1-az1\).* availabilityZoneId .*: use1-az6, "),
+        ({"AvailabilityZoneId": "use1-az9"}, r"\(use1-az9\).* availabilityZoneId .*: use1-az6, "),
+        ({"AvailabilityZone": "eu-west-1a"}, r"\(eu-west-1a\).* availabilityZone .*: us-east-1a, "),
+    ],
+)
+def test_a_subnet_is_in_a_zone_of_its_own_region(stack, vpc, zone, words):
+    """By parameter, as in a template that is deployed to the wrong region."""
+    ((name, value),) = zone.items()
+    resource = {
+        "Type": "AWS::EC2::Subnet",
+        "Properties": {
+            "VpcId": {"Ref": "Vpc"},
+            "CidrBlock": "10.0.0.0/24",
+            name: {"Ref": "Zone"},
+        },
+    }
+    template = {
+        "Parameters": {"Zone": {"Type": "String", "Default": value}},
+        "Resources": {"Vpc": vpc, "It": resource},
+    }
+    failed = stack.template(template, expect_failure=True)
+    assert re.search(words, failed.failure_reason or "")
+    assert failed.status == "ROLLBACK_COMPLETE"
+
+
+def test_a_subnet_s_zone_is_given_once(aws):
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    zone = {"AvailabilityZone": "us-east-1a", "AvailabilityZoneId": "use1-az6"}
+    with pytest.raises(ClientError, match="InvalidParameterCombination"):
+        ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24", **zone)
+    ec2.delete_vpc(VpcId=vpc)
+
+
+def test_a_subnet_without_a_zone_is_in_its_own_region():
+    with LocalAws.in_process(region="eu-west-1") as elsewhere:
+        ec2 = elsewhere.client("ec2")
+        vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24")["Subnet"]
+        assert made["AvailabilityZone"].startswith("eu-west-1")
 
 
 def test_route_table_association_and_routes(aws, stack, vpc):
@@ -186,8 +234,14 @@ def test_security_group_with_inline_rules(aws, stack, vpc):
     assert replaced.ref != made.ref
 
 
-@pytest.mark.parametrize(("direction", "peer"), [("ingress", "Source"), ("egress", "Destination")])
-def test_security_group_rules_of_their_own(aws, stack, vpc, direction, peer):
+@pytest.mark.parametrize(
+    ("kind", "direction", "peer"),
+    [
+        ("AWS::EC2::SecurityGroupIngress", "ingress", "Source"),
+        ("AWS::EC2::SecurityGroupEgress", "egress", "Destination"),
+    ],
+)
+def test_security_group_rules_of_their_own(aws, stack, vpc, kind, direction, peer):
     group = {
         "Type": "AWS::EC2::SecurityGroup",
         "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}},
@@ -200,7 +254,6 @@ def test_security_group_rules_of_their_own(aws, stack, vpc, direction, peer):
         "ToPort": 443,
         f"{peer}SecurityGroupId": {"Ref": "Peer"},
     }
-    kind = f"AWS::EC2::SecurityGroup{direction.title()}"
     made = stack.deploy(kind, rule, ("Id",), **others)
     ids = made.stack.resources
     assert made.ref.startswith("sgr-")

@@ -129,3 +129,34 @@ def test_service_cluster_and_task_definition(aws, stack, parts):
         if c["status"] == "ACTIVE"
     ]
     assert active == []
+
+
+def test_a_cluster_s_capacity_providers(aws, stack):
+    cluster = {"Type": "AWS::ECS::Cluster", "Properties": {}}
+    kind = "AWS::ECS::ClusterCapacityProviderAssociations"
+
+    def properties(*providers: str) -> dict[str, Any]:
+        return {
+            "Cluster": {"Ref": "Cluster"},
+            "CapacityProviders": list(providers),
+            "DefaultCapacityProviderStrategy": [
+                {"CapacityProvider": providers[0], "Weight": "2", "Base": 1}
+            ],
+        }
+
+    def described() -> tuple[list[str], list[dict[str, Any]]]:
+        (found,) = aws.client("ecs").describe_clusters(clusters=[made.ref])["clusters"]
+        return found["capacityProviders"], found["defaultCapacityProviderStrategy"]
+
+    made = stack.deploy(kind, properties("FARGATE"), Cluster=cluster)
+    assert made.ref == made.stack.resources["Cluster"]
+    assert described() == (
+        ["FARGATE"], [{"capacityProvider": "FARGATE", "weight": 2, "base": 1}]
+    )
+    changed = stack.deploy(kind, properties("FARGATE_SPOT", "FARGATE"), Cluster=cluster)
+    assert changed.ref == made.ref
+    assert described()[0] == ["FARGATE_SPOT", "FARGATE"]
+    assert described()[1][0]["capacityProvider"] == "FARGATE_SPOT"
+
+    stack.template({"Resources": {"Cluster": cluster}})
+    assert described() == ([], [])

@@ -45,7 +45,39 @@ def test_an_unknown_nested_property_fails_the_stack_and_is_named(stack):
         "AWS::SageMaker::Model",
         {"ExecutionRoleArn": "arn:aws:iam::123456789012:role/r", "PrimaryContainer": {"Imag": "x"}},
     )
-    assert "AWS::SageMaker::Model: property PrimaryContainer.Imag is not emulated" in reason
+    assert "#/PrimaryContainer: extraneous key [Imag] is not permitted" in reason
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "named"),
+    [
+        (
+            "AWS::S3::Bucket",
+            {"LoggingConfiguration": {"TargetObjectKeyFormat": {"SimplePrefix": {}}}},
+            "LoggingConfiguration.TargetObjectKeyFormat",
+        ),
+        (
+            "AWS::S3::Bucket",
+            {
+                "LifecycleConfiguration": {
+                    "Rules": [{"Status": "Enabled", "ExpirationInDays": 1}],
+                    "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",
+                }
+            },
+            "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
+        ),
+        (
+            "AWS::ECR::Repository",
+            {"LifecyclePolicy": {"LifecyclePolicyText": "{}", "RegistryId": "123456789012"}},
+            "LifecyclePolicy.RegistryId",
+        ),
+    ],
+)
+def test_a_property_of_cloudformations_that_would_get_lost_fails_the_stack(
+    stack, type_name, properties, named
+):
+    reason = stack.refusal(type_name, properties)
+    assert f"{type_name}: property {named} is not emulated by the local AWS" in reason
 
 
 @pytest.mark.parametrize(
@@ -105,3 +137,11 @@ def test_an_operation_that_is_not_there_is_refused_in_the_service_s_words(
     assert error["Code"] == "InvalidAction"
     assert error["Message"].endswith(f":{name} is not emulated by the local AWS")
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_operation_that_moto_stumbles_over_is_a_failure_that_an_sdk_can_read(aws):
+    with pytest.raises(ClientError) as failed:
+        aws.client("sqs").create_queue(QueueName="q", Attributes={"VisibilityTimeout": "abc"})
+    error = failed.value.response["Error"]
+    assert error["Code"] == "InternalFailure"
+    assert error["Message"].startswith("local AWS internal error: ValueError: invalid literal")

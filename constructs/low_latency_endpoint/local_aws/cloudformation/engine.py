@@ -8,10 +8,10 @@ from dataclasses import replace as copy_with
 from typing import Any
 
 from ..protocols import ServiceError
-from ..resources.resource_type import Place, ResourceType
+from ..resources.resource_type import Created, Place, ResourceType
 from .dependencies import creation_order
 from .evaluation import Evaluation
-from .resource_work import ResourceFailed, ResourceWork, existing, kind_of
+from .resource_work import ResourceFailed, ResourceWork, check, existing, kind_of
 from .stacks import DeployedResource, Stack, StackStore, now
 from .template import Parameter
 
@@ -212,11 +212,12 @@ class StackOperation:
         changed_resource = copy_with(old, properties=properties, declaration=declared)
         self._attempted[logical_id] = changed_resource
         self._stack.note(changed_resource, "UPDATE_IN_PROGRESS")
-        answer = self._work.attempt(
-            changed_resource,
-            "UPDATE",
-            lambda at: kind.update(at, existing(old), properties),
-        )
+
+        def update(at: Place) -> Created | None:
+            check(logical_id, old.type, properties)
+            return kind.update(at, existing(old), properties)
+
+        answer = self._work.attempt(changed_resource, "UPDATE", update)
         if answer is not None and answer.physical_id != old.physical_id:
             # A custom resource may answer with a new physical id: that is its replacement.
             journal[logical_id] = "replaced"

@@ -9,6 +9,7 @@ from typing import Any
 from ..connections import local_client
 from ..protocols import ServiceError
 from ..resources.resource_type import REGISTRY, Place, find_type
+from ..schemas import violations
 from .dependencies import creation_order
 from .intrinsics import NO_VALUE, Resolver
 from .stacks import DeployedResource, Output, Stack, StackStore
@@ -164,7 +165,7 @@ class Evaluation:
         return result
 
     def refusals(self) -> dict[str, str]:
-        """Find the resources that cannot be emulated, each with the reason.
+        """Find the resources that CloudFormation or this emulation refuses, each with the reason.
 
         Done before anything is created: a stack with something unknown in it must not half exist.
         """
@@ -178,6 +179,8 @@ class Evaluation:
             names = [n for n in declared.get("Properties") or {} if not kind.honours(n)]
             if names:
                 result[logical_id] = not_emulated(declared["Type"], ", ".join(names))
+            elif wrong := violations(declared["Type"], declared.get("Properties") or {}):
+                result[logical_id] = invalid(logical_id, wrong)
             unknown = set(declared) - _RESOURCE_KEYS
             if unknown:
                 result[logical_id] = (
@@ -231,3 +234,11 @@ _RESOURCE_KEYS = {
 def not_emulated(type_name: str, path: str) -> str:
     """Word the refusal of a property."""
     return f"{type_name}: property {path} is not emulated by the local AWS"
+
+
+def invalid(logical_id: str, wrong: list[str]) -> str:
+    """Word the refusal of properties that CloudFormation's schema does not allow."""
+    return (
+        f"Properties validation failed for resource {logical_id} with message:\n"
+        + "\n".join(wrong)
+    )

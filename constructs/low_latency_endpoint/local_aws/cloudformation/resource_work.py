@@ -12,8 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
 from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from ..schemas import violations
 from .dependencies import creation_order
-from .evaluation import Evaluation, not_emulated
+from .evaluation import Evaluation, invalid, not_emulated
 from .stacks import DeployedResource, Stack
 
 logger = logging.getLogger(__name__)
@@ -21,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 class ResourceFailed(Exception):
     """A resource could not be created, updated or deleted; its event is already written."""
+
+
+class InvalidProperties(Exception):
+    """Resolved properties that CloudFormation refuses; the text is its reason."""
 
 
 class ResourceWork:
@@ -47,6 +52,7 @@ class ResourceWork:
 
         def create(at: Place) -> Created:
             resource.properties = evaluation.properties(logical_id)
+            check(logical_id, declared["Type"], resource.properties)
             return kind_of(declared["Type"]).create(at, resource.properties)
 
         answer = self.attempt(resource, verb, create)
@@ -63,6 +69,8 @@ class ResourceWork:
             return answer
         except PropertyNotEmulated as error:
             reason = not_emulated(resource.type, error.path)
+        except InvalidProperties as error:
+            reason = str(error)
         except (ClientError, BotoCoreError, ServiceError) as error:
             reason = f'Resource handler returned message: "{_message(error)}"'
             logger.info("%s %s %s: %s", verb, resource.type, resource.logical_id, reason)
@@ -128,6 +136,16 @@ def kind_of(type_name: str) -> ResourceType:
     kind = find_type(type_name)
     assert kind is not None, f"{type_name} got past the refusal of unknown types"
     return kind
+
+
+def check(logical_id: str, type_name: str, properties: Mapping[str, Any]) -> None:
+    """Hold resolved properties against CloudFormation's schema.
+
+    The template itself was checked before anything was created; here it is about what parameters
+    and other resources have put in.
+    """
+    if wrong := violations(type_name, properties):
+        raise InvalidProperties(invalid(logical_id, wrong))
 
 
 def existing(resource: DeployedResource) -> Existing:

@@ -54,7 +54,63 @@ def parse_template(body: str) -> dict[str, Any]:
         raise ServiceError(
             f"Template transform {template['Transform']} is not emulated by the local AWS"
         )
+    if "Hooks" in template:
+        raise ServiceError("The template section Hooks is not emulated by the local AWS")
+    _check_sections(template)
     return template
+
+
+_SECTIONS = frozenset(
+    {
+        "AWSTemplateFormatVersion",
+        "Conditions",
+        "Description",
+        "Mappings",
+        "Metadata",
+        "Outputs",
+        "Parameters",
+        "Resources",
+        "Rules",
+        "Transform",
+    }
+)
+_OUTPUT = frozenset({"Condition", "Description", "Export", "Value"})
+_PARAMETER = frozenset(
+    {
+        "AllowedPattern",
+        "AllowedValues",
+        "ConstraintDescription",
+        "Default",
+        "Description",
+        "MaxLength",
+        "MaxValue",
+        "MinLength",
+        "MinValue",
+        "NoEcho",
+        "Type",
+    }
+)
+
+
+def _check_sections(template: Mapping[str, Any]) -> None:
+    """Refuse names that CloudFormation does not know: it refuses the whole template for one."""
+    if unknown := sorted(set(template) - _SECTIONS):
+        raise ServiceError(
+            f"Template format error: Invalid template property or properties {unknown}"
+        )
+    for section, known, needed in (
+        ("Outputs", _OUTPUT, "Value"),
+        ("Parameters", _PARAMETER, "Type"),
+    ):
+        for name, declared in (template.get(section) or {}).items():
+            if not isinstance(declared, dict):
+                raise ServiceError(f"Template format error: [/{section}/{name}] is no object")
+            if unknown := sorted(set(declared) - known):
+                raise ServiceError(
+                    f"Template format error: [/{section}/{name}] has invalid properties {unknown}"
+                )
+            if needed not in declared:
+                raise ServiceError(f"Template format error: [/{section}/{name}] needs {needed}")
 
 
 @dataclass(frozen=True)
@@ -123,11 +179,35 @@ def _check_parameter(name: str, declaration: Mapping[str, Any], value: str) -> N
             declaration.get("ConstraintDescription")
             or f"Parameter '{name}' must match pattern {pattern}"
         )
-    if declaration.get("Type") == "Number":
+    _check_numbers(name, declaration, value)
+    _check_size(name, declaration, len(value), "Length", "length")
+
+
+def _check_numbers(name: str, declaration: Mapping[str, Any], value: str) -> None:
+    kind = declaration.get("Type")
+    if kind not in ("Number", "List<Number>"):
+        return
+    for item in value.split(",") if kind == "List<Number>" else [value]:
         try:
-            float(value)
+            number = float(item)
         except ValueError:
             raise ServiceError(f"Parameter '{name}' must be a number.") from None
+        _check_size(name, declaration, number, "Value", "value")
+
+
+def _check_size(
+    name: str, declaration: Mapping[str, Any], size: float, bound: str, words: str
+) -> None:
+    for key, relation in ((f"Min{bound}", "at least"), (f"Max{bound}", "at most")):
+        if key not in declaration:
+            continue
+        limit = float(declaration[key])
+        if size < limit if key.startswith("Min") else size > limit:
+            raise ServiceError(
+                declaration.get("ConstraintDescription")
+                or f"Parameter '{name}' must have a {words} of {relation} {declaration[key]}"
+            )
+
 
 
 def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> Parameter:

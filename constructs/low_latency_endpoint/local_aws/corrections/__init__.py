@@ -15,6 +15,7 @@ from . import (
     iam_policies,
     lambda_invocations,
     s3_policies,
+    subnet_zones,
     unknown_operations,
     vpc_endpoints,
 )
@@ -27,6 +28,7 @@ _ALL: tuple[Callable[[], None], ...] = (
     iam_policies.apply,
     lambda_invocations.apply,
     s3_policies.apply,
+    subnet_zones.apply,
     unknown_operations.apply,
     vpc_endpoints.apply,
 )

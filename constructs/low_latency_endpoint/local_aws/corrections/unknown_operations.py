@@ -1,4 +1,4 @@
-"""Operations that moto does not know: a refusal that an SDK can read.
+"""Operations that moto does not know, or stumbles over: an answer that an SDK can read.
 
 moto's server answers them with its web framework's error page and a traceback on the terminal.
 """
@@ -6,6 +6,7 @@ moto's server answers them with its web framework's error page and a traceback o
 from __future__ import annotations
 
 import functools
+import logging
 from typing import Any
 
 from moto.core.responses import BaseResponse
@@ -13,9 +14,11 @@ from moto.core.responses import BaseResponse
 from .. import protocols
 from ..protocols import ServiceError
 
+logger = logging.getLogger(__name__)
+
 
 def apply() -> None:
-    """Refuse them as AWS refuses an action that a service does not have."""
+    """Refuse them as AWS does: an action that it does not have, or an internal failure."""
     call = BaseResponse.call_action
 
     @functools.wraps(call)
@@ -27,10 +30,15 @@ def apply() -> None:
                 f"{self.service_name}:{self._get_action()} is not emulated by the local AWS",
                 "InvalidAction",
             )
-            if self.headers.get("X-Amz-Target"):
-                body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
-            else:
-                body, kind = protocols.write_query_error(refusal), "text/xml"
-            return 400, {"Content-Type": kind}, body
+        except Exception as error:
+            logger.exception("%s:%s", self.service_name, self._get_action())
+            refusal = ServiceError(
+                f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
+            )
+        if self.headers.get("X-Amz-Target"):
+            body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
+        else:
+            body, kind = protocols.write_query_error(refusal), "text/xml"
+        return refusal.status, {"Content-Type": kind}, body
 
     BaseResponse.call_action = call_action

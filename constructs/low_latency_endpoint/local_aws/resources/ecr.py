@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_bool, as_text, call, only, tag_changes
+from .properties import as_bool, as_text, call, only, refuse_others, tag_changes
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -51,7 +51,9 @@ class Repository(ResourceType):
             ecr.set_repository_policy(repositoryName=name, policyText=as_text(text))
         elif old.get("RepositoryPolicyText"):
             ecr.delete_repository_policy(repositoryName=name)
-        lifecycle = (new.get("LifecyclePolicy") or {}).get("LifecyclePolicyText")
+        policy = new.get("LifecyclePolicy") or {}
+        refuse_others(policy, "LifecyclePolicy", "LifecyclePolicyText")
+        lifecycle = policy.get("LifecyclePolicyText")
         if lifecycle:
             ecr.put_lifecycle_policy(repositoryName=name, lifecyclePolicyText=as_text(lifecycle))
         elif old.get("LifecyclePolicy"):

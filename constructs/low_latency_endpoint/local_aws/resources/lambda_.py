@@ -6,7 +6,15 @@ import io
 import zipfile
 from typing import Any
 
-from .properties import PropertyNotEmulated, call, only, tag_changes, tag_list, without
+from .properties import (
+    PropertyNotEmulated,
+    call,
+    only,
+    refuse_others,
+    tag_changes,
+    tag_list,
+    without,
+)
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _CONFIGURATION = (
@@ -95,9 +103,7 @@ class Function(ResourceType):
 def _code(properties: Properties) -> dict[str, Any]:
     """Give the code as the API wants it; inline code becomes an archive with one file."""
     code = properties["Code"]
-    unknown = set(code) - {"ZipFile", "S3Bucket", "S3Key", "S3ObjectVersion"}
-    if unknown:
-        raise PropertyNotEmulated(f"Code.{', '.join(sorted(unknown))}")
+    refuse_others(code, "Code", "ZipFile", "S3Bucket", "S3Key", "S3ObjectVersion")
     if "ZipFile" not in code:
         return dict(code)
     extension = "js" if str(properties.get("Runtime", "")).startswith("nodejs") else "py"

@@ -104,6 +104,18 @@ def without(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in names}
 
 
+def refuse_others(value: Mapping[str, Any], path: str, *names: str) -> None:
+    """Refuse what a hand-written translation would drop.
+
+    Raises
+    ------
+    PropertyNotEmulated
+        For keys other than those named.
+    """
+    if others := sorted(set(value) - set(names)):
+        raise PropertyNotEmulated(f"{path}.{', '.join(others)}")
+
+
 def tag_list(tags: Any) -> list[dict[str, str]]:
     """Give tags as AWS's list of Key and Value, whichever of the two forms the template has."""
     if isinstance(tags, Mapping):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .properties import PropertyNotEmulated, call, tag_list
+from .properties import call, refuse_others, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -80,6 +80,7 @@ class Bucket(ResourceType):
 
 
 def _encryption(value: Mapping[str, Any]) -> dict[str, Any]:
+    refuse_others(value, "BucketEncryption", "ServerSideEncryptionConfiguration")
     rules = []
     for rule in value["ServerSideEncryptionConfiguration"]:
         renamed = dict(rule)
@@ -93,6 +94,7 @@ def _encryption(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lifecycle(value: Mapping[str, Any]) -> dict[str, Any]:
     """Translate rules; CloudFormation's names differ from the API's here."""
+    refuse_others(value, "LifecycleConfiguration", "Rules")
     rules = []
     for rule in value["Rules"]:
         left = dict(rule)
@@ -108,13 +110,13 @@ def _lifecycle(value: Mapping[str, Any]) -> dict[str, Any]:
         for same in ("NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"):
             if same in left:
                 result[same] = left.pop(same)
-        if left:
-            raise PropertyNotEmulated(f"LifecycleConfiguration.Rules.{', '.join(sorted(left))}")
+        refuse_others(left, "LifecycleConfiguration.Rules")
         rules.append(result)
     return {"LifecycleConfiguration": {"Rules": rules}}
 
 
 def _logging(value: Mapping[str, Any]) -> dict[str, Any]:
+    refuse_others(value, "LoggingConfiguration", "DestinationBucketName", "LogFilePrefix")
     enabled = {
         "TargetBucket": value["DestinationBucketName"],
         "TargetPrefix": value.get("LogFilePrefix", ""),
