@@ -40,8 +40,9 @@ def test_the_region_is_the_first_given_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert open_clients(None, None)[1] == "ap-south-1"
 
 
-@pytest.mark.parametrize("given", [("nobody", "us-east-1"), (None, None)],
-                         ids=["no such profile", "no region"])
+@pytest.mark.parametrize("given", [
+    ("nobody", "us-east-1"), (None, None), (None, "us east 1")],
+    ids=["no such profile", "no region", "no region's name"])
 def test_who_and_where_must_be_known(given: tuple[str | None, str | None]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_clients(*given)

@@ -66,6 +66,8 @@ def _options(
       low-latency plan a.yaml --against b.yaml     what another settings file changes
       low-latency preflight endpoint.yaml          would it deploy and work in this account?
       low-latency verify LowLatencyEndpoint        is what is deployed as planned?
+      low-latency diagnose sentiment               slow? where the time goes, what to change
+      low-latency simulate endpoint.yaml           what another strategy or fleet would do
       low-latency recommend endpoint.yaml          which instance type? Inference Recommender
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?

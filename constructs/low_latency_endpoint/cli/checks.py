@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .output import print_json, print_parts
+from .output import print_json, print_parts, progress_on_terminal
 
 if TYPE_CHECKING:
     from ..operations.checking.results import Report
@@ -34,13 +34,8 @@ def needs_operations() -> Iterator[None]:
 
 def with_progress(run: Callable[[OnCheck], Report]) -> Report:
     """Run checks; on a terminal, a line on standard error says which one is running."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return run(lambda title, done, count: None)
-    with console.status("Asking AWS") as status:
-        return run(lambda title, done, count: status.update(f"{done}/{count} {title}"))
+    with progress_on_terminal("Asking AWS") as progress:
+        return run(lambda title, done, count: progress(f"{done}/{count} {title}"))
 
 
 def finish(report: Report, *, json: bool, quiet: bool, strict: bool, verbose: bool) -> None:

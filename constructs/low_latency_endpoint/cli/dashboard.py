@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import Profile, Region
+from .output import progress_on_terminal
 
 __all__ = ["register"]
 
@@ -36,7 +37,7 @@ def dashboard(
     from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
     from ..operations.sessions import aws_errors_in_words, open_clients
 
-    with aws_errors_in_words():
+    with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         client, _ = open_clients(profile, region)
         cloudwatch = client("cloudwatch")
         end = datetime.now(UTC)

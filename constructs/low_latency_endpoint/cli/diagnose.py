@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import Html, Json, Profile, Region
-from .output import console_for_people, print_json
+from .output import console_for_people, print_json, progress_on_terminal
 
 if TYPE_CHECKING:
     from ..operations.diagnosis import Diagnosis
@@ -58,12 +56,11 @@ def diagnose(
         _needs("boto3", "operations")
     if html is not None:
         _writable(html)
-    made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region,
-                     quiet=json)
+    made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region)
     if html is not None:
         from ..operations.diagnosis.page import write_page
 
-        with _progress("Page", quiet=json):
+        with progress_on_terminal("Page"):
             write_page(made, html)
         typer.echo(f"wrote {html}", err=True)
     if json:
@@ -78,8 +75,8 @@ def diagnose(
 
 
 def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
-              client_latency: list[str], profile: str | None, region: str | None, *,
-              quiet: bool) -> Diagnosis:
+              client_latency: list[str], profile: str | None,
+              region: str | None) -> Diagnosis:
     from datetime import UTC, datetime
 
     from ..operations.diagnosis import diagnose
@@ -92,23 +89,10 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
     targets = parse_latencies(target, TARGET_FORM)
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
     client, region = open_clients(profile, region)
-    with _progress(f"Reading {endpoint}", quiet=quiet) as progress:
+    with progress_on_terminal(f"Reading {endpoint}") as progress:
         return diagnose(client, endpoint, start=start, end=end, now=now,
                         region=region, targets=targets,
                         client_latency=measured, progress=progress)
-
-
-@contextmanager
-def _progress(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """What is being read, on standard error while it lasts; nothing when piped."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda text: None
-        return
-    with console.status(title) as status:
-        yield lambda text: status.update(f"{title}: {text}")
 
 
 def _writable(path: Path) -> None:

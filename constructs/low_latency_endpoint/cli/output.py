@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["console_for_people", "print_json", "print_parts"]
+__all__ = ["console_for_people", "print_json", "print_parts", "progress_on_terminal"]
 
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
@@ -45,3 +45,16 @@ def console_for_people() -> Iterator[Console]:
     with console.capture() as captured:
         yield console
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+@contextmanager
+def progress_on_terminal(title: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, on standard error while it lasts; nothing when that is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    with console.status(title) as status:
+        yield lambda text: status.update(f"{title}: {text}")

@@ -12,11 +12,13 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     EndpointConnectionError,
+    InvalidRegionError,
     NoCredentialsError,
     NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.utils import validate_region_name
 
 from ..errors import ConfigurationError, LowLatencyEndpointError
 from .credentials import CREDENTIALS
@@ -66,12 +68,13 @@ def open_clients(profile: str | None, region: str | None,
     Raises
     ------
     ConfigurationError
-        ``LLE583`` for a profile that does not exist, or when no region is known.
+        ``LLE583`` for a profile that does not exist, or when no region is known, or it is none.
     """
     with aws_errors_in_words():
         session = open_session(profile, region or otherwise)
         if session.region_name is None:
             raise NoRegionError
+        validate_region_name(session.region_name)
     configuration = client_config()
     return (lambda service: session.client(service, config=configuration),
             str(session.region_name))
@@ -94,6 +97,8 @@ def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | No
             got=str(error), allowed="one that `aws configure list-profiles` prints")
     if isinstance(error, NoCredentialsError | PartialCredentialsError | NoRegionError):
         return CREDENTIALS.error(got=str(error), allowed="credentials and a region")
+    if isinstance(error, InvalidRegionError):
+        return CREDENTIALS.error(got=str(error), allowed="a region such as us-east-1")
     if isinstance(error, ClientError) and error_code(error).startswith(_NOT_YOU):
         said = str(error.response["Error"].get("Message", "")).rstrip(".")
         return CREDENTIALS.error(
