@@ -30,14 +30,17 @@ class DataCapture:
     Parameters
     ----------
     destination : str
-        ``s3://bucket/prefix``. The model's role is allowed to write there.
+        ``s3://bucket/prefix``. The model's role is allowed to write there. Bucket and prefix may
+        be tokens; a destination that is one token as a whole leads to a warning instead.
     sampling_percentage : int
         Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
         endpoints with high traffic".
     capture : sequence of {"Input", "Output"}
         By default both.
     key : aws_kms.IKey, optional
-        Encrypts what is written.
+        Encrypts what is written; the model's role may use it. Its own policy must leave the
+        decision to IAM policies of the account, as it does for keys that CDK makes, or name the
+        role. Give it too when the bucket encrypts with it by default.
 
     Raises
     ------
@@ -85,7 +88,9 @@ class EndpointConfiguration(Construct):
     variants : sequence of ProductionVariant
         One to ten, with names that differ.
     encryption_key : aws_kms.IKey, optional
-        Encrypts the instances' storage volumes; by default SageMaker's own key.
+        Encrypts the instances' storage volumes; by default SageMaker's own key. The models' roles
+        may grant its use to the volumes; its own policy must leave that to IAM policies of the
+        account, or name the roles.
     kms_key_with_local_storage : bool
         Allow a key on an instance type with local storage, which AWS's pages disagree about.
     data_capture : DataCapture, optional
@@ -155,10 +160,10 @@ def _grant(variants: Sequence[ProductionVariant], encryption_key: kms.IKey | Non
     for model in {variant.model.node.path: variant.model for variant in variants}.values():
         if encryption_key is not None:
             model.grant_volume_key(encryption_key)
-        if data_capture is not None and not is_token(data_capture.destination):
+        if data_capture is not None:
             model.grant_write(data_capture.destination, data_capture.key)
     for variant in variants:
-        if variant.core_dump is not None and not is_token(variant.core_dump.destination):
+        if variant.core_dump is not None:
             variant.model.grant_write(variant.core_dump.destination, variant.core_dump.key)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,11 +31,18 @@ def acknowledge_wildcard_resources(
 def _spelled(value: Any) -> str:
     """A resolved value as cdk-nag spells it in a finding: ``arn:<AWS::Partition>:s3:::a/*``."""
     if isinstance(value, str):
-        return value
-    ((function, argument),) = value.items()
-    if function == "Fn::Join":
-        return "".join(_spelled(part) for part in argument[1])
-    return f"<{'.'.join(argument)}>" if isinstance(argument, list) else f"<{argument}>"
+        return value.replace("${", "<").replace("}", ">")  # as Fn::Sub has them
+    if isinstance(value, dict):
+        ((function, argument),) = value.items()
+        if function == "Fn::Join":
+            return str(argument[0]).join(_spelled(part) for part in argument[1])
+        if function in ("Fn::Sub", "Fn::ImportValue"):
+            return _spelled(argument)
+        if function == "Fn::GetAtt":
+            return f"<{'.'.join(argument)}>"
+        if function == "Ref":
+            return f"<{argument}>"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from aws_cdk import Aws, CfnMapping, Fn, Stack
 from constructs import Construct
 
+from .findings import warn
 from .iam_documents import allow
 from .planning.images import dlc_account, dlc_accounts
 from .planning.limits import IMAGE_URI
 from .planning.rules import IMAGE_REGION
+from .token_text import masked
 from .validation import check, is_token
 
 if TYPE_CHECKING:
@@ -48,7 +50,9 @@ class ContainerImage(ABC):
     def from_uri(uri: str) -> ContainerImage:
         """An image by its full URI, in the model's region.
 
-        The role must be allowed to pull it; an ECR URI of the usual form is granted.
+        The role must be allowed to pull it; an ECR URI of the usual form is granted, in which
+        account, region and repository may be tokens. A URI that is a token as a whole leads to a
+        warning that says what to allow.
 
         Raises
         ------
@@ -98,12 +102,13 @@ def _pull(repository_arn: str) -> list[dict[str, Any]]:
 
 
 def _split_ecr_uri(uri: str) -> tuple[str, str, str] | None:
-    """Account, region and repository of an ECR URI; None for another registry or a token."""
-    registry, _, path = uri.partition("/")
+    """Account, region and repository of an ECR URI, any of them a token; None for another."""
+    text, restored = masked(uri)
+    registry, _, path = text.partition("/")
     parts = registry.split(".")
-    if is_token(uri) or not path or parts[1:3] != ["dkr", "ecr"] or len(parts) < 5:
+    if not path or parts[1:3] not in (["dkr", "ecr"], ["dkr", "ecr-fips"]) or len(parts) < 5:
         return None
-    return parts[0], parts[3], path.split("@")[0].split(":")[0]
+    return restored(parts[0]), restored(parts[3]), restored(path.split("@")[0].split(":")[0])
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,12 @@ class _UriImage(ContainerImage):
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         registry = _split_ecr_uri(self.uri)
         if registry is None:
+            if is_token(self.uri.partition("/")[0]):
+                warn(scope, "imageRights",
+                     "Which registry the image is in, is known at deployment only: if it is in "
+                     "ECR, allow the role that pulls it ecr:BatchCheckLayerAvailability, "
+                     "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or name "
+                     "it with ContainerImage.from_ecr_repository(repository, tag).")
             return self.uri, []
         account, region, repository = registry
         arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
-from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, arn, document
+from .findings import acknowledge_wildcard_resources, warn
+from .iam_documents import allow, document
 from .images import ContainerImage
 from .model_data import ModelData, container_property
+from .model_rights import encrypting_volumes, hosting, writing_with, written_objects
 from .network import ZoneAlignedNetwork
 from .planning.limits import (
     CONTAINER_COUNT,
@@ -168,7 +168,7 @@ class Model(Construct):
         group_ids = [group.security_group_id for group in groups]
         subnet_ids = [subnet.subnet_id for subnet in network.subnets]
 
-        statements = _hosting_statements(subnet_ids, group_ids)
+        statements = hosting(subnet_ids, group_ids)
         definitions = []
         for index, container in enumerate(containers):
             part = Construct(self, f"Container{index}")
@@ -183,9 +183,6 @@ class Model(Construct):
         )
         self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
         _acknowledge_wildcards(policy, statements)
-        for container in containers:
-            if container.data is not None:
-                container.data.grant_decrypt(self.role)
 
         several = len(definitions) > 1
         self.cfn_model = sagemaker.CfnModel(
@@ -207,10 +204,8 @@ class Model(Construct):
             ),
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
-        granted = self.role.node.try_find_child("DefaultPolicy")  # by key.grant_decrypt
-        self.cfn_model.node.add_dependency(
-            policy, *([granted] if granted else []), *network.data_path
-        )
+        # What the grant_* methods add goes into this policy too, so nothing runs ahead of it.
+        self.cfn_model.node.add_dependency(policy, *network.data_path)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self._connections = ec2.Connections(security_groups=groups)
@@ -231,27 +226,38 @@ class Model(Construct):
         return self._connections
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
-        """Let the role write objects under an S3 URI: captured data, core dumps."""
-        bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
-        resource = f"arn:{Aws.PARTITION}:s3:::{bucket}/{prefix.rstrip('/')}{'/' if prefix else ''}*"
-        self._policy.add_statements(
-            iam.PolicyStatement.from_json(allow(["s3:PutObject"], resource))
-        )
-        acknowledge_wildcard_resources(
-            self._policy, [resource], reason="SageMaker names the objects it writes."
-        )
+        """Let the role write objects under an S3 URI: captured data, core dumps.
+
+        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
+        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
+        leave the decision to IAM policies of the account, or name the role.
+        """
+        resource = written_objects(s3_uri)
+        if resource is None:
+            warn(self, "writeRights",
+                 "Which bucket is written to, is not known at synth: allow the model's role "
+                 "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
+                 "names the bucket.")
+        else:
+            self._allow(allow(["s3:PutObject"], resource))
+            acknowledge_wildcard_resources(
+                self._policy, [resource], reason="SageMaker names the objects it writes."
+            )
         if key is not None:
-            key.grant_encrypt(self.role)
+            self._allow(writing_with(key))
 
     def grant_volume_key(self, key: kms.IKey) -> None:
-        """Let the role use a key for the storage volumes of its instances."""
-        key.grant_encrypt_decrypt(self.role)
-        for statement in (
-            allow(["kms:DescribeKey"], key.key_arn),
-            allow(["kms:CreateGrant"], key.key_arn,
-                  condition={"Bool": {"kms:GrantIsForAWSResource": "true"}}),
-        ):
-            self._policy.add_statements(iam.PolicyStatement.from_json(statement))
+        """Let the role hand a key on to the storage volumes of its instances.
+
+        The key's own policy must leave the decision to IAM policies of the account, or name the
+        role.
+        """
+        self._allow(*encrypting_volumes(key))
+
+    def _allow(self, *statements: Mapping[str, Any]) -> None:
+        self._policy.add_statements(
+            *(iam.PolicyStatement.from_json(statement) for statement in statements)
+        )
 
 
 def _check_containers(
@@ -308,47 +314,6 @@ def _definition(
     if container.multi_model:
         properties["mode"] = "MultiModel"
     return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
-
-
-def _hosting_statements(
-    subnet_ids: Sequence[str], group_ids: Sequence[str]
-) -> list[dict[str, Any]]:
-    """What hosting needs in a VPC, besides image and data.
-
-    Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions.
-    """
-    interfaces = arn("ec2", "network-interface/*")
-    return [
-        allow(
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams",
-             "logs:PutLogEvents"],
-            arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
-        ),
-        allow(
-            ["ec2:CreateNetworkInterface"],
-            [
-                interfaces,
-                *(arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
-                *(arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
-            ],
-        ),
-        allow(
-            ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
-             "ec2:DeleteNetworkInterfacePermission"],
-            interfaces,
-        ),
-        allow(
-            ["cloudwatch:DescribeAlarms", "ec2:DescribeDhcpOptions",
-             "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
-             "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs", "ecr:GetAuthorizationToken"],
-            "*",
-        ),
-        allow(
-            ["cloudwatch:PutMetricData"],
-            "*",
-            condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
-        ),
-    ]
 
 
 def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Aws
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from .iam_documents import allow
+from .findings import warn
+from .model_rights import bucket_arn, decrypting, reading, split_s3_uri
 from .planning.limits import MODEL_DATA_URI
 from .planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from .validation import check, is_token
@@ -45,9 +44,6 @@ class ModelData(ABC):
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         """The data's S3 URI, and what the model's role must be allowed to read it."""
 
-    def grant_decrypt(self, role: iam.IRole) -> None:  # noqa: B027 - most data has no key
-        """Let the role use the bucket's KMS key, where one is known."""
-
     @property
     def is_prefix(self) -> bool:
         """Whether the data is everything under a prefix (it ends with a slash)."""
@@ -62,7 +58,8 @@ class ModelData(ABC):
     def from_s3(bucket: s3.IBucket, key: str) -> ModelData:
         """An object (``model.tar.gz``), or an uncompressed model under a prefix (ends with /).
 
-        The role may read exactly that, and decrypt with the bucket's key.
+        The role may read exactly that, and decrypt with the bucket's key. A key's own policy must
+        leave the decision to IAM policies of the account, as it does for keys that CDK makes.
 
         Raises
         ------
@@ -76,6 +73,9 @@ class ModelData(ABC):
     @staticmethod
     def from_uri(uri: str) -> ModelData:
         """The same, by URI; the object's bucket must be readable without a KMS grant of ours.
+
+        The bucket and the key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``.
+        A URI that is one token as a whole tells nothing, so a warning says what to allow.
 
         Raises
         ------
@@ -112,15 +112,6 @@ def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> 
     }
 
 
-def _read(bucket_arn: str, key: str) -> list[dict[str, Any]]:
-    if key and not key.endswith("/"):
-        return [allow(["s3:GetObject"], f"{bucket_arn}/{key}")]
-    return [
-        allow(["s3:GetObject"], f"{bucket_arn}/{key}*"),
-        allow(["s3:ListBucket"], bucket_arn, condition={"StringLike": {"s3:prefix": f"{key}*"}}),
-    ]
-
-
 @dataclass(frozen=True)
 class _BucketData(ModelData):
     bucket: s3.IBucket
@@ -135,11 +126,10 @@ class _BucketData(ModelData):
         return self.key.endswith("/")
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
-        return self.uri, _read(self.bucket.bucket_arn, self.key)
-
-    def grant_decrypt(self, role: iam.IRole) -> None:
-        if self.bucket.encryption_key:
-            self.bucket.encryption_key.grant_decrypt(role)
+        statements = reading(self.bucket.bucket_arn, self.key)
+        if self.bucket.encryption_key is not None:
+            statements.append(decrypting(self.bucket.encryption_key))
+        return self.uri, statements
 
 
 @dataclass(frozen=True)
@@ -151,10 +141,15 @@ class _UriData(ModelData):
         return self.location
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
-        if is_token(self.location) or not self.location.startswith("s3://"):
-            return self.location, []
-        bucket, _, key = self.location.removeprefix("s3://").partition("/")
-        return self.location, _read(f"arn:{Aws.PARTITION}:s3:::{bucket}", key)
+        bucket, key = split_s3_uri(self.location) or ("", "")
+        if bucket and (key or not is_token(bucket)):
+            return self.location, reading(bucket_arn(bucket), key)
+        if is_token(self.location):
+            warn(scope, "modelDataRights",
+                 "Where the model data is, is known at deployment only: allow the model's role "
+                 "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
+                 "ModelData.from_s3(bucket, key).")
+        return self.location, []
 
 
 @dataclass(frozen=True)
@@ -175,4 +170,4 @@ class _AssetData(ModelData):
         from aws_cdk import aws_s3_assets as s3_assets  # loads S3, which few apps need here
 
         asset = s3_assets.Asset(scope, "ModelData", path=self.path)
-        return asset.s3_object_url, _read(asset.bucket.bucket_arn, asset.s3_object_key)
+        return asset.s3_object_url, reading(asset.bucket.bucket_arn, asset.s3_object_key)

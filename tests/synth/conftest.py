@@ -41,6 +41,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
+from low_latency_endpoint.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
@@ -253,6 +254,23 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
     endpoint.grant_invoke(caller)
 
 
+def _keys(stack: cdk.Stack, parts: Parts) -> None:
+    """Keys wherever one can be given, and buckets of the same app by URIs with tokens."""
+    key = kms.Key(stack, "Key", enable_key_rotation=True)
+    bucket = s3.Bucket(stack, "Bucket", encryption_key=key, enforce_ssl=True,
+                       server_access_logs_prefix="access/")
+    written = f"s3://{bucket.bucket_name}/written"
+    model = parts.model(stack, containers=[
+        parts.container(
+            data=ModelData.from_s3(bucket, "model.tar.gz"),
+            image=ContainerImage.from_uri(
+                f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"))])
+    variant = parts.variant(stack, model=model, core_dump=CoreDump(f"{written}/cores", key))
+    parts.endpoint(stack, configuration=parts.configuration(
+        stack, variants=[variant], encryption_key=key,
+        data_capture=DataCapture(destination=f"{written}/captured", key=key)))
+
+
 def _pattern(stack: cdk.Stack, parts: Parts, id: str = "Sentiment",
              **given: Any) -> LowLatencyEndpoint:
     if not given:
@@ -294,6 +312,7 @@ WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
     "models": _models,
     "variants": _variants,
     "endpoint": _endpoint,
+    "keys": _keys,
     "rolling-endpoint": lambda stack, parts: parts.endpoint(
         stack, deployment=DeploymentPolicy.rolling()),
     "pattern": _pattern,

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from aws_cdk import App
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
@@ -106,9 +107,22 @@ def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_
     assert actions["s3:ListBucket"] == {"Fn::GetAtt": [made, "Arn"]}
     assert actions["kms:Decrypt"] == {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
     # The role's permission to decrypt exists before the model does, too.
-    policies = set(template.of_type("AWS::IAM::Policy"))
-    assert len(policies) == 2
-    assert policies <= set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
+    policy = template.only_id("AWS::IAM::Policy")
+    assert policy in template.depends_on(template.only_id("AWS::SageMaker::Model"))
+
+
+def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
+    bucket = s3.Bucket(
+        stack, "Models", encryption_key=kms.Key(stack, "Key", enable_key_rotation=True))
+    role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
+    data = ModelData.from_s3(bucket, "model.tar.gz")
+    parts.model(stack, role=role, containers=[parts.container(data=data)])
+    template = template_of(stack)
+    policy = template.only("AWS::IAM::Policy")
+    assert policy["Roles"] == ["hosting"]
+    assert "kms:Decrypt" in json.dumps(policy)
+    assert template.only_id("AWS::IAM::Policy") in template.depends_on(
+        template.only_id("AWS::SageMaker::Model"))
 
 
 def test_an_archive_on_this_machine(stack, parts, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 from low_latency_endpoint import (
@@ -23,12 +24,17 @@ from low_latency_endpoint.variant import CoreDump
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
+def as_list(value):
+    return [value] if isinstance(value, str) else value
+
+
 @pytest.fixture
 def actions(new_stack, template_of):
     """Actions of the model's policy, for a configuration's keyword arguments."""
 
     def build(core_dump=None, **options):
         stack = new_stack()
+        core_dump = core_dump(stack) if callable(core_dump) else core_dump
         network = ZoneAlignedNetwork(
             stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
         )
@@ -51,7 +57,7 @@ def actions(new_stack, template_of):
             if each["Type"] == "AWS::IAM::Policy":
                 for statement in each["Properties"]["PolicyDocument"]["Statement"]:
                     names = statement["Action"]
-                    for action in [names] if isinstance(names, str) else names:
+                    for action in as_list(names):
                         found[action] = statement
         return found
 
@@ -79,3 +85,50 @@ def test_the_volume_key_may_be_used_for_the_instances_only(actions):
     assert found["kms:CreateGrant"]["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     assert "Condition" not in found["kms:DescribeKey"]
     assert all(found[action]["Resource"] == KEY for action in found if action.startswith("kms:"))
+
+
+CAPTURED = "s3://captured/sentiment"
+
+
+def key_of(stack):
+    return kms.Key.from_key_arn(stack, "Key", KEY)
+
+
+@pytest.mark.parametrize(("made", "expected"), [
+    ({"encryption_key": key_of}, {"kms:CreateGrant", "kms:DescribeKey"}),
+    ({"data_capture": lambda stack: DataCapture(destination=CAPTURED, key=key_of(stack))},
+     {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"}),
+    ({"core_dump": lambda stack: CoreDump("s3://dumps", key_of(stack))},
+     {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"}),
+])
+def test_each_use_of_a_key_has_its_own_actions_and_no_wildcards(actions, made, expected):
+    found = actions(**made)
+    assert {action for action in found if action.startswith("kms:")} == expected
+    assert all(found[action]["Resource"] == KEY for action in expected)
+
+
+@pytest.mark.parametrize("imported_role", [False, True], ids=["own role", "imported role"])
+def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, imported_role):
+    key = kms.Key(stack, "Key", enable_key_rotation=True)
+    role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
+    model = parts.model(stack, role=role if imported_role else None)
+    variant = parts.variant(stack, model=model, core_dump=CoreDump("s3://dumps", key))
+    parts.endpoint(stack, configuration=parts.configuration(
+        stack, variants=[variant], encryption_key=key,
+        data_capture=DataCapture(destination=CAPTURED, key=key)))
+    template = template_of(stack)
+    # One policy, before the model, whose name the configuration takes; the endpoint takes its.
+    policy = template.only_id("AWS::IAM::Policy")
+    made = template.only_id("AWS::SageMaker::Model")
+    assert policy in template.depends_on(made)
+    configuration = template.only("AWS::SageMaker::EndpointConfig")
+    assert configuration["ProductionVariants"][0]["ModelName"] == {
+        "Fn::GetAtt": [made, "ModelName"]}
+    used = {
+        action
+        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        if statement["Resource"] == stack.resolve(key.key_arn)
+        for action in as_list(statement["Action"])
+    }
+    assert used == {"kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt",
+                    "kms:GenerateDataKey"}

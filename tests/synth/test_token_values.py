@@ -9,6 +9,9 @@ import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import (
     ContainerImage,
@@ -189,3 +192,129 @@ def test_cloudformation_has_no_keys_that_it_computes(stack, parts):
     with pytest.raises(ConfigurationError) as raised:
         parts.container(environment={text(stack): "1"})
     assert raised.value.code == "LLE306"
+
+
+def granted(template, action):
+    """The resources of the statements that allow an action, in any role's policy."""
+    found = []
+    for policy in template.of_type("AWS::IAM::Policy").values():
+        for statement in policy["PolicyDocument"]["Statement"]:
+            names = statement["Action"]
+            if action in ([names] if isinstance(names, str) else names):
+                found.append(statement["Resource"])
+    return found
+
+
+def warned(stack):
+    """This library's warnings, each with its ID."""
+    return [
+        str(entry.data)
+        for construct in stack.node.find_all()
+        for entry in construct.node.metadata
+        if "warn" in entry.type and "low-latency-endpoint:" in str(entry.data)
+    ]
+
+
+def bucket(stack):
+    return s3.Bucket(stack, "Bucket", enforce_ssl=True)
+
+
+def capture(destination):
+    def make(stack, parts, value):
+        parts.configuration(stack, data_capture=DataCapture(destination=destination(value)))
+
+    return make
+
+
+def in_bucket(tail):
+    arn = ["arn:", {"Ref": "AWS::Partition"}, ":s3:::"]
+    return lambda made: {"Fn::Join": ["", [*arn, {"Ref": made}, tail]]}
+
+
+@pytest.mark.parametrize(("make", "action", "resource"), [
+    pytest.param(capture(lambda b: f"s3://{b.bucket_name}/captured"),
+                 "s3:PutObject", in_bucket("/captured/*"), id="capture"),
+    pytest.param(capture(lambda b: b.s3_url_for_object("captured/")),
+                 "s3:PutObject", in_bucket("/captured/*"), id="capture by the bucket's method"),
+    pytest.param(capture(lambda b: f"s3://{b.bucket_name}"),
+                 "s3:PutObject", in_bucket("/*"), id="capture into the whole bucket"),
+    pytest.param(variant(core_dump=lambda b: CoreDump(f"s3://{b.bucket_name}/cores")),
+                 "s3:PutObject", in_bucket("/cores/*"), id="core dump"),
+    pytest.param(container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/a.tar.gz")),
+                 "s3:GetObject", in_bucket("/a.tar.gz"), id="archive"),
+    pytest.param(container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/llama/")),
+                 "s3:GetObject", in_bucket("/llama/*"), id="uncompressed model"),
+])
+def test_the_role_may_use_a_bucket_of_the_app_that_a_uri_names(
+    stack, parts, template_of, make, action, resource
+):
+    make(stack, parts, bucket(stack))
+    warnings = warned(stack)
+    template = template_of(stack)
+    made = template.only_id("AWS::S3::Bucket")
+    assert resource(made) in granted(template, action)
+    assert not any("Rights" in warning for warning in warnings)
+
+
+def test_a_prefix_may_be_a_token_too(stack, parts, template_of):
+    given = text(stack)
+    parts.configuration(stack, data_capture=DataCapture(destination=f"s3://captured/{given}/raw"))
+    assert granted(template_of(stack), "s3:PutObject") == [
+        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":s3:::captured/", {"Ref": "Given"},
+                           "/raw/*"]]}
+    ]
+
+
+REPOSITORY = [
+    pytest.param(lambda stack: f"{stack.account}.dkr.ecr.{stack.region}.amazonaws.com/team/x:1",
+                 id="account and region"),
+    pytest.param(lambda stack: f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}"
+                               f"/team/x@sha256:{'0' * 64}", id="suffix and digest"),
+    pytest.param(lambda stack: f"{stack.account}.dkr.ecr-fips.{stack.region}.{stack.url_suffix}"
+                               "/team/x", id="fips, no tag"),
+]
+
+
+@pytest.mark.parametrize("uri", REPOSITORY)
+def test_the_role_may_pull_from_a_registry_of_tokens(new_stack, parts, template_of, uri):
+    stack = new_stack(region=None)
+    container(image=lambda value: ContainerImage.from_uri(uri(stack)))(stack, parts, None)
+    warnings = warned(stack)
+    assert granted(template_of(stack), "ecr:BatchGetImage") == [
+        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":ecr:", {"Ref": "AWS::Region"}, ":",
+                           {"Ref": "AWS::AccountId"}, ":repository/team/x"]]}
+    ]
+    assert not any("Rights" in warning for warning in warnings)
+
+
+def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_of):
+    repository = ecr.Repository(
+        stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
+    image = ContainerImage.from_uri(repository.repository_uri_for_tag("7"))
+    container(image=lambda value: image)(stack, parts, None)
+    (resource,) = granted(template_of(stack), "ecr:BatchGetImage")
+    assert resource["Fn::Join"][1][-2] == ":repository/"
+    assert resource["Fn::Join"][1][-1]["Ref"].startswith("Images")
+
+
+@pytest.mark.parametrize(("make", "id", "says"), [
+    (TEXTS["image uri"], "imageRights", "ecr:BatchGetImage"),
+    (TEXTS["model data uri"], "modelDataRights", "s3:GetObject"),
+    (container(data=lambda v: ModelData.from_uri(f"s3://{v}")), "modelDataRights", "s3:GetObject"),
+    (TEXTS["data capture"], "writeRights", "s3:PutObject"),
+    (TEXTS["core dump"], "writeRights", "s3:PutObject"),
+])
+def test_what_a_token_hides_is_said_to_be_allowed_by_the_user(stack, parts, make, id, says):
+    make(stack, parts, text(stack))
+    (message,) = [warning for warning in warned(stack) if f"low-latency-endpoint:{id}" in warning]
+    assert says in message
+
+
+def test_a_key_is_granted_even_where_the_bucket_is_hidden(stack, parts, template_of):
+    key = kms.Key(stack, "Key")
+    capture = DataCapture(destination=text(stack), key=key)
+    parts.configuration(stack, data_capture=capture)
+    template = template_of(stack)
+    assert granted(template, "kms:GenerateDataKey") == [
+        {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -12,7 +13,13 @@ from aws_cdk import aws_s3 as s3
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 
+from low_latency_endpoint.settings import load_settings
+from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+ROOT = Path(__file__).parents[2]
+FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 REGION = "us-east-1"
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
 IGNORED = {
     "W3010": "the zones are the point: the user states them",
 }
@@ -45,7 +52,68 @@ def test_nothing_to_find(filled):
     assert cfn_lint(template) == []
 
 
-@pytest.mark.parametrize("name", ["network-by-zone-id", "models", "two-patterns"])
+# Every right that a settings file can ask for, in one endpoint.
+EVERYTHING = f"""
+stack_name: Everything
+region: {REGION}
+client_zones: {{ids: [use1-az1, use1-az2]}}
+private_link: {{sagemaker_api: true, bidirectional_streaming: true}}
+tags: {{team: search}}
+alarm_topic_arn: arn:aws:sns:{REGION}:123456789012:on-call
+endpoints:
+  ranking:
+    containers:
+      - image: {{ecr: {{repository: ranking}}}}
+        data: {{s3_prefix: s3://models/ranking/}}
+    instance_type: ml.m5.large
+    latency: {{p99: 200ms}}
+    network_isolation: true
+    throughput: {{peak_tps: 1000, tps_per_instance: 200}}
+    data_capture: {{s3: s3://captured/ranking/}}
+    core_dump: {{s3: s3://captured/cores/, kms_key_arn: {KEY}}}
+    kms_key_arn: {KEY}
+    warm_up: {{payload: {{data: {{a: 1}}}}, keep_warm: {{every: 5m}}}}
+    metrics: {{enhanced: true}}
+"""
+
+
+def judged_app(outdir):
+    app = cdk.App(outdir=str(outdir), context=FLAGS, analytics_reporting=False)
+    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    return app
+
+
+@pytest.mark.parametrize("settings", ["shipped", "everything"])
+def test_nothing_to_find_in_a_settings_files_stack(tmp_path, settings):
+    path = ROOT / "endpoint.yaml"
+    if settings == "everything":
+        path = tmp_path / "endpoint.yaml"
+        path.write_text(EVERYTHING)
+    loaded = load_settings(str(path))
+    app = judged_app(tmp_path / "cdk.out")
+    env = cdk.Environment(account="123456789012", region=REGION)
+    LowLatencyEndpointStack(app, loaded.stack_name, settings=loaded, env=env)
+    app.synth()
+    (template,) = (tmp_path / "cdk.out").glob("*.template.json")
+    assert cfn_lint(template.read_text()) == []
+
+
+EXAMPLES = [
+    path for path in sorted((ROOT / "examples").glob("*.py"))
+    if "app.synth()" in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_nothing_to_find_in_an_example(tmp_path, monkeypatch, path):
+    app = judged_app(tmp_path)
+    monkeypatch.setattr(cdk, "App", lambda: app)
+    runpy.run_path(str(path), run_name="__main__")  # synthesises
+    (template,) = tmp_path.glob("*.template.json")
+    assert cfn_lint(template.read_text()) == []
+
+
+@pytest.mark.parametrize("name", ["network-by-zone-id", "models", "two-patterns", "keys"])
 def test_findings_are_acknowledged_one_by_one_and_with_a_reason(new_stack, fill, name):
     stack = new_stack()
     fill(stack, name)
