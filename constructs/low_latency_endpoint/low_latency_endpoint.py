@@ -79,6 +79,7 @@ class LowLatencyEndpoint(Construct):
         By default from the throughput.
     scaling : bool
         Let the number of instances follow the load; by default yes, once throughput is measured.
+        Without, the fleet keeps its initial number, and a target or cooldowns are refused.
     max_concurrency_per_instance : float, optional
         Scale on requests in flight at this target instead of on invocations.
     scale_in_cooldown, scale_out_cooldown : Duration, optional
@@ -211,6 +212,8 @@ class LowLatencyEndpoint(Construct):
             min_instances=min_instances,
             initial_instances=initial_instances,
             max_instances=max_instances,
+            scaling=scaling,
+            max_concurrency_per_instance=max_concurrency_per_instance,
             scale_in_cooldown=scale_in_cooldown,
             scale_out_cooldown=scale_out_cooldown,
             warm_up_requests=warm_up.get("requests") if warm_up else None,
@@ -263,11 +266,7 @@ class LowLatencyEndpoint(Construct):
             tags=tags,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = (
-            self._scale(variant_name, throughput, max_concurrency_per_instance)
-            if scaling
-            else None
-        )
+        self.scaling = self._scale(variant_name, throughput, max_concurrency_per_instance)
         watched = self._alarm_options(alarms or {})
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -331,11 +330,12 @@ class LowLatencyEndpoint(Construct):
 
     def _scale(self, variant_name: str, throughput: MeasuredThroughput | None,
                max_concurrency: float | None) -> InvocationScaling | None:
-        minimum = self.plan["min_instances"].value
-        maximum = self.plan["max_instances"].value
-        if minimum == maximum or (throughput is None and max_concurrency is None):
+        if self.plan["scaling_metric"].value is None:
             return None
-        scaling = self.endpoint.scale(variant_name, min_instances=minimum, max_instances=maximum)
+        scaling = self.endpoint.scale(
+            variant_name, min_instances=self.plan["min_instances"].value,
+            max_instances=self.plan["max_instances"].value,
+        )
         scale_in = _seconds(self.plan, "scale_in_cooldown")
         scale_out = _seconds(self.plan, "scale_out_cooldown")
         if max_concurrency is not None:

@@ -118,6 +118,14 @@ class World:
             "network": link.network, "private_link": link, "endpoint": "sentiment",
             "image": image, **given})
 
+    def pattern(self, **given):
+        given.setdefault("instance_type", InstanceType("ml.m5.xlarge"))
+        given.setdefault("latency", LatencyTarget(p99=Duration.millis(200)))
+        given.setdefault("containers", [self.parts.container()])
+        if not {"network", "client_zones"} & given.keys():
+            given["client_zones"] = ClientZones.of_ids("use1-az1", "use1-az2")
+        return LowLatencyEndpoint(self.stack, "Pattern", **given)
+
     def image(self, type, repository="pytorch-inference", tag="2.6.0-cpu-py312-ubuntu22.04",
               ami=None):
         image = ContainerImage.from_dlc(repository, tag)
@@ -424,6 +432,10 @@ row("LLE627", lambda w: w.scaled().on_schedule(
 METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
 row("LLE628", lambda w: w.scaled().step_on_metric("S", metric=METRIC, threshold=1, steps=[]),
     "no steps", "at least one")
+for stated in ({"max_concurrency_per_instance": 3}, {"scale_in_cooldown": Duration.minutes(9)},
+               {"scale_out_cooldown": Duration.minutes(9)}):
+    row("LLE629", lambda w, stated=stated: w.pattern(scaling=False, **stated), next(iter(stated)),
+        "scaling=False without")
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 out_of("LLE701", lambda w, v: w.alarms(model_latency={"p99": Duration.millis(v)}), "at least 0.001",

@@ -326,6 +326,7 @@ def _shown(here: _Here, job: Job) -> dict[str, Any]:
 def _scaling(here: _Here, job: Job, number: int) -> dict[str, Any]:
     from ..operations.recommendation import ask_for_scaling, chosen
     from ..operations.recommendation.view import scaling_lines
+    from ..planning.plan_fleet import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
     throughput = here.settings.endpoints[here.key].throughput
@@ -333,7 +334,8 @@ def _scaling(here: _Here, job: Job, number: int) -> dict[str, Any]:
                              throughput.peak_tps if throughput else None)
     if not here.json:
         plan = plan_endpoint(here.settings, here.key)
-        planned = plan["scaling_target"].value if throughput else None
+        by_invocations = plan["scaling_metric"].value == INVOCATIONS_METRIC
+        planned = plan["scaling_target"].value if by_invocations else None
         for line in scaling_lines(advice, planned):
             typer.echo(line)
     return advice.to_dict()

@@ -45,6 +45,8 @@ def make_plan(
     min_instances: int | None = None,
     initial_instances: int | None = None,
     max_instances: int | None = None,
+    scaling: bool = True,
+    max_concurrency_per_instance: float | None = None,
     scale_out_cooldown: Any = None,
     scale_in_cooldown: Any = None,
     overhead_share: float | None = None,
@@ -74,6 +76,11 @@ def make_plan(
         ``concurrency_threshold``.
     min_instances, initial_instances, max_instances : int, optional
         Your numbers; by default the rules'.
+    scaling : bool
+        Whether the number of instances follows the load, by default yes. Without, the fleet keeps
+        its initial number, and neither metric nor target is planned.
+    max_concurrency_per_instance : float, optional
+        Scale on requests in flight per instance, at this target, instead of on invocations.
     scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
         By default 60 s and 300 s.
     overhead_share : float, optional
@@ -108,10 +115,11 @@ def make_plan(
         throughput=throughput, images=images, inference_ami=inference_ami, routing=routing,
         prefix_length=prefix_length, concurrency_threshold=concurrency_threshold,
         min_instances=min_instances, initial_instances=initial_instances,
-        max_instances=max_instances, scale_out_cooldown=scale_out_cooldown,
-        scale_in_cooldown=scale_in_cooldown, overhead_share=overhead_share,
-        warm_up_requests=warm_up_requests, payload_bytes=payload_bytes, streaming=streaming,
-        generative=generative,
+        max_instances=max_instances, scaling=scaling,
+        max_concurrency_per_instance=max_concurrency_per_instance,
+        scale_out_cooldown=scale_out_cooldown, scale_in_cooldown=scale_in_cooldown,
+        overhead_share=overhead_share, warm_up_requests=warm_up_requests,
+        payload_bytes=payload_bytes, streaming=streaming, generative=generative,
     )
     fleet = decide_fleet(inputs)
     routed, routing_warnings = routing_decision(inputs)

@@ -18,12 +18,15 @@ from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
 __all__ = ["Fleet", "decide_fleet", "outage_decision", "scaling_decisions"]
 
 INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
+INVOCATIONS_UNIT = "invocations per instance per minute"
+CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 SCALE_OUT_SECONDS = 60
 SCALE_IN_SECONDS = 300
 HEADROOM = Fraction(3, 2)
 
 _LOAD_TEST = AWS_DOCS + "/sagemaker/latest/dg/endpoint-scaling-loadtest.html"
 _POLICY = AWS_DOCS + "/sagemaker/latest/dg/endpoint-auto-scaling-policy.html"
+_CONCURRENCY = AWS_DOCS + "/sagemaker/latest/dg/endpoint-auto-scaling-add-code-define.html"
 _PRACTICES = AWS_DOCS + "/sagemaker/latest/dg/deployment-best-practices.html"
 _ZONES = AWS_DOCS + "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 
@@ -95,6 +98,9 @@ def decide_fleet(inputs: PlanInputs) -> Fleet:
     if not smallest <= first <= largest:
         raise INITIAL_OUTSIDE_RANGE.error(got=str(first), allowed=f"{smallest} to {largest}",
                                           where="initial_instances")
+    if not inputs.scaling:  # what is not stated stays at the number that it starts with
+        smallest = first if minimum is None else smallest
+        largest = first if maximum is None else largest
     fleet = Fleet(at_peak, smallest, first, largest, (), ())
     return Fleet(at_peak, smallest, first, largest,
                  tuple(_fleet_decisions(inputs, fleet, fixed)),
@@ -131,30 +137,34 @@ def _fleet_decisions(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[
             inputs={"client zones": zones}, source=_ZONES,
             note="assumed, not derived: load-test one instance and state the throughput",
         )
+    unscaled = "" if inputs.scaling else "scaling is off: nothing changes the number of instances"
     yield Decision(
         name="min_instances", value=fleet.minimum, unit="instances",
-        rule="one per client zone and at least two, so that no zone is without at quiet hours",
+        rule="one per client zone and at least two, so that no zone is without at quiet hours"
+             if inputs.scaling else "the initial instances",
         inputs={"client zones": zones}, source=_PRACTICES,
         overridden=inputs.min_instances is not None,
-        note="" if fixed else "new instances take minutes: raise it, or schedule it, where "
-                              "traffic jumps faster than that",
+        note=unscaled or ("" if fixed else "new instances take minutes: raise it, or schedule it, "
+                                           "where traffic jumps faster than that"),
     )
     yield Decision(
         name="initial_instances", value=fleet.initial, unit="instances",
-        rule="the instances at peak, so that the first traffic meets a fleet that holds it; "
-             "scaling takes away what is not needed",
+        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
+             + ("; scaling takes away what is not needed" if inputs.scaling else ""),
         inputs={"instances at peak": fleet.at_peak, "maximum": fleet.maximum},
         overridden=inputs.initial_instances is not None,
     )
     yield Decision(
         name="max_instances", value=fleet.maximum, unit="instances",
         rule="no more than the minimum: burstable types do not scale" if fixed else
+             "the initial instances" if unscaled else
              "half as many again as the peak needs, and at least enough to hold the peak while the "
              "instances of a failed zone still count",
         inputs={"instances at peak": fleet.at_peak, "minimum": fleet.minimum,
                 "client zones": zones},
         overridden=inputs.max_instances is not None,
-        note="your account's quota for the type must allow twice this during a blue/green update",
+        note="; ".join(filter(None, (unscaled, "your account's quota for the type must allow "
+                                     "twice this during a blue/green update"))),
     )
 
 
@@ -162,8 +172,9 @@ def _fleet_warnings(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[P
     if inputs.throughput is None:
         yield PlanWarning(
             "no-throughput",
-            f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak, "
-            "and no scaling policy is set; load-test one instance and state the result",
+            f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak"
+            + (", and no scaling policy is set" if _metric(inputs, fleet) is None else "")
+            + "; load-test one instance and state the result",
         )
     elif fleet.maximum < fleet.at_peak:
         yield PlanWarning(
@@ -171,7 +182,7 @@ def _fleet_warnings(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[P
             f"the maximum of {fleet.maximum} instances is below the {fleet.at_peak} that the peak "
             "needs with this safety factor",
         )
-    elif fleet.minimum == fleet.maximum and not fixed:
+    elif fleet.minimum == fleet.maximum and not fixed and inputs.scaling:
         yield PlanWarning(
             "fleet-never-scales",
             f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
@@ -185,29 +196,27 @@ def _fleet_warnings(inputs: PlanInputs, fleet: Fleet, fixed: bool) -> Iterator[P
 
 
 def scaling_decisions(inputs: PlanInputs, fleet: Fleet) -> Iterator[Decision]:
-    """Scaling metric, target and cooldowns."""
-    measured = inputs.throughput
-    scales = measured is not None and fleet.minimum < fleet.maximum
+    """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
+    metric = _metric(inputs, fleet)
+    by_concurrency = inputs.max_concurrency is not None
+    if not inputs.scaling:
+        why = "none: scaling is off, your choice"
+    elif by_concurrency:
+        why = "target tracking on requests in flight per instance, every 10 s, because you state " \
+              "how many one instance holds"
+    else:
+        why = "target tracking on invocations per instance, once one instance's throughput is " \
+              "measured"
     yield Decision(
-        name="scaling_metric", value=INVOCATIONS_METRIC if scales else None,
-        rule="target tracking on invocations per instance, once one instance's throughput is "
-             "measured",
-        inputs={"throughput": "measured" if measured else "not measured",
+        name="scaling_metric", value=metric, rule=why,
+        inputs={"throughput": "measured" if inputs.throughput else "not measured",
                 "minimum": fleet.minimum, "maximum": fleet.maximum},
-        source=_POLICY, note=_concurrency_note(inputs) if scales else "",
+        source=_POLICY, overridden=by_concurrency or not inputs.scaling,
+        note=_concurrency_note(inputs) if metric == INVOCATIONS_METRIC else "",
     )
-    if not scales or measured is None:
+    if metric is None:
         return
-    yield Decision(
-        name="scaling_target", value=measured.target_invocations_per_instance,
-        unit="invocations per instance per minute",
-        rule="TPS per instance x safety factor x 60",
-        inputs={"TPS per instance": measured.tps_per_instance,
-                "safety factor": measured.safety_factor},
-        source=_LOAD_TEST,
-        note="at saturation the target would be "
-             f"{float(stated(measured.tps_per_instance) * 60):,.6g}",
-    )
+    yield _concurrency_target(inputs) if by_concurrency else _invocations_target(inputs)
     yield Decision(
         name="scale_out_cooldown", unit="seconds",
         value=SCALE_OUT_SECONDS if inputs.scale_out_seconds is None else inputs.scale_out_seconds,
@@ -224,21 +233,68 @@ def scaling_decisions(inputs: PlanInputs, fleet: Fleet) -> Iterator[Decision]:
     )
 
 
-def _concurrency_note(inputs: PlanInputs) -> str:
-    """For answers of uneven length: what the concurrency metric would aim at, by Little's law."""
-    if not (inputs.generative and inputs.latency and inputs.throughput):
-        return ""
-    statistic, milliseconds = inputs.latency.typical
+def _wants_to_scale(inputs: PlanInputs) -> bool:
+    """Whether something says what scaling would aim at, and nothing that it shall not."""
+    return inputs.scaling and (inputs.throughput or inputs.max_concurrency) is not None
+
+
+def _metric(inputs: PlanInputs, fleet: Fleet) -> str | None:
+    """What the scaling policy tracks; None without a policy."""
+    if not _wants_to_scale(inputs) or fleet.minimum == fleet.maximum:
+        return None
+    return INVOCATIONS_METRIC if inputs.max_concurrency is None else CONCURRENCY_METRIC
+
+
+def _invocations_target(inputs: PlanInputs) -> Decision:
     measured = inputs.throughput
+    assert measured is not None
+    return Decision(
+        name="scaling_target", value=measured.target_invocations_per_instance,
+        unit=INVOCATIONS_UNIT,
+        rule="TPS per instance x safety factor x 60",
+        inputs={"TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor},
+        source=_LOAD_TEST,
+        note="at saturation the target would be "
+             f"{float(stated(measured.tps_per_instance) * 60):,.6g}",
+    )
+
+
+def _concurrency_target(inputs: PlanInputs) -> Decision:
+    estimate = _by_littles_law(inputs)
+    return Decision(
+        name="scaling_target", value=inputs.max_concurrency,
+        unit="requests in flight per instance",
+        rule="your number: the requests in flight that scaling keeps one instance at",
+        source=_CONCURRENCY, overridden=True,
+        note=f"by Little's law it would be about {estimate[0]} ({estimate[1]})" if estimate else "",
+    )
+
+
+def _by_littles_law(inputs: PlanInputs) -> tuple[int, str] | None:
+    """Requests in flight at the measured throughput with its safety factor, and how they follow."""
+    measured = inputs.throughput
+    if not (inputs.latency and measured):
+        return None
+    statistic, milliseconds = inputs.latency.typical
     concurrent = math.floor(
         stated(measured.tps_per_instance) * stated(measured.safety_factor)
         * stated(milliseconds) / 1000
     )
+    return max(concurrent, 1), (
+        f"TPS per instance x safety factor x {statistic} of {milliseconds / 1000:g} s"
+    )
+
+
+def _concurrency_note(inputs: PlanInputs) -> str:
+    """For answers of uneven length: what the concurrency metric would aim at."""
+    estimate = _by_littles_law(inputs)
+    if not (inputs.generative and estimate):
+        return ""
     return (
         "answers differ in length, so requests in flight say more than requests per minute: try "
-        "SageMakerVariantConcurrentRequestsPerModelHighResolution (every 10 s, counts what queues "
-        f"in the container) with a target of about {max(concurrent, 1)} (TPS per instance x "
-        f"safety factor x {statistic} of {milliseconds / 1000:g} s)"
+        f"{CONCURRENCY_METRIC} (every 10 s, counts what queues "
+        f"in the container) with a target of about {estimate[0]} ({estimate[1]})"
     )
 
 
@@ -255,10 +311,11 @@ def outage_decision(inputs: PlanInputs, fleet: Fleet) -> tuple[Decision, list[Pl
         held = float(stated(measured.tps_per_instance) * left)
         note = f"they hold {held:,.6g} of {measured.peak_tps:,.6g} TPS at the measured limit"
         if held < measured.peak_tps:
+            replaced = "scaling replaces the others" if inputs.scaling else "they are replaced"
             warnings.append(PlanWarning(
                 "zone-outage",
                 f"a zone outage at peak leaves {left} of {serving} instances, {held:,.6g} TPS of "
-                f"{measured.peak_tps:,.6g}, until scaling replaces the others; lower the safety "
+                f"{measured.peak_tps:,.6g}, until {replaced}; lower the safety "
                 "factor, raise the minimum, or serve from more zones",
             ))
     return Decision(

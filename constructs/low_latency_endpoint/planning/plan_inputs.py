@@ -19,12 +19,13 @@ from .limits import (
     IMAGE_URI,
     INFERENCE_AMI,
     INSTANCE_TYPE,
+    SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
     Range,
 )
 from .routing import check_routing
-from .rules import ZONE_NAMED_TWICE
+from .rules import SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .throughput import MeasuredThroughput
 from .zones import check_zones_in_region, region_of_zone
 
@@ -84,6 +85,8 @@ class PlanInputs:
     min_instances: int | None
     initial_instances: int | None
     max_instances: int | None
+    scaling: bool
+    max_concurrency: float | None
     scale_out_seconds: int | None
     scale_in_seconds: int | None
     overhead_share: float | None
@@ -110,6 +113,8 @@ def checked_inputs(
     min_instances: int | None,
     initial_instances: int | None,
     max_instances: int | None,
+    scaling: bool,
+    max_concurrency_per_instance: float | None,
     scale_out_cooldown: Any,
     scale_in_cooldown: Any,
     overhead_share: float | None,
@@ -129,6 +134,11 @@ def checked_inputs(
     if routing is not None or prefix_length is not None or concurrency_threshold is not None:
         check_routing(routing or "RANDOM", prefix_length=prefix_length,
                       concurrency_threshold=concurrency_threshold, where="routing")
+    if not scaling:
+        _check_nothing_scales(
+            max_concurrency_per_instance=max_concurrency_per_instance,
+            scale_out_cooldown=scale_out_cooldown, scale_in_cooldown=scale_in_cooldown,
+        )
     warnings = _image_warnings(images, instance_type, inference_ami)
     facts = instance_facts(instance_type)
     if facts is None:
@@ -155,6 +165,8 @@ def checked_inputs(
         min_instances=min_instances,
         initial_instances=initial_instances,
         max_instances=max_instances,
+        scaling=scaling,
+        max_concurrency=_concurrency(max_concurrency_per_instance),
         scale_out_seconds=_cooldown(scale_out_cooldown, "scale_out_cooldown"),
         scale_in_seconds=_cooldown(scale_in_cooldown, "scale_in_cooldown"),
         overhead_share=_optional(OVERHEAD_SHARE, overhead_share, "overhead_share"),
@@ -162,6 +174,21 @@ def checked_inputs(
         payload_bytes=_optional(PAYLOAD, payload_bytes, "payload_bytes"),
     )
     return inputs, warnings
+
+
+def _check_nothing_scales(**stated: Any) -> None:
+    """What a policy would do, where there is none, would be dropped in silence."""
+    for name, value in stated.items():
+        if value is not None:
+            raise SCALING_IS_OFF.error(got=f"scaling=False with {name}",
+                                       allowed=f"scaling=False without {name}", where=name)
+
+
+def _concurrency(value: float | None) -> float | None:
+    # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
+    if isinstance(value, float) and value < -1e280:
+        return value
+    return None if value is None else SCALING_TARGET.check(value, "max_concurrency_per_instance")
 
 
 def _listed(value: Any, where: str) -> tuple[Any, ...]:

@@ -210,6 +210,10 @@ SCALING_STEPS = rule(
     "LLE628", "a step scaling policy has steps", mend="Give at least one ScalingStep.",
     source="/autoscaling/application/APIReference/API_StepScalingPolicyConfiguration.html",
 )
+SCALING_IS_OFF = rule(
+    "LLE629", "scaling is off, and something says how to scale",
+    mend="Leave scaling on, or leave the scaling target and the cooldowns out.",
+)
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 DATAPOINTS_ABOVE_PERIODS = rule(

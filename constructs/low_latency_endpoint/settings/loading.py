@@ -95,6 +95,7 @@ _PLACES: dict[str, Place] = {
     "instance_type": ("instance_type",), "routing": ("routing",),
     "min_instances": ("instances", "min"), "initial_instances": ("instances", "initial"),
     "max_instances": ("instances", "max"),
+    "max_concurrency_per_instance": ("scaling", "concurrency_target"),
 }
 
 

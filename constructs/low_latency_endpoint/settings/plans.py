@@ -48,6 +48,8 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
         min_instances=endpoint.instances.min,
         initial_instances=endpoint.instances.initial,
         max_instances=endpoint.instances.max,
+        scaling=endpoint.scaling.enabled,
+        max_concurrency_per_instance=endpoint.scaling.concurrency_target,
         scale_out_cooldown=endpoint.scaling.scale_out_cooldown,
         scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag
 
 from ..planning import limits
 from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
-from ..planning.rules import INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from ..planning.rules import INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCALING_IS_OFF
 from ..planning.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
@@ -132,7 +132,8 @@ class ScalingSettings(SettingsModel):
 
     enabled: bool = Field(
         default=True, description="Scale with the load; false keeps the initial number of "
-                                  "instances. Default: true.")
+                                  "instances, and takes no target and no cooldowns. Default: true."
+                                  )
     metric: Literal["invocations", "concurrency"] = Field(
         default="invocations",
         description="What scaling tracks: invocations per instance and minute, or requests in "
@@ -152,7 +153,7 @@ class ScalingSettings(SettingsModel):
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """The concurrency target belongs to the concurrency metric."""
+        """The concurrency target belongs to the concurrency metric, and both to scaling."""
         by_concurrency = given.get("metric") == "concurrency"
         if by_concurrency and "concurrency_target" not in given:
             yield finding(NEEDS_ANOTHER, "metric", got="concurrency without concurrency_target",
@@ -165,6 +166,12 @@ class ScalingSettings(SettingsModel):
                           allowed="metric: concurrency",
                           what="concurrency_target is for metric: concurrency",
                           mend="Set metric: concurrency, or remove concurrency_target.")
+        if given.get("enabled") is False:
+            for name in ("concurrency_target", "scale_in_cooldown", "scale_out_cooldown"):
+                if name in given:
+                    yield finding(SCALING_IS_OFF, name, got=f"enabled: false with {name}",
+                                  allowed=f"enabled: false without {name}",
+                                  mend=f"Remove {name}, or enabled: false.")
 
 
 def _count(given: Mapping[str, Any], name: str) -> int | None:

@@ -269,3 +269,63 @@ def test_planning_starts_without_aws_libraries() -> None:
                           check=True)
     assert not {"aws_cdk", "boto3", "botocore", "constructs", "jsii", "moto", "pydantic",
                 "yaml"} & set(done.stdout.split())
+
+
+CONCURRENCY = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+
+
+def test_a_stated_concurrency_is_what_scaling_tracks() -> None:
+    plan = distilbert(max_concurrency_per_instance=3)
+    assert plan["scaling_metric"].value == CONCURRENCY
+    target = plan["scaling_target"]
+    assert (target.value, target.unit) == (3, "requests in flight per instance")
+    assert plan["scaling_metric"].overridden
+    assert target.overridden
+    assert "26" in target.note  # 200 TPS x 0.65 x 0.2 s, by Little's law
+    assert "TPS" not in target.rule
+
+
+def test_a_stated_concurrency_scales_without_a_measured_throughput() -> None:
+    plan = distilbert(throughput=None, max_concurrency_per_instance=3)
+    assert plan["scaling_target"].value == 3
+    assert plan["max_instances"].value > plan["min_instances"].value
+    assert not any("no scaling policy" in warning for warning in plan.warnings)
+
+
+def test_without_scaling_there_is_neither_metric_nor_target_nor_range() -> None:
+    plan = distilbert(scaling=False)
+    assert plan["scaling_metric"].value is None
+    assert not {"scaling_target", "scale_out_cooldown", "scale_in_cooldown"} & {
+        decision.name for decision in plan}
+    assert {plan[f"{which}_instances"].value for which in ("min", "initial", "max")} == {8}
+    assert plan["addresses_per_subnet"].value == 2 * 8 * 2 + 5 + 1 + 16
+    assert not any("scaling" in warning or "never scales" in warning for warning in plan.warnings)
+
+
+def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
+    plan = distilbert(scaling=False, initial_instances=4)
+    assert plan["max_instances"].value == 4
+    assert plan["instances_left_by_zone_outage"].value == 2
+    assert any("below the 8" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("stated", [
+    {"max_concurrency_per_instance": 3}, {"scale_in_cooldown": timedelta(minutes=9)},
+    {"scale_out_cooldown": timedelta(minutes=1)},
+])
+def test_without_scaling_nothing_may_say_how_to_scale(refused: Refused,
+                                                      stated: dict[str, Any]) -> None:
+    with refused("LLE629") as raised:
+        distilbert(scaling=False, **stated)
+    assert raised.value.where in stated
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), 1e200])
+def test_a_concurrency_out_of_range(refused: Refused, value: float) -> None:
+    with refused("LLE602"):
+        distilbert(max_concurrency_per_instance=value)
+
+
+def test_a_concurrency_that_is_a_token_passes() -> None:
+    token = -1.8881545897087503e+289  # as the CDK encodes numbers that CloudFormation knows
+    assert distilbert(max_concurrency_per_instance=token)["scaling_target"].value == token

@@ -48,6 +48,17 @@ def test_the_shipped_file() -> None:
     assert "HF_MODEL_ID" not in container.environment, "an isolated VPC cannot reach the Hub"
 
 
+def test_the_plan_follows_what_scaling_is_told() -> None:
+    scaling = "    scaling: {metric: concurrency, concurrency_target: 3}\n"
+    plan = plan_endpoint(parse_settings(LOADED + scaling), "sentiment")
+    assert plan["scaling_metric"].value.startswith("SageMakerVariantConcurrentRequests")
+    assert plan["scaling_target"].value == 3
+    off = plan_endpoint(parse_settings(LOADED + "    scaling: {enabled: false}\n"), "sentiment")
+    assert off["scaling_metric"].value is None
+    assert "scaling_target" not in off
+    assert off["max_instances"].value == 8
+
+
 def test_the_plan_of_an_endpoint_that_is_not_there() -> None:
     with pytest.raises(ConfigurationError) as caught:
         plan_endpoint(parse_settings(SHORT), "topics")

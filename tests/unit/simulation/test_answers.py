@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -16,12 +18,15 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.planning.simulation import simulate
 from low_latency_endpoint.planning.simulation.assumptions import Model, model_of_plan
+from low_latency_endpoint.planning.simulation.estimates import Estimate
 from low_latency_endpoint.planning.simulation.load_test_result import (
     load_test_result_of,
     read_load_test_result,
 )
 from low_latency_endpoint.planning.simulation.published import CASES, gains
 from low_latency_endpoint.planning.simulation.searching import (
+    Candidate,
+    Found,
     Goal,
     adopt,
     pareto_front,
@@ -243,3 +248,24 @@ def test_batching_gives_the_published_gains_and_one_worker_does_not() -> None:
 def test_one_instance_leaves_nothing_to_route() -> None:
     (gain,) = gains(CASES[0], (1,), requests=20_000, replications=3)
     assert (gain.throughput.mean, gain.p99.mean) == (0, 0)
+
+
+def test_a_plan_that_scales_on_concurrency_takes_the_search_over_with_its_metric() -> None:
+    settings = load_settings(SHIPPED)
+    endpoint = settings.endpoints["sentiment"]
+    scaling = endpoint.scaling.model_copy(update={"concurrency_target": 3.0})
+    by_concurrency = settings.model_copy(update={"endpoints": {
+        "sentiment": endpoint.model_copy(update={"scaling": scaling})}})
+    plan = plan_endpoint(by_concurrency, "sentiment")
+    assert plan["scaling_target"].value == 3
+    assert endpoint.throughput
+    made = model_of_plan(plan, latency=endpoint.latency.target,
+                         throughput=endpoint.throughput.measured)
+    assert made.scales
+    assert any("simulated on invocations" in each for each in made.assumed)
+    found = Found(Candidate("RANDOM", 2, 8, 0.5, 60.0), Estimate(0.1, 0.01), 4.0, 0, True)
+    result = SimpleNamespace(goal=Goal(99, 0.2, 1000), seed=1, assumed=(), tps_per_instance=200.0)
+    adopted = adopt(plan, found, cast(Any, result))
+    assert adopted["scaling_target"].value == 6000  # 200 x 0.5 x 60
+    assert adopted["scaling_target"].unit == "invocations per instance per minute"
+    assert adopted["scaling_metric"].value == "SageMakerVariantInvocationsPerInstance"

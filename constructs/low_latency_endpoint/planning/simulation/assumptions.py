@@ -8,6 +8,7 @@ from typing import Any
 
 from ..decisions import LatencyPlan
 from ..latency_target import LatencyTarget
+from ..plan_fleet import CONCURRENCY_METRIC
 from ..throughput import MeasuredThroughput
 from .load_test_result import LoadTestResult
 from .rules import CONCURRENCY, MEAN_SECONDS, RATE, SIMULATED_INSTANCES, SLOPE, THROUGHPUT_NEEDED
@@ -152,6 +153,9 @@ def model_of_plan(
         routing = "LEAST_OUTSTANDING_REQUESTS"
         assumed.append("PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
                        "back to, without its cache; in Python, PrefixCache simulates that")
+    if decided.get("scaling_metric") == CONCURRENCY_METRIC:
+        assumed.append("scaling is simulated on invocations per instance, while the plan scales on "
+                       "requests in flight")
     zones = decided.get("subnets")
     return Model(
         service=service, concurrency=concurrency, slope=slope,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..decisions import Decision, LatencyPlan
+from ..plan_fleet import CONCURRENCY_METRIC, INVOCATIONS_METRIC, INVOCATIONS_UNIT
 from .assumptions import Model
 from .estimates import Estimate, estimate
 from .rules import SEARCH_GOAL
@@ -314,6 +315,8 @@ def adopt(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
         values |= {"scale_out_cooldown": one.scale_out_cooldown,
                    "scaling_target": result.tps_per_instance * one.safety_factor * 60}
         values.pop("instances_at_peak")
+        if plan["scaling_metric"].value == CONCURRENCY_METRIC:  # the search tracks invocations
+            values["scaling_metric"] = INVOCATIONS_METRIC
     rule = f"found by simulation for {result.goal}"
     inputs = {
         f"simulated p{result.goal.percentile:g}":
@@ -324,7 +327,9 @@ def adopt(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
         result.assumed)
     decisions: list[Decision] = [
         replace(each, value=values[each.name], rule=rule, inputs=inputs, source="", note=note,
-                overridden=False) if each.name in values else each
+                overridden=False,
+                unit=INVOCATIONS_UNIT if each.name == "scaling_target" else each.unit)
+        if each.name in values else each
         for each in plan
     ]
     return replace(plan, decisions=tuple(decisions))

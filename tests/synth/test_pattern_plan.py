@@ -1,0 +1,86 @@
+"""The pattern's plan says what is deployed: the numbers of the template, and no others."""
+
+from __future__ import annotations
+
+import pytest
+from aws_cdk import CfnParameter, Duration
+
+from low_latency_endpoint import (
+    ClientZones,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+)
+
+ZONES = ClientZones.of_ids("use1-az1", "use1-az2")
+METRIC = "PredefinedMetricSpecification"
+
+
+@pytest.fixture
+def pattern(stack, parts):
+    def make(id="Sentiment", **given):
+        given.setdefault("client_zones", ZONES if "network" not in given else None)
+        given.setdefault("throughput", MeasuredThroughput(
+            peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
+        given.setdefault("instance_type", InstanceType("ml.m5.12xlarge"))
+        given.setdefault("containers", [parts.container()])
+        return LowLatencyEndpoint(
+            stack, id, latency=LatencyTarget(p99=Duration.millis(200)), **given)
+
+    return make
+
+
+def tracked(template):
+    return [
+        (policy[METRIC]["PredefinedMetricType"], policy["TargetValue"],
+         policy["ScaleOutCooldown"], policy["ScaleInCooldown"])
+        for policy in (
+            given["TargetTrackingScalingPolicyConfiguration"]
+            for given in template.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
+        )
+    ]
+
+
+def planned(template):
+    """The plan as the endpoint's metadata has it; the CDK leaves nulls out."""
+    endpoint = template["Resources"][template.only_id("AWS::SageMaker::Endpoint")]
+    decisions = endpoint["Metadata"]["LowLatencyEndpoint::Plan"]["decisions"]
+    return {decision["name"]: decision.get("value") for decision in decisions}
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"max_concurrency_per_instance": 3},
+    {"max_concurrency_per_instance": 3, "throughput": None},
+    {"scale_in_cooldown": Duration.minutes(9), "max_concurrency_per_instance": 2.5},
+])
+def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, template_of, given):
+    pattern(**given)
+    template = template_of(stack)
+    plan = planned(template)
+    assert tracked(template) == [(
+        plan["scaling_metric"], plan["scaling_target"], plan["scale_out_cooldown"],
+        plan["scale_in_cooldown"],
+    )]
+    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (
+        plan["min_instances"], plan["max_instances"])
+
+
+def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, template_of):
+    made = pattern(scaling=False)
+    template = template_of(stack)
+    plan = planned(template)
+    assert made.scaling is None
+    assert tracked(template) == []
+    assert plan["scaling_metric"] is None
+    assert "scaling_target" not in plan
+    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert {plan["min_instances"], plan["max_instances"]} == {variant["InitialInstanceCount"]}
+
+
+def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
+    given = CfnParameter(stack, "InFlight", type="Number").value_as_number
+    pattern(max_concurrency_per_instance=given)
+    template = template_of(stack)
+    assert tracked(template)[0][1] == planned(template)["scaling_target"] == {"Ref": "InFlight"}
