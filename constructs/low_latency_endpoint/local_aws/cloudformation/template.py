@@ -202,12 +202,12 @@ def _check_size(
         if key not in declaration:
             continue
         limit = float(declaration[key])
-        if size < limit if key.startswith("Min") else size > limit:
+        outside = size < limit if key.startswith("Min") else size > limit
+        if outside:
             raise ServiceError(
                 declaration.get("ConstraintDescription")
                 or f"Parameter '{name}' must have a {words} of {relation} {declaration[key]}"
             )
-
 
 
 def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> Parameter:
