@@ -127,7 +127,15 @@ def test_recorded_requests_come_at_their_times_once() -> None:
     arrivals = ReplayedArrivals((0.0, 0.1, 0.1, 2.0, 9.0))
     assert list(arrivals.offsets(5)) == [0.0, 0.1, 0.1, 2.0]
     assert arrivals.expected_count(5) == 4
-    assert arrivals.seconds == 9
+    assert arrivals.seconds == 9 + 9 / 4, "five requests, five gaps"
+    assert list(arrivals.offsets(arrivals.seconds)) == list(arrivals.times)
+
+
+@pytest.mark.parametrize("times", [(0.0, 0.5, 1.0, 1.5, 2.0, 2.0, 2.0), (3.0,), (1.0, 1.0)])
+def test_the_last_requests_of_a_recording_are_in_it(times: tuple[float, ...]) -> None:
+    arrivals = ReplayedArrivals(times)
+    assert list(arrivals.offsets(arrivals.seconds)) == list(times)
+    assert arrivals.expected_count(arrivals.seconds) == len(times)
 
 
 def test_a_shape_of_the_simulator_is_replayed() -> None:

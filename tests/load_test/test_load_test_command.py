@@ -137,6 +137,32 @@ def test_users_print_json(command: Run) -> None:
     assert content["metrics"]["series"] == {}
 
 
+def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Path) -> None:
+    recorded, result = tmp_path / "recorded.json", tmp_path / "result.json"
+    recorded.write_text(json.dumps({"times": [0, 0.5, 1, 1.5, 2, 2, 2]}), "utf-8")
+    done = command("--replay", str(recorded), "--alone", "0s", "--metrics-wait", "0s",
+                   "--payload", "{}", "-o", str(result))
+    content = json.loads(result.read_text("utf-8"))
+    assert done.returncode == 0, content["verdicts"]
+    (step,) = content["steps"]
+    assert (step["intended"], step["sent"], step["completed"]) == (7, 7, 7)
+    assert step["step"]["arrivals"]["kind"] == "replay"
+    assert "replay" in done.stdout
+
+
+def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) -> None:
+    recorded, result = tmp_path / "shape.json", tmp_path / "result.json"
+    recorded.write_text(json.dumps({"levels": [[1, 0.02], [2, 0.04]]}), "utf-8")
+    done = command("--replay", str(recorded), "--payload", "{}")
+    assert done.returncode == 2
+    assert "LLE985" in done.stderr
+    done = command("--replay", str(recorded), "--settings", str(_settings(tmp_path)), "--alone",
+                   "0s", "--metrics-wait", "0s", "-o", str(result))
+    (step,) = json.loads(result.read_text("utf-8"))["steps"]
+    assert step["step"]["seconds"] == 2
+    assert step["sent"] == step["intended"] > 0
+
+
 def test_a_failed_check_is_told(command: Run) -> None:
     done = command("--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}',
                    "--expect", "POSITIVE")

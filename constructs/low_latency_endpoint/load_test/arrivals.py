@@ -318,8 +318,15 @@ class ReplayedArrivals(Arrivals):
 
     @property
     def seconds(self) -> float:
-        """How long the recording lasts."""
-        return self.times[-1]
+        """How long the recording lasts.
+
+        To the end of its last rate. Of single requests to one mean gap after the last of them,
+        which belongs to it like all others: as many gaps as requests.
+        """
+        first, last = self.times[0], self.times[-1]
+        if self.rates is not None:
+            return last
+        return last + ((last - first) / (len(self.times) - 1) if last > first else 1.0)
 
     @property
     def random(self) -> bool:
