@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -442,6 +443,47 @@ def test_a_step_gets_its_own_minutes() -> None:
     assert metrics.during(start + 600, start + 700).values == {}
 
 
+@pytest.mark.parametrize("late", [0.0, 7.0, 29.5, 54.7, 59.99])
+def test_steps_of_a_minute_have_minutes_of_their_own(late: float) -> None:
+    generator = FakeGenerator()
+    generator.clock += late  # not at a full minute
+    plan = replace(rate_plan([50, 100], seconds=60, goal=GOAL), whole_minutes=True)
+    events: list[Event] = []
+    done = run(plan, generator, events.append, clock=lambda: generator.clock)
+    starts = [each for each in events if isinstance(each, StepStarted)][1:]
+    for each, started in zip(done.loads, starts, strict=True):
+        result = each.result
+        # The fake generator needs no time to begin, so it counts a lead's length early.
+        assert math.remainder(result.started_at + 0.3, 60) == pytest.approx(0, abs=1e-6)
+        assert result.seconds == pytest.approx(60), "what counts is as long as it was to be"
+        assert started.waits == pytest.approx(result.step.settle_seconds - 5)
+        window = metrics_of(ModelLatency_p99=list(range(10))).of(result)
+        assert not window.shared
+        minute = round((result.started_at + 0.3 - FakeGenerator().clock) / 60)
+        assert window.get("ModelLatency.p99") == minute
+    assert plan.seconds == 10 + 2 * 65 + 2 * 60, "what is announced is the most that it may take"
+    assert sum(step.seconds for step in generator.steps) <= plan.seconds
+
+
+def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
+    for made in (rate_plan([50], seconds=59), rate_plan([RampArrivals(1, 50)], seconds=90)):
+        plan = replace(made, whole_minutes=True)
+        generator = FakeGenerator()
+        run(plan, generator, clock=lambda: 1_800_000_007.0)
+        assert generator.steps == list(plan.steps)
+        assert plan.seconds == made.seconds
+
+
+def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
+        lambda service: FakeAws(invocations=[1e9]), "us-east-1"))
+    for wait, whole in ((1.0, True), (0.0, False), (None, False)):
+        report = load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
+                           rate_plan([20], seconds=60), generator=FakeGenerator,
+                           metrics_wait=wait)
+        assert report.run.plan.whole_minutes is whole
+
+
 def test_a_busy_minute_counts_more() -> None:
     start = FakeGenerator().clock
     metrics = metrics_of(ModelLatency_p99=[10, 40], ModelLatency_SampleCount=[300, 100])
@@ -503,7 +545,9 @@ def test_throttling_is_no_limit_of_the_instances() -> None:
 
 
 def test_nothing_saturated() -> None:
-    done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), FakeGenerator())
+    generator = FakeGenerator()
+    generator.clock += 30  # no full minute
+    done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), generator)
     found = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 30, 30]))
     assert kinds(found) == ["not-saturated"]
     assert "CPU at 30 % (in minutes shared with other steps)" in found[0].evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +112,8 @@ def load_test(
     json: Json = False,
     metrics_wait: Annotated[str, typer.Option(
         metavar="TIME", help="How long to wait for CloudWatch, which is a "
-        "minute or two late; 0s to leave it out.")] = "3m",
+        "minute or two late; 0s to leave it out. With it, steps of a minute or more settle until a "
+        "full minute begins.")] = "3m",
     processes: Annotated[int, typer.Option(
         help="Generator processes on this machine.")] = 1,
     fleet: Annotated[int | None, typer.Option(
@@ -162,6 +164,7 @@ def load_test(
     from .load_test_view import Live, summary
 
     waiting = seconds_of(metrics_wait, "--metrics-wait")
+    plan = replace(plan, whole_minutes=waiting > 0)
     with Live(to, plan, quiet=json) as live:
         run = None if fleet is None else _fleet_run(to, payloads, plan, fleet, profile, live.note)
         report = tested(to, payloads, plan, processes=processes, profile=profile,

@@ -55,7 +55,12 @@ class Live(LiveDisplay):
         if isinstance(event, StepStarted):
             of = f" of {event.of}" if event.of else ""
             self._now = Text(f"Step {event.number}{of}: {event.step.name} for "
-                             f"{event.step.seconds:.0f} s ({event.purpose})")
+                             f"{event.step.seconds:.0f} s ({event.purpose}"
+                             + (f"; {event.waits:.0f} s of them until a full minute begins"
+                                if event.waits >= 1 else "") + ")")
+            if event.waits >= 1:
+                self._line(f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
+                           "that it counts from a full minute, as CloudWatch does")
         elif isinstance(event, Second):
             p = event.progress
             self._now = Text.assemble(
@@ -85,7 +90,7 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
         parts.append(Text(report.run.limit.how))
     if report.run.steps:
         parts.append(_table(report.run.steps, report))
-        if any(report.metrics.during(each.result.started_at, each.result.ended_at).shared
+        if any(report.metrics.of(each.result).shared
                for each in report.run.steps):
             parts.append(Text("* of CloudWatch's minutes, which hold other steps' requests too",
                               style="dim"))
@@ -134,7 +139,7 @@ def _table(steps: Iterable[MeasuredStep], report: LoadTestReport | None) -> Tabl
             f"{result.error_share:.2%}" if result.failed else "-",
             _ms(result.send_lag.percentile(99))]
         if report is not None:
-            window = report.metrics.during(result.started_at, result.ended_at)
+            window = report.metrics.of(result)
             star = " *" if window.shared else ""
             model, cpu = window.get("ModelLatency.p99"), window.get("CPUUtilization.Average")
             cells += [_ms(model / 1000) + star if model is not None else "-",

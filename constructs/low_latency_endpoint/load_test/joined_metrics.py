@@ -22,10 +22,12 @@ from ..operations.diagnosis.breaches import METRICS_READABLE
 from ..operations.diagnosis.measurements import Series
 from ..operations.diagnosis.read_metrics import Query, read_queries, variant_queries
 from .serving import Fleet
+from .steps import StepResult
 
 __all__ = ["JoinedMetrics", "Window", "read_joined"]
 
 PERIOD = timedelta(minutes=1)
+_WHOLE = 0.98          # of a minute: clocks differ, and a step may begin to count a little late
 _COUNTED = 0.98        # share of the answers that CloudWatch must have counted to be complete
 _PAUSES = (1.0, 2.0, 5.0, 10.0)
 _SUMMED = {"Invocations", "Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors",
@@ -71,16 +73,22 @@ class JoinedMetrics:
     complete: bool = False
     unknown: tuple[str, ...] = ()
 
-    def during(self, start: float, end: float) -> Window:
+    def of(self, result: StepResult) -> Window:
+        """The values of a step's time that counts; its settling is the same load."""
+        return self.during(result.started_at, result.ended_at, result.step.settle_seconds)
+
+    def during(self, start: float, end: float, settling: float = 0.0) -> Window:
         """The values between two moments (epoch seconds), from their minutes.
 
         Minutes that lie inside as a whole are preferred; without any, those of which the stretch
-        fills most.
+        fills most. The seconds of ``settling`` before it may complete a minute.
         """
         seconds = PERIOD.total_seconds()
         overlap = {minute: min(end, minute + seconds) - max(start, minute)
                    for minute in _minutes(start, end)}
-        whole = {minute for minute, part in overlap.items() if part >= seconds - 1e-6}
+        whole = {minute for minute, part in overlap.items() if part >= 0.5 * seconds
+                 and min(end, minute + seconds) - max(start - settling, minute)
+                 >= _WHOLE * seconds}
         most = max(overlap.values(), default=0.0)
         chosen = whole or {minute for minute, part in overlap.items() if part >= 0.5 * most}
         counts = self._only(("ModelLatency", "SampleCount"), chosen)

@@ -55,7 +55,8 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         Opens another generator, such as a fleet's; it is closed here. By default processes of this
         machine.
     metrics_wait : float or None
-        Seconds to wait for CloudWatch at most; ``None`` or 0 to leave it out.
+        Seconds to wait for CloudWatch at most; ``None`` or 0 to leave it out. With it, steps of a
+        minute or more count from a full minute, as CloudWatch does.
     emit, say : callable
         Are told of the steps, and of what is done before and after them.
     warn : callable
@@ -80,7 +81,7 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
     client, region = open_clients(profile, target.region)
     account = Account(client, lambda text: None)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant, region)
-    plan = _divided(plan, instances, fleet, target)
+    plan = replace(_divided(plan, instances, fleet, target), whole_minutes=bool(metrics_wait))
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
     with ExitStack() as stack:

@@ -135,8 +135,8 @@ class LoadTestReport:
                 "safety_factor": throughput.safety_factor},
             "verdicts": [each.to_dict() for each in self.verdicts],
             "metrics": self.metrics.to_dict(),
-            "steps": [{**each.to_dict(), "metrics": self.metrics.during(
-                each.result.started_at, each.result.ended_at).to_dict()} for each in run.steps],
+            "steps": [{**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
+                      for each in run.steps],
         }
 
     def to_json(self) -> str:
@@ -187,7 +187,7 @@ def steps_csv(report: LoadTestReport) -> str:
 
 def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
     result = each.result
-    window = report.metrics.during(result.started_at, result.ended_at)
+    window = report.metrics.of(result)
     latencies = result.latency.quantiles(percent / 100 for percent in PERCENTS)
     service = result.service.quantiles((0.5, 0.99))
     return {

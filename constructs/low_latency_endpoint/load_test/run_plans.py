@@ -34,12 +34,17 @@ class RunPlan:
     steps : tuple of Step
         One after the other; empty for a search.
     search : SearchPlan or None
+    whole_minutes : bool
+        Whether steps of a minute or more settle until a full minute begins, so that CloudWatch,
+        which counts in minutes, has some of theirs alone. By default they do not; ``load_test``
+        wants it when it reads CloudWatch.
     """
 
     mode: Mode
     goal: LatencyGoal
     steps: tuple[Step, ...] = ()
     search: SearchPlan | None = None
+    whole_minutes: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.steps) == (self.search is not None):
@@ -48,8 +53,12 @@ class RunPlan:
 
     @property
     def seconds(self) -> float | None:
-        """How long requests are sent; ``None`` where that depends on what is found."""
-        return sum(step.seconds for step in self.steps) if self.steps else None
+        """How long requests are sent at most; ``None`` where that depends on what is found."""
+        if not self.steps:
+            return None
+        waiting = 60.0 * sum(step.counted_seconds >= 60 and step.settle_seconds > 0
+                             for step in self.steps) if self.whole_minutes else 0.0
+        return sum(step.seconds for step in self.steps) + waiting
 
 
 def rate_plan(rates: Sequence[float | Arrivals], *, seconds: float = 60.0,

@@ -7,9 +7,10 @@ one call.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import LowLatencyEndpointError
 from .judging import LatencyGoal
@@ -18,17 +19,23 @@ from .measured_steps import MeasuredStep, judged
 from .run_plans import Mode, RunPlan
 from .steps import Generator, Progress, Step, StepResult
 
-__all__ = ["Emit", "Event", "LoadTestRun", "Second", "StepEnded", "StepStarted", "run"]
+__all__ = [
+    "Emit", "Event", "LoadTestRun", "Second", "StepEnded", "StepStarted", "on_whole_minutes", "run",
+]
 
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step begins; ``of`` is the number of steps where it is known before."""
+    """A step begins; ``of`` is the number of steps where it is known before.
+
+    ``waits`` are the seconds by which it settles longer, so that it counts from a full minute.
+    """
 
     step: Step
     number: int
     of: int | None
     purpose: str
+    waits: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,9 @@ class StepEnded:
 
     measured: MeasuredStep
 
+
+#: From the word to a generator until its requests start; the fleet's takes a second longer.
+_LEAD_SECONDS = 0.3
 
 Event = StepStarted | Second | StepEnded
 Emit = Callable[[Event], None]
@@ -112,7 +122,22 @@ class LoadTestRun:
         return all(each.judgement.outcome in good for each in self.loads)
 
 
-def run(plan: RunPlan, generator: Generator, emit: Emit = _silent) -> LoadTestRun:
+def on_whole_minutes(step: Step, now: float) -> Step:
+    """The step, settling for so long that it counts from a full minute: CloudWatch's own.
+
+    Only steps that are at least a minute long have a minute to themselves then.
+    """
+    minute = 60.0
+    if step.counted_seconds < minute or not step.settle_seconds:
+        return step
+    earliest = now + _LEAD_SECONDS + step.settle_seconds
+    longer = minute * math.ceil(earliest / minute) - earliest
+    return replace(step, seconds=step.seconds + longer,
+                   settle_seconds=step.settle_seconds + longer)
+
+
+def run(plan: RunPlan, generator: Generator, emit: Emit = _silent, *,
+        clock: Callable[[], float] = time.time) -> LoadTestRun:
     """Run a plan.
 
     Parameters
@@ -122,6 +147,8 @@ def run(plan: RunPlan, generator: Generator, emit: Emit = _silent) -> LoadTestRu
         Runs the steps. It is not closed here.
     emit : callable
         Is told of each step's start, seconds and end.
+    clock : callable
+        Epoch seconds, by which steps are brought onto whole minutes.
 
     Returns
     -------
@@ -139,8 +166,11 @@ def run(plan: RunPlan, generator: Generator, emit: Emit = _silent) -> LoadTestRu
     done: list[MeasuredStep] = []
 
     def measure(step: Step, purpose: str, earlier: tuple[StepResult, ...] = ()) -> MeasuredStep:
+        planned = step.seconds
+        if plan.whole_minutes:
+            step = on_whole_minutes(step, clock())
         emit(StepStarted(step, len(done) + 1,
-                         len(plan.steps) or None, purpose))
+                         len(plan.steps) or None, purpose, step.seconds - planned))
         timeline: list[Progress] = []
 
         def progress(second: Progress) -> None:

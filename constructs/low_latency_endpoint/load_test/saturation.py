@@ -104,7 +104,7 @@ def verdicts(run: LoadTestRun, fleet: Fleet, metrics: JoinedMetrics,
              *fleet_not_planned(run.mode, fleet, planned)]
     step = loaded_step(run)
     if step is not None:
-        window = metrics.during(step.result.started_at, step.result.ended_at)
+        window = metrics.of(step.result)
         saturated = [*_errors(step, window), *_hardware(run, step, window),
                      *_waiting(run, step, window, metrics, fleet)]
         if not saturated or all(each.severity == "risk" for each in saturated):
@@ -240,7 +240,7 @@ def _waiting(run: LoadTestRun, step: MeasuredStep, window: Window,
         yield Verdict("queueing", severity, "Requests wait for each other", tuple(evidence),
                       "More instances or more workers per instance.")
         return
-    before = metrics.during(alone.result.started_at, alone.result.ended_at)
+    before = metrics.of(alone.result)
     model_alone = min(before.get("ModelLatency.Average") or 1000 * base, 1000 * base)
     grown = model - model_alone
     overhead = window.get("OverheadLatency.Average")

@@ -96,7 +96,7 @@ def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
     result = each.result
     return {
         "step": each, "result": result,
-        "window": report.metrics.during(result.started_at, result.ended_at),
+        "window": report.metrics.of(result),
         "latencies": [_milliseconds(value) for value in
                       result.latency.quantiles(percent / 100 for percent in _PERCENTS)],
         "lag": _milliseconds(result.send_lag.percentile(99)),
