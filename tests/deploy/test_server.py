@@ -110,9 +110,11 @@ def test_a_server_that_cannot_start_says_why():
 
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
-    command = [Path(sys.executable).with_name("low-latency"), "local-aws", "--region", "eu-west-3"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [Path(sys.executable).with_name("low-latency"), "local-aws", "--region", "eu-west-3",
+               "--model-server", "*=simulated", "--clock-speed", "60"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
+    assert process.stderr is not None
     lines = [process.stdout.readline().strip() for _ in aws.exports()]
     exports = dict(line.removeprefix("export ").split("=", 1) for line in lines)
     assert set(exports) == set(aws.exports())
@@ -123,9 +125,12 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     try:
         assert process.wait(timeout=10) == 0
         assert process.stdout.read() == ""
+        zones = [line for line in process.stderr.read().splitlines() if "Callers in euw3-" in line]
+        assert len({line.rpartition("http://127.0.0.1:")[2] for line in zones}) == 3
     finally:
         process.kill()  # of no effect when it has ended, as it should
         process.stdout.close()
+        process.stderr.close()
     assert not is_open(port)
 
 

@@ -129,6 +129,14 @@ def test_target_model_needs_a_multi_model_endpoint(site):
     )
 
 
+@pytest.mark.parametrize("member", ["InferenceComponentName", "TargetContainerHostname"])
+def test_what_the_runtime_does_not_have_is_refused(site, member):
+    here = site()
+    _, error, _ = error_of(here.invoke, here.endpoint(), **{member: "other"})
+    assert error["Code"] == "ValidationError"
+    assert "takes no" in error["Message"]
+
+
 def test_an_endpoint_that_is_still_being_created_is_not_found(site):
     here = site({"model": SimulatedModelServer(cold_start=100)})
     name = here.endpoint(wait=False)

@@ -22,6 +22,7 @@ from low_latency_endpoint.local_aws.model_servers import (
     ServiceTime,
     SimulatedModelServer,
     UrlModelServer,
+    parse_model_server,
     sentiment_model_server,
 )
 from low_latency_endpoint.local_aws.model_servers.specifications import model_server_for
@@ -91,6 +92,31 @@ def test_options_survive_the_way_to_another_process(share, concurrency, slow, sa
 def test_settings_that_cannot_be_are_refused(make):
     with pytest.raises(ValueError, match=r"[a-z]{3}"):
         make()
+
+
+def test_servers_named_on_the_command_line(tmp_path):
+    document = tmp_path / "ranker.json"
+    document.write_text(json.dumps({"kind": "simulated", "concurrency": 4}))
+    assert parse_model_server("*=simulated") == ("*", SimulatedModelServer())
+    assert parse_model_server(f"team/ranker={document}") == (
+        "team/ranker", SimulatedModelServer(concurrency=4))
+    assert parse_model_server("a=sentiment")[1] == sentiment_model_server()
+
+
+@pytest.mark.parametrize("document", ['{"kind": "magic"}', '{"kind": "url"}', "{}", "{",
+                                      '{"kind": "simulated", "workers": 4}'])
+def test_documents_that_name_no_server_are_refused(document, tmp_path):
+    path = tmp_path / "server.json"
+    path.write_text(document)
+    with pytest.raises(ValueError, match=r"[a-z]{3}"):
+        parse_model_server(f"*={path}")
+
+
+@pytest.mark.parametrize("text", ["simulated", "=simulated", "*=", "*=no/such/file.json",
+                                  "*=http://10.0.0.1:80"])
+def test_text_that_names_no_server_is_refused(text):
+    with pytest.raises(ValueError, match=r"[a-z]{3}"):
+        parse_model_server(text)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +338,7 @@ def test_the_real_model_computes(site):
 
 def test_a_command_that_is_no_server_fails_the_endpoint():
     server = CommandModelServer((sys.executable, "-c", "raise SystemExit(3)"))
-    options = RuntimeOptions(startup_timeout_limit=0.5)
-    with LocalAws.in_process(model_servers={"*": server}, runtime=options) as aws:
+    with LocalAws.in_process(model_servers={"*": server}) as aws:  # 240 s to become healthy
         sagemaker = aws.client("sagemaker")
         sagemaker.create_model(ModelName="exits", PrimaryContainer={"Image": "a/b:1"},
                                ExecutionRoleArn="arn:aws:iam::123456789012:role/models")
@@ -323,7 +348,7 @@ def test_a_command_that_is_no_server_fails_the_endpoint():
                                  "InstanceType": "ml.c7i.large", "InitialInstanceCount": 1}],
         )
         sagemaker.create_endpoint(EndpointName="exits", EndpointConfigName="exits")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             found = sagemaker.describe_endpoint(EndpointName="exits")
             if found["EndpointStatus"] != "Creating":
@@ -331,6 +356,7 @@ def test_a_command_that_is_no_server_fails_the_endpoint():
             time.sleep(0.02)
         assert found["EndpointStatus"] == "Failed"
         assert "did not pass the ping health check" in found["FailureReason"]
+        assert "exit code 3" in found["FailureReason"]
         for kind in ("endpoint", "endpoint_config", "model"):
             member = {"endpoint": "EndpointName", "endpoint_config": "EndpointConfigName",
                       "model": "ModelName"}[kind]

@@ -12,6 +12,7 @@ from .specifications import (
     ModelServer,
     SimulatedModelServer,
     UrlModelServer,
+    parse_model_server,
     sentiment_model_server,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "ServiceTime",
     "SimulatedModelServer",
     "UrlModelServer",
+    "parse_model_server",
     "sentiment_model_server",
 ]

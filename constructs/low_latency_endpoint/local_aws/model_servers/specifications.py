@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import importlib.util
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from .service_times import ServiceTime
 
@@ -18,6 +21,7 @@ __all__ = [
     "UrlModelServer",
     "from_document",
     "model_server_for",
+    "parse_model_server",
     "sentiment_model_server",
     "to_document",
 ]
@@ -170,7 +174,17 @@ ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=
 
 
 def sentiment_model_server() -> CommandModelServer:
-    """Give a text classifier of scikit-learn that really computes; needs scikit-learn installed."""
+    """Give a text classifier of scikit-learn that really computes.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without scikit-learn, which the ``local-model`` extra brings.
+    """
+    if importlib.util.find_spec("sklearn") is None:
+        raise ModuleNotFoundError(
+            "the sentiment model server needs scikit-learn: "
+            "pip install 'cdk-low-latency-endpoint[local-model]'", name="sklearn")
     module = f"{__package__}.sentiment"
     return CommandModelServer((sys.executable, "-m", module))
 
@@ -188,14 +202,69 @@ def to_document(server: ModelServer) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> ModelServer:
-    """Read what `to_document` wrote."""
+    """Read what `to_document` wrote; what it leaves out has its default.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, an unknown or missing field, or a value out of range.
+
+    Examples
+    --------
+    >>> from_document({"kind": "simulated", "concurrency": 4,
+    ...     "service_time": {"kind": "lognormal", "values": [0.02, 0.08]}}).service_time
+    ServiceTime(kind='lognormal', values=(0.02, 0.08))
+    """
     fields = dict(document)
-    cls = _KINDS[fields.pop("kind")]
-    if cls is SimulatedModelServer:
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}: {kind!r}")
+    if "service_time" in fields:
         law = fields["service_time"]
         fields["service_time"] = ServiceTime(law["kind"], tuple(law["values"]))
+    if "slow_instances" in fields:
         fields["slow_instances"] = {int(n): f for n, f in fields["slow_instances"].items()}
-    return cls(**fields)
+    try:
+        return cast("ModelServer", _KINDS[kind](**fields))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_model_server(text: str) -> tuple[str, ModelServer]:
+    """Read ``IMAGE=SERVER`` of the command line.
+
+    Parameters
+    ----------
+    text
+        The image as for `model_server_for`, and what stands behind it: ``simulated``,
+        ``sentiment``, a URL on loopback, or a file with the JSON document of `from_document`.
+
+    Raises
+    ------
+    ValueError
+        When it is none of these.
+    ModuleNotFoundError
+        For ``sentiment`` without scikit-learn.
+
+    Examples
+    --------
+    >>> parse_model_server("team/ranker=http://127.0.0.1:8080")
+    ('team/ranker', UrlModelServer(url='http://127.0.0.1:8080', in_process=False))
+    """
+    image, _, what = text.partition("=")
+    if not image or not what:
+        raise ValueError(f"IMAGE=SERVER is needed, such as '*=simulated': {text}")
+    if what == "simulated":
+        return image, SimulatedModelServer()
+    if what == "sentiment":
+        return image, sentiment_model_server()
+    if what.startswith("http"):
+        return image, UrlModelServer(what)
+    try:
+        return image, from_document(json.loads(Path(what).read_text("utf-8")))
+    except OSError as error:
+        raise ValueError("a server is simulated, sentiment, a URL on loopback, or a JSON file: "
+                         f"{what}: {error.strerror}") from None
 
 
 def model_server_for(

@@ -136,11 +136,12 @@ class Fleet:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
             await asyncio.gather(*(one.start(timeout) for one in added))
-        except StartupFailed:
+        except StartupFailed as failed:
             self._remove(variant, added)
             raise FleetFailed(
                 f"The primary container for production variant {variant.name} did not pass the "
                 "ping health check. Please check CloudWatch logs for this endpoint."
+                + (f" {failed}" if str(failed) else "")
             ) from None
         except BaseException:
             self._remove(variant, added)

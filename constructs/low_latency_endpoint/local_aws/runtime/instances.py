@@ -40,7 +40,7 @@ _KILL_AFTER = 30.0
 
 
 class StartupFailed(Exception):
-    """The container did not answer `/ping` with 200 in time."""
+    """The container did not answer `/ping` with 200 in time, or ended; the message says which."""
 
 
 class Instance:
@@ -102,14 +102,17 @@ class Instance:
         Raises
         ------
         StartupFailed
-            When `/ping` does not answer 200 in time.
+            When `/ping` does not answer 200 in time, or the process has ended.
         """
         await self._launch()
         now = self._clock.now if self._server.in_process else time.monotonic
         deadline = now() + timeout
         while not await self._healthy():
+            if self._process is not None and (code := self._process.poll()) is not None:
+                raise StartupFailed(f"Its process ended with exit code {code}; what it wrote went "
+                                    "to the local AWS's standard error.")
             if now() >= deadline or self._stopped:
-                raise StartupFailed
+                raise StartupFailed("")
             await asyncio.sleep(_PING_PAUSE)
         self.in_service = True
 

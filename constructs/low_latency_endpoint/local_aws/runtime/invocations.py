@@ -135,6 +135,12 @@ class Invocations:
 
     def _choose(self, endpoint: RuntimeEndpoint, headers: dict[str, str]) -> _Choice:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
+        for header in ("inference-component", "target-container-hostname"):
+            if PREFIX + header in headers:  # neither is here; AWS refuses both on other endpoints
+                raise Refusal(
+                    400, "ValidationError",
+                    f"Endpoint {endpoint.name} takes no {header} header.",
+                )
         session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
             found = endpoint.session(session_id)
