@@ -272,6 +272,8 @@ def test_a_trace_arrives_when_it_says() -> None:
     ("LLE872", lambda: shape("weekend")),
     ("LLE879", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0),
                                 faults=(ZoneOutage(at=1.0, zone=1),))),
+    ("LLE879", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), instances=2,
+                                faults=(InstanceFailure(at=1.0, instances=3),))),
     ("LLE858", lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)),
                                 replications=1)),
     ("LLE862", lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)),

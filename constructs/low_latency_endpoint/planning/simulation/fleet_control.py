@@ -1,10 +1,17 @@
-"""What happens to the fleet while requests run: scaling, failures, deployments."""
+"""What happens to the fleet while requests run: scaling, failures, deployments.
+
+A deployment makes two fleets of one: the *old* instances, and all others. ``desired`` is what the
+endpoint shall have when nothing is under way any more; meanwhile ``desired - pending`` new ones
+shall be launched and ``staying`` old ones stay. Whatever is missing of either when a failure is
+noticed is replaced in its own fleet, so nothing that dies is ever replaced twice, and no more
+serve than are desired.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Protocol
 
@@ -36,9 +43,14 @@ class FleetControl:
         self.instance_seconds = 0.0
         self._paid_until = self._now = 0.0
         self._kept: list[int] = []  # of the old fleet of a blue/green deployment, until its end
+        self._old: set[int] = set()     # the fleet that a deployment replaces
+        self._staying = 0               # of those, how many shall still serve
+        self._pending = 0               # new ones that a rolling deployment has yet to launch
+        self._ready: dict[int, float] = {}  # by place that is starting: when it can serve
+        self._dead: set[int] = set()    # places that died while starting; not noticed yet
         self.updating = False      # a deployment or a scaling activity is under way
         self.desired = scenario.instances
-        self._lost_zone: int | None = None
+        self._lost_zones: set[int] = set()
         for _ in range(scenario.instances):
             world.start(len(world.starting))
         world.join(list(world.starting))
@@ -89,29 +101,65 @@ class FleetControl:
         world = self.world
         draining = sum(1 for k in world.draining if world.in_flight(k))
         kept = sum(1 for k in self._kept if not world.in_flight(k))
-        return len(world.serving) + len(world.starting) + draining + kept
+        starting = len(world.starting) - len(self._dead)
+        return len(world.serving) + starting + draining + kept
 
-    def _launch(self, number: int) -> list[int]:
-        """Start instances where there are fewest, away from a lost zone."""
-        world, zones = self.world, self.scenario.zones.count
-        started = []
+    def _launch(self, number: int, seconds: float, *, old: bool = False) -> list[int]:
+        """Start instances where there are fewest, away from lost zones; they join when ready."""
+        world, zones = self.world, range(self.scenario.zones.count)
+        # With no zone left, the first to come back is the one that was lost first.
+        left = [zone for zone in zones if zone not in self._lost_zones] or [0]
+        filled = [0 for _ in zones]
+        for k in (*world.serving, *world.starting):
+            filled[world.zone[k]] += 1
+        chosen = []
         for _ in range(number):
-            filled = [*world.serving, *world.starting]
-            left = [zone for zone in range(zones) if zone != self._lost_zone] or [0]
-            zone = min(left, key=lambda zone: (  # where there are fewest
-                sum(1 for k in filled if world.zone[k] == zone), zone))
-            k = world.free_place(zone if zones > 1 else None)
+            chosen.append(min(left, key=lambda zone: (filled[zone], zone)))
+            filled[chosen[-1]] += 1
+        started = world.free_places(chosen, self._kept)
+        ready = self._now + seconds
+        for k in started:
             world.start(k)
-            started.append(k)
+            self._ready[k] = ready
+        if old:
+            self._old.update(started)
+        if started:
+            self.at(ready, self._join_ready)
         return started
 
-    def _serve(self, places: list[int]) -> None:
-        self._count_minute()
-        self.world.join(places)
+    def _join_ready(self) -> None:
+        """Let those serve that can; of a deployment's new fleet as many as have traffic."""
+        world = self.world
+        room = math.inf if not self._staying else self.desired - self._staying - sum(
+            1 for k in (*world.serving, *world.hanging) if k not in self._old)
+        joining = []
+        for k in world.starting:
+            if self._ready.get(k, math.inf) <= self._now and (k in self._old or room > 0):
+                joining.append(k)
+                room -= k not in self._old
+        if joining:
+            self._count_minute()
+            world.join(joining)
+            for k in joining:
+                del self._ready[k]
 
     def _retire(self, places: list[int]) -> None:
+        """Take instances away: those that serve finish what they have, the others never start."""
+        world = self.world
         self._count_minute()
-        self.world.leave([k for k in places if k in self.world.serving])
+        starting = [k for k in places if k in world.starting]
+        world.cancel(starting)
+        for k in starting:
+            self._ready.pop(k, None)
+        self._dead.difference_update(starting)
+        world.leave([k for k in places if k not in starting])
+        self._old.difference_update(places)
+
+    def _there(self, *, old: bool) -> int:
+        """Instances of a fleet as its control plane sees them: no loss is known before notice."""
+        world = self.world
+        return sum(1 for k in (*world.serving, *world.starting, *world.hanging)
+                   if (k in self._old) == old)
 
     # --- target tracking -----------------------------------------------------------------------
 
@@ -145,6 +193,9 @@ class FleetControl:
         if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
             self._scale(max(self.desired, math.ceil(load / policy.target)))
             return
+        if self.desired < policy.minimum:  # after losses that nothing replaced
+            self._scale(policy.minimum)
+            return
         back = self._values[-policy.in_datapoints:]
         if len(back) == policy.in_datapoints and max(back)[0] < _IN_BELOW * policy.target:
             most = max(load for _, load in back)
@@ -161,10 +212,10 @@ class FleetControl:
             if now < self._no_out_before:
                 return
             self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
-            started = self._launch(wanted - self.desired)
+            self._launch(wanted - self.desired, policy.instance_seconds)
             self.desired = wanted
             self.updating = True
-            self.at(now + policy.instance_seconds, lambda: self._scaled_out(started))
+            self.at(now + policy.instance_seconds, self._scaled_out)
         else:
             if now < max(self._no_in_before, self._no_out_before):
                 return
@@ -172,19 +223,19 @@ class FleetControl:
             self._retire(self._youngest(self.desired - wanted))
             self.desired = wanted
 
-    def _scaled_out(self, started: list[int]) -> None:
+    def _scaled_out(self) -> None:
         """The cooldown counts from the success of the activity."""
         policy = self.scenario.scaling
         assert policy
-        self._serve(started)
         self.updating = False
         self._no_out_before = self._now + policy.scale_out_cooldown
 
     def _youngest(self, number: int) -> list[int]:
-        """Instances to take away, from the zones that have most."""
-        world, chosen = self.world, []
+        """Instances to take away: those that start, then from the zones that have most."""
+        world = self.world
+        chosen: list[int] = list(reversed(world.starting))[:number]
         left = list(world.serving)
-        for _ in range(min(number, len(left) - 1)):
+        while len(chosen) < number and len(left) > 1:
             full = max(range(self.scenario.zones.count), key=lambda zone: sum(
                 1 for k in left if world.zone[k] == zone))
             k = next(k for k in reversed(left) if world.zone[k] == full)
@@ -195,24 +246,48 @@ class FleetControl:
     # --- failures ------------------------------------------------------------------------------
 
     def _strike(self, fault: InstanceFailure | ZoneOutage) -> None:
+        """Instances die. Those that start die unseen too; those that drain take requests along."""
         world = self.world
         self._count_minute()
+        starting: list[int] = []
         if isinstance(fault, ZoneOutage):
-            struck = [k for k in world.serving if world.zone[k] == fault.zone]
-            self._lost_zone = fault.zone
+            def there(places: Iterable[int]) -> list[int]:
+                return [k for k in places if world.zone[k] == fault.zone]
+
+            starting = [k for k in there(world.starting) if k not in self._dead]
+            draining = [k for k in there(world.draining) if world.in_flight(k)]
+            struck = there(world.serving) + draining
+            self._kept = [k for k in self._kept if world.zone[k] != fault.zone]
+            self._lost_zones.add(fault.zone)
         else:
             struck = list(world.serving[:fault.instances])
+        self._dead.update(starting)
+        for k in starting:
+            self._ready.pop(k, None)
         world.hang(struck)
-        self.at(self._now + fault.detection_seconds, lambda: self._notice(struck, fault))
+        self.at(self._now + fault.detection_seconds,
+                lambda: self._notice(struck, starting, fault))
 
-    def _notice(self, struck: list[int], fault: InstanceFailure | ZoneOutage) -> None:
+    def _notice(self, struck: list[int], starting: list[int],
+                fault: InstanceFailure | ZoneOutage) -> None:
+        """Replace what is missing of the struck, or do without it from now on."""
+        world = self.world
         self._count_minute()
-        self.world.fail(struck)
+        gone = [k for k in starting if k in self._dead]  # the others were cancelled meanwhile
+        counted = [k for k in struck if k in world.hanging] + gone
+        old = sum(1 for k in counted if k in self._old)
+        world.fail(struck)
+        world.cancel(gone)
+        self._dead.difference_update(gone)
+        self._old.difference_update(counted)
+        new = min(len(counted) - old, self.desired - self._pending - self._there(old=False))
+        old = min(old, self._staying - self._there(old=True))
         if fault.replacement_seconds is None:
-            self.desired = max(len(self.world.serving), 1)
-            return
-        started = self._launch(len(struck))
-        self.at(self._now + fault.replacement_seconds, lambda: self._serve(started))
+            self.desired -= max(new, 0)
+        else:
+            self._launch(max(new, 0), fault.replacement_seconds)
+            self._launch(max(old, 0), fault.replacement_seconds, old=True)
+        self._join_ready()  # new ones that waited for traffic may take that of the dead
 
     # --- deployments ---------------------------------------------------------------------------
 
@@ -220,46 +295,56 @@ class FleetControl:
         if self.updating:  # a scaling activity comes first; the endpoint takes one update
             self.at(self._now + 1.0, self._deploy)
             return
-        plan = self.scenario.deployment
+        plan, world = self.scenario.deployment, self.world
         assert plan
-        self.updating = True
-        old = list(self.world.serving)
-        if plan.kind == "rolling":
-            self._roll(old, plan)
+        if not self.desired:  # everything died for good
             return
-        new = self._launch(len(old))
-        step = {"all_at_once": len(old)}.get(plan.kind, self._step(len(old), plan))
-        self.at(self._now + plan.instance_seconds, lambda: self._shift(old, new, step, plan))
+        self.updating = True
+        self._old = {*world.serving, *world.starting, *world.hanging}
+        self._staying = self._pending = self.desired
+        step = max(1, min(self.desired, round(self.desired * plan.step_share)))
+        if plan.kind == "rolling":
+            self._roll(step, plan)
+            return
+        self._pending = 0
+        self._launch(self.desired, plan.instance_seconds)
+        first = self._staying if plan.kind == "all_at_once" else step
+        self.at(self._now + plan.instance_seconds, lambda: self._shift(first, plan))
 
-    def _step(self, fleet: int, plan: Deployment) -> int:
-        return max(1, min(fleet, round(fleet * plan.step_share)))
-
-    def _shift(self, old: list[int], new: list[int], step: int, plan: Deployment) -> None:
+    def _shift(self, step: int, plan: Deployment) -> None:
         """Move traffic from old instances to new ones; the old stay up until all has moved."""
-        self._serve(new[:step])
-        self._retire(old[:step])
-        self._kept += old[:step]
-        old, new = old[step:], new[step:]
-        if not new:
+        self._kept += self._replace(step)
+        if not self._staying:
             self.at(self._now + plan.bake_seconds, self._deployed)
             return
-        following = len(new) if plan.kind == "canary" else step
-        self.at(self._now + plan.wait_seconds, lambda: self._shift(old, new, following, plan))
+        following = self._staying if plan.kind == "canary" else step
+        self.at(self._now + plan.wait_seconds, lambda: self._shift(following, plan))
 
-    def _roll(self, old: list[int], plan: Deployment) -> None:
+    def _roll(self, step: int, plan: Deployment) -> None:
         """Replace one batch after another."""
-        step = min(self._step(max(self.desired, 1), plan), len(old))
-        new = self._launch(step)
+        batch = min(step, self._pending)
+        self._pending -= batch
+        self._launch(batch, plan.instance_seconds)
 
         def replace() -> None:
-            self._serve(new)
-            self._retire(old[:step])
-            if old[step:]:
-                self.at(self._now + plan.wait_seconds, lambda: self._roll(old[step:], plan))
+            self._replace(batch)
+            if self._pending:
+                self.at(self._now + plan.wait_seconds, lambda: self._roll(step, plan))
             else:
                 self._deployed()
 
         self.at(self._now + plan.instance_seconds, replace)
+
+    def _replace(self, number: int) -> list[int]:
+        """Shift the traffic of so many; return the old ones that served until now."""
+        world = self.world
+        self._staying = max(0, self._staying - number)
+        self._join_ready()
+        serving = [k for k in world.serving if k in self._old]
+        spare = [k for k in world.starting if k in self._old] + serving
+        leaving = spare[:max(0, self._there(old=True) - self._staying)]
+        self._retire(leaving)
+        return [k for k in leaving if k in serving]
 
     def _deployed(self) -> None:
         self._kept = []

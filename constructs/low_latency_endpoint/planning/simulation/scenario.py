@@ -195,12 +195,14 @@ class InstanceFailure:
     at : float
         When, in seconds.
     instances : int
-        How many, the longest serving first. By default 1.
+        How many of those that serve, the longest serving first; all, when fewer serve. By default
+        1.
     detection_seconds : float
         How long routers go on sending to them, and those requests hang. By default 10; AWS
         states no number.
     replacement_seconds : float or None
-        From detection until as many new ones serve. By default 300; ``None`` for never.
+        From detection until as many new ones serve. By default 300; ``None`` for never: then the
+        fleet does without them until scaling or a deployment makes new ones.
     """
 
     at: float
@@ -330,10 +332,15 @@ class Scenario:
                     f"{self.scaling.maximum}", allowed="a start within the scaling range",
                 what="the simulation starts outside the scaling range", where="instances",
                 mend="Start with a number from minimum to maximum.")
+        most = max(self.instances, self.scaling.maximum if self.scaling else 0)
         for fault in self.faults:
-            if isinstance(fault, ZoneOutage) and not 0 <= fault.zone < self.zones.count:
-                raise OUTAGE.error(got=f"zone {fault.zone}", where="faults",
-                                   allowed=f"0 to {self.zones.count - 1}")
+            if isinstance(fault, ZoneOutage):
+                if not 0 <= fault.zone < self.zones.count:
+                    raise OUTAGE.error(got=f"zone {fault.zone}", where="faults",
+                                       allowed=f"0 to {self.zones.count - 1}")
+            elif fault.instances > most:
+                raise OUTAGE.error(got=f"{fault.instances} instances", where="faults",
+                                   allowed=f"1 to {most}")
         RATE.check(self.peak_service_rate, "service")
 
     @property

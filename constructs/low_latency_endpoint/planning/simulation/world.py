@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .compilation import Loops
@@ -50,8 +51,9 @@ class World:
     """One endpoint while it is simulated.
 
     Instances are numbered places; a place is free, starting, serving, hanging (dead, but no router
-    knows) or draining. Requests in flight are numbered jobs. Routers see instances through
-    *groups*: one for each router, or with zone-local routing one for each router and zone.
+    knows), draining or lost (dead while it drained). Requests in flight are numbered jobs. Routers
+    see instances through *groups*: one for each router, or with zone-local routing one for each
+    router and zone.
     """
 
     def __init__(self, scenario: Scenario, loops: Loops, places: int, block: int) -> None:
@@ -141,6 +143,7 @@ class World:
         self.starting: list[int] = []
         self.hanging: list[int] = []
         self.draining: list[int] = []
+        self.lost: list[int] = []
         self.failed = 0
         self.failed_time = 0.0
         self._arguments = self._listed()
@@ -194,15 +197,21 @@ class World:
 
     # --- instances come and go -----------------------------------------------------------------
 
-    def free_place(self, zone: int | None = None) -> int:
-        """A place that holds nothing, in a zone if one is named."""
-        taken = {*self.serving, *self.starting, *self.hanging}
+    def free_places(self, zones: Iterable[int], besides: Iterable[int] = ()) -> list[int]:
+        """A free place for an instance in each of the zones; none of ``besides``."""
         self.draining = [k for k in self.draining if self.in_flight(k)]
-        taken.update(self.draining)
-        for k in range(self.places):
-            if k not in taken and (zone is None or self.zone[k] == zone):
-                return k
-        raise RuntimeError("the simulation has no place left for an instance")
+        taken = {*self.serving, *self.starting, *self.hanging, *self.draining, *self.lost,
+                 *besides}
+        free: dict[int, list[int]] = {zone: [] for zone in range(self.scenario.zones.count)}
+        for k in reversed(range(self.places)):
+            if k not in taken:
+                free[int(self.zone[k])].append(k)
+        found = []
+        for zone in zones:
+            k = (free[zone] or max(free.values(), key=len)).pop()
+            self.zone[k] = zone  # a place has the zone of what stands in it
+            found.append(k)
+        return found
 
     def in_flight(self, k: int) -> int:
         """Whether an instance has requests at work or in line."""
@@ -226,6 +235,11 @@ class World:
             self.serving.append(k)
         self.regroup()
 
+    def cancel(self, places: list[int]) -> None:
+        """Instances that were starting will not serve."""
+        for k in places:
+            self.starting.remove(k)
+
     def leave(self, places: list[int]) -> None:
         """Instances get no more requests, and finish those they have."""
         for k in places:
@@ -234,10 +248,15 @@ class World:
         self.regroup()
 
     def hang(self, places: list[int]) -> None:
-        """Instances die; their routers do not know yet, so requests there wait for nothing."""
+        """Instances die that serve or drain; no router knows yet, so requests there wait for
+        nothing."""
         for k in places:
-            self.serving.remove(k)
-            self.hanging.append(k)
+            if k in self.serving:
+                self.serving.remove(k)
+                self.hanging.append(k)
+            else:
+                self.draining.remove(k)
+                self.lost.append(k)
             self.room[k] = 0
             self._set_end(k, NEVER)
 
@@ -245,7 +264,7 @@ class World:
         """The routers learn of dead instances: the requests there fail."""
         slots = self.scenario.concurrency
         for k in places:
-            self.hanging.remove(k)
+            (self.hanging if k in self.hanging else self.lost).remove(k)
             jobs = [int(self.mark_job[k * slots + at]) for at in range(self.running[k])]
             self.state[AT_WORK] -= len(jobs)
             self.state[BUSY] -= bool(jobs)
