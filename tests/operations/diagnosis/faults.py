@@ -70,11 +70,39 @@ def _suspended() -> Scenario:
     return made
 
 
-def _cold_after_scale_out() -> Scenario:
-    made = Scenario(tps=from_minute(20, 500, 1000), instances=from_minute(27, 5, 8),
-                    cpu=from_minute(20, 30, 55),
-                    latency=lambda m, i: 400 if i >= 5 and 27 <= m < 33 else 40)
-    made.activities = [made.scaled(21, 8, took=6)]
+def _cold_after_scale_out(to: int = 8, *, by_hand: bool = False, until: int = 33,
+                          **more: Any) -> Scenario:
+    """New instances are ten times slower for some minutes."""
+    values: dict[str, Any] = {
+        "tps": from_minute(20, 500, 1000), "instances": from_minute(27, 5, to),
+        "cpu": from_minute(20, 30, 55),
+        "latency": lambda m, i: 400 if i >= 5 and 27 <= m < until else 40,
+    }
+    made = Scenario(**(values | more))
+    if not by_hand:
+        made.activities = [made.scaled(21, to, took=6)]
+    return made
+
+
+def _cold_then_saturated(**more: Any) -> Scenario:
+    """Cold for eight minutes after a scale-out to the maximum; later full for twelve."""
+    values: dict[str, Any] = {
+        "tps": between(40, 52, 950, 500), "cpu": between(40, 52, 97, 40),
+        "latency": lambda m, i: 400 if 18 <= m < 26 else 300 if 40 <= m < 52 else 40,
+        "instances": from_minute(18, 6, 8), "scaling": {"min": 2, "max": 8, "target": 7800.0},
+        "in_flight": between(40, 52, 285, 20), "planned": None,
+    }
+    made = Scenario(**(values | more))
+    made.activities = [made.scaled(13, 8)]
+    return made
+
+
+def _twice_cold() -> Scenario:
+    made = Scenario(tps=lambda m: 500 if m < 22 else 700 if m < 40 else 900,
+                    instances=lambda m: 5 if m < 22 else 6 if m < 40 else 8,
+                    latency=lambda m, i: 400 if (i == 5 and 22 <= m < 27)
+                    or (i > 5 and 40 <= m < 46) else 40)
+    made.activities = [made.scaled(17, 6), made.scaled(35, 8)]
     return made
 
 
@@ -144,6 +172,55 @@ FAULTS = (
           ("memory at 9",), ("instance_type",)),
     Fault("instances that start cold", _cold_after_scale_out, "LLD121",
           ("the scale-out to 8 instances at 03:27",), ("instances.min",)),
+    Fault("instances that start cold, metrics per instance",
+          lambda: _cold_after_scale_out(enhanced=True, zones=("us-east-1a", "us-east-1b")),
+          "LLD121", ("the scale-out to 8 instances at 03:27",), ("instances.min",)),
+    Fault("one instance that starts cold, metrics per instance",
+          lambda: _cold_after_scale_out(6, enhanced=True, tps=from_minute(20, 500, 750)),
+          "LLD121",
+          ("the scale-out to 6 instances at 03:27",), ("instances.min",)),
+    Fault("instances added by hand that start cold",
+          lambda: _cold_after_scale_out(by_hand=True, scaling=None), "LLD121",
+          ("the rise from 5 to 8 instances at 03:27",), ("instances.min",)),
+    Fault("an instance replaced by a cold one, metrics per instance",
+          lambda: Scenario(enhanced=True, arrives={2: 25},
+                           latency=lambda m, i: 400 if i == 2 and 25 <= m < 31 else 40),
+          "LLD121", ("the start of i-2 at 03:25",), ("containers[].environment",)),
+    Fault("a new instance that stays slow, metrics per instance",
+          lambda: _cold_after_scale_out(6, until=60, enhanced=True,
+                                        tps=from_minute(20, 500, 750)), "LLD501",
+          ("i-5: ModelLatency 4", "the 5 others 4")),
+    Fault("cold after two scale-outs", _twice_cold, "LLD121",
+          ("in 11 of", "in 2 stretches", "the scale-out to 6 instances at 03:22",
+           "the scale-out to 8 instances at 03:40"), ("instances.min",)),
+    Fault("a cold fleet, and a saturated one later", _cold_then_saturated, "LLD121",
+          ("in 8 of", "the scale-out to 8 instances at 03:18"), ("instances.min",),
+          frozenset({"LLD102"})),
+    Fault("a saturated fleet, and a cold one before", _cold_then_saturated, "LLD102",
+          ("in 12 of", "CPU at 97 %", "all 8 instances"), ("instances.max",),
+          frozenset({"LLD121"})),
+    Fault("a cold fleet and a saturated one, metrics per instance",
+          lambda: _cold_then_saturated(enhanced=True, latency=lambda m, i: (
+              400 if i >= 6 and 18 <= m < 26 else 300 if 40 <= m < 52 else 40)),
+          "LLD102", ("in 12 of", "CPU at 97 %"), (), frozenset({"LLD121"})),
+    Fault("a model somewhat slow, until its fleet is saturated too",
+          lambda: _saturated(tps=from_minute(40, 600, 1900), cpu=from_minute(40, 45, 97),
+                             latency=lambda m, i: 85 if m < 40 else 300, in_flight=constant(24)),
+          "LLD102", ("in 20 of", "CPU at 97 %", "14,250 invocations"), ("instances.max: 15",),
+          frozenset({"LLD112"})),
+    Fault("a saturated fleet with one instance slower still, metrics per instance",
+          lambda: _saturated(routing="RANDOM", enhanced=True, latency=lambda m, i: (
+              40 if m < 25 else 700 if i == 0 else 300)),
+          "LLD102", ("CPU at 97 %", "all 8 instances"), ("instances.max: 15",)),
+    Fault("an overhead after a scale-out, and another under steady traffic",
+          lambda: (made := Scenario(instances=from_minute(20, 5, 8), tps=constant(500),
+                                    overhead=lambda m: 90 if 20 <= m < 25 or m >= 45 else 6),
+                   setattr(made, "activities", [made.scaled(15, 8)]))[0],
+          "LLD201", ("the scale-out to 8 instances",), ("instances.min",), frozenset({"LLD203"})),
+    Fault("a cold fleet after a deployment, metrics per instance",
+          lambda: Scenario(deployed=20, enhanced=True, arrives=dict.fromkeys(range(8), 20),
+                           latency=lambda m, i: 350 if 21 <= m < 29 and i < 3 else 40),
+          "LLD121", ("the deployment of sentiment-config-2 at 03:20",), ("deployment.canary",)),
     Fault("a cold fleet after a deployment",
           lambda: Scenario(deployed=20, latency=lambda m, i: 350 if 21 <= m < 29 else 40),
           "LLD121", ("the deployment of sentiment-config-2 at 03:20",), ("deployment.canary",)),

@@ -35,6 +35,7 @@ class Scenario:
 
     ``latency`` gives the median of one instance's ModelLatency in ms and ``spread`` the sigma of
     its log-normal law, so that p99 is about ``exp(2.33 * spread)`` times the median.
+    ``arrives`` is the minute in which an instance took another's place.
     """
 
     minutes: int = 60
@@ -54,6 +55,7 @@ class Scenario:
     multi_model: dict[str, PerMinute] = field(default_factory=dict)
     longest_ms: PerMinute | None = None
     enhanced: bool = False
+    arrives: dict[int, int] = field(default_factory=dict)
     zones: tuple[str, ...] = ()
     status: str = "InService"
     failure: str = ""
@@ -224,7 +226,7 @@ class Scenario:
             samples = [(value * 1000, weight) for value, weight in drawn]
             member: list[dict[str, str]] = [{}]
             if self.enhanced:
-                member.append({"InstanceId": f"i-{instance}"})
+                member.append({"InstanceId": self._name(instance, minute)})
             if self.zones:
                 member.append({"Region": "us-east-1", "InstanceType": self.instance_type,
                                "AvailabilityZone": self.zones[instance % len(self.zones)]})
@@ -243,7 +245,7 @@ class Scenario:
                 put(runtime, metric, [(1.0, failed)] if failed else [(0.0, 1)])
         for instance in range(count):
             wobble = noise.uniform(0.97, 1.03)
-            more = [{}] + ([{"InstanceId": f"i-{instance}"}] if self.enhanced else [])
+            more = [{}] + ([{"InstanceId": self._name(instance, minute)}] if self.enhanced else [])
             for dimensions in more:
                 put(hosts, "CPUUtilization", [(self.cpu(minute) * facts.vcpus * wobble, 1)],
                     **dimensions)
@@ -260,6 +262,9 @@ class Scenario:
                 put(hosts, metric, [(value, 1)])
             elif value:
                 put(runtime, metric, [(1000 * value, weight / 20)])
+
+    def _name(self, instance: int, minute: int) -> str:
+        return f"i-{instance}" + ("-gone" if minute < self.arrives.get(instance, 0) else "")
 
     def _drawn(self, median: float, requests: float) -> list[tuple[float, float]]:
         """Quantiles of a log-normal law with the weight of the instance's requests."""

@@ -8,9 +8,11 @@ from datetime import datetime
 
 from .findings import GUIDE, Change, Evidence, Finding, kind
 from .measurements import Measurements, Series
+from .starts import Start, after_starts
 from .view import WARMING, VariantView, milliseconds
 
-__all__ = ["Event", "after_event", "cold_start", "endpoint_state", "events", "new_version"]
+__all__ = ["Event", "cold_start", "endpoint_state", "events", "named",
+           "new_version"]
 
 COLD_MODEL = kind("LLD121", "New instances answer slowly until they are warm",
                   GUIDE + "deployment-best-practices.html")
@@ -20,9 +22,6 @@ NEW_VERSION = kind("LLD702", "Slow since a deployment: the new version itself is
                    GUIDE + "deployment-guardrails.html")
 MISSING = kind("LLD703", "Fewer instances serve than are wanted",
                GUIDE + "deployment-best-practices.html")
-
-#: Share of slow periods that must lie after the events for these to explain them.
-_MOST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +78,6 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
             )
 
 
-def _starts(view: VariantView) -> list[tuple[datetime, datetime, str]]:
-    """When new instances began to serve, until when more came, and why."""
-    found = [(each.time, each.done, f"the deployment of {each.configuration}")
-             for each in view.measurements.deployments]
-    for each in view.scale_outs:
-        served = each.end or each.start
-        found.append((served, served, f"the scale-out to {each.capacity} instances"))
-    return sorted(found)
-
-
-def after_event(view: VariantView, slow: list[datetime]) -> tuple[datetime, str] | None:
-    """The start of new instances that explains slow periods: they follow it and end with it."""
-    starts = _starts(view)
-    explained: dict[tuple[datetime, str], int] = {}
-    for time in slow:
-        for first, last, why in reversed(starts):
-            if first - view.period < time <= last + WARMING:
-                explained[first, why] = explained.get((first, why), 0) + 1
-                break
-    if not explained or sum(explained.values()) < _MOST * len(slow):
-        return None
-    best = max(explained, key=lambda start: explained[start])
-    # Slow before it already: then it is no consequence, whatever came after.
-    lead = [t for t in slow if best[0] - 5 * view.period <= t <= best[0] - view.period]
-    return None if len(lead) >= 2 else best
-
-
 def new_version(view: VariantView) -> Iterator[Finding]:
     """Slow from a deployment to the end of the window, and not before."""
     slow = view.slow_times
@@ -117,7 +89,8 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         before = latency.between(view.measurements.start, each.time)
         since = latency.between(each.time, view.measurements.end)
         lasted = view.measurements.end - each.done > WARMING + 3 * view.period
-        late = [t for t in after if t > each.done + WARMING]
+        # Around the threshold the slow periods come in several stretches.
+        late = [t for t in view.whole.slow_times if t > each.done + WARMING]
         judged_late = [t for t in since.times if t > each.done + WARMING]
         if (len(after) < 0.9 * len(slow) or not before or not lasted
                 or len(late) < 0.5 * len(judged_late)):
@@ -148,26 +121,38 @@ def new_version(view: VariantView) -> Iterator[Finding]:
 
 def cold_start(view: VariantView) -> Iterator[Finding]:
     """Slow only in the minutes after new instances began to serve."""
-    start = after_event(view, view.slow_times)
-    if start is None:
+    slow = view.slow_times
+    found = after_starts(view, slow)
+    if not found:
         return
-    time, why = start
     latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
-    rest = Series({t: v for t, v in latency.points.items() if t not in set(view.slow_times)})
-    recovered = bool(rest.between(time, view.measurements.end))
+    any_slow = set(view.whole.slow_times)
+    rest = Series({t: v for t, v in latency.points.items() if t not in any_slow})
+    recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
+    changes = [
+        Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+               "a small part of the requests meets the cold fleet")
+    ] if any(start.deployment for start in found) else []
+    if not all(start.deployment for start in found):
+        changes.append(Change("instances.min", "",
+                              "more at all times: fewer starts at the rise of traffic"))
     yield Finding(
         COLD_MODEL, view.variant.name,
         (*view.slow_evidence(), Evidence(
-            f"slow within {WARMING.seconds // 60} minutes of {why} at "
-            f"{view.measurements.clock(time)}{usual}",
-            time, view.slow_times[-1] + view.period)),
+            f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
+            found[0].first, slow[-1] + view.period)),
         "high" if recovered else "medium",
         ("ModelLatency high", "instances not saturated", "after new instances started"),
-        (Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-                "a small part of the requests meets the cold fleet") if "deployment" in why else
-         Change("instances.min", "", "more at all times: fewer starts at the rise of traffic"),
+        (*changes,
          Change("containers[].environment", "", "have the server load and compile before /ping")),
         ("" if recovered else "Look again later: it has not recovered yet. ")
         + "Warm the model before /ping answers, or send requests before callers do.",
     )
+
+
+def named(view: VariantView, found: list[Start]) -> str:
+    """Starts in words, with their times: the first three."""
+    words = [f"{start.why} at {view.measurements.clock(start.first)}" for start in found[:3]]
+    more = len(found) - len(words)
+    return ", ".join(words) + (f" and {more} more" if more else "")

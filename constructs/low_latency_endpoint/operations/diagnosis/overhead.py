@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .events import after_event
+from .events import named
 from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, kind
+from .starts import after_starts
 from .view import WARMING, VariantView, milliseconds, percent
 
 __all__ = ["client", "overhead"]
@@ -28,17 +29,20 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     times = sorted({time for each in slow for time in each.values.points})
     evidence = view.slow_evidence(slow)
     span = (times[0], times[-1] + view.period)
-    start = after_event(view, times)
-    if start is not None:
+    found = after_starts(view, times)
+    if found:
+        changes = [
+            Change("deployment.canary", "{size_percent: 10, wait: 10m}",
+                   "a small part of the requests meets the new fleet")
+        ] if any(start.deployment for start in found) else []
+        if not all(start.deployment for start in found):
+            changes.append(Change("instances.min", "", "more at all times: fewer starts"))
         yield Finding(
             COLD, view.variant.name,
-            (*evidence, Evidence(f"within {WARMING.seconds // 60} minutes of {start[1]} at "
-                                 f"{view.measurements.clock(start[0])}", start[0], span[1])),
-            "high", ("OverheadLatency high", "after new instances started"),
-            (Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-                    "a small part of the requests meets the new fleet")
-             if "deployment" in start[1] else
-             Change("instances.min", "", "more at all times: fewer starts"),),
+            (*evidence, Evidence(
+                f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
+                found[0].first, span[1])),
+            "high", ("OverheadLatency high", "after new instances started"), tuple(changes),
             "Send requests to new instances before callers do.")
         return
     per_minute = view.tps.only(times)

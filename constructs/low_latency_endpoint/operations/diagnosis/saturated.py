@@ -17,7 +17,8 @@ from .findings import (
     FindingKind,
     kind,
 )
-from .measurements import ScalingReading
+from .measurements import Activity, ScalingReading
+from .starts import scale_outs
 from .view import PERIODS, VariantView
 
 __all__ = ["at_the_limit", "saturated"]
@@ -95,9 +96,9 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                     changes=[Change("scaling.enabled", "true")])
         return
     failed = [a for a in view.activities if a.failed
-              and a.start >= times[0] - _SCALING_REACTS]
+              and times[0] - _SCALING_REACTS <= a.start <= times[-1] + view.period]
     if failed:
-        yield _failed(view, root, evidence)
+        yield _failed(view, failed, root, evidence)
         return
     if _at_maximum(view, scaling, times):
         yield _maximum(view, scaling, root, evidence, needed)
@@ -110,8 +111,9 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
     scaling = view.variant.scaling
     if scaling is None or scaling.maximum is None:
         return
-    if any(activity.failed for activity in view.activities):
-        yield _failed(view, ("scaling activities",), (), risk=True)
+    failed = [activity for activity in view.activities if activity.failed]
+    if failed:
+        yield _failed(view, failed, ("scaling activities",), (), risk=True)
         return
     if view.load_target:
         times = [t for t, load in view.load.points.items() if load >= view.load_target
@@ -122,9 +124,9 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
                            view.needed_instances(times), risk=True, times=times)
 
 
-def _failed(view: VariantView, root: tuple[str, ...], evidence: tuple[Evidence, ...],
-            risk: bool = False) -> Finding:
-    failed = sorted((a for a in view.activities if a.failed), key=lambda a: a.start)
+def _failed(view: VariantView, failed: list[Activity], root: tuple[str, ...],
+            evidence: tuple[Evidence, ...], risk: bool = False) -> Finding:
+    failed = sorted(failed, key=lambda a: a.start)
     last = failed[-1]
     text = f"{len(failed)} scaling activities failed" if len(failed) > 1 \
         else "a scaling activity failed"
@@ -226,7 +228,8 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
                     "the only thing that helps in the first minutes of a spike"),
              Change("throughput.safety_factor", "", "lower: headroom on each instance"),
              Change("scaling.metric", "concurrency", "sees the spike in 10 s instead of 60 s")))
-    outs = [a for a in view.scale_outs if a.start >= times[0] - view.period]
+    outs = [a for a in scale_outs(view)
+            if times[0] - view.period <= a.start <= times[-1] + _SCALING_REACTS]
     said = "no scale-out in the window"
     if outs:
         said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}"

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
 from .measurements import MetricSeries, Series, median
-from .view import SLOW_OF_PERIODS, VariantView, milliseconds, percent
+from .starts import after_starts, arrivals, starts
+from .view import SLOW_OF_PERIODS, WARMING, VariantView, milliseconds, percent
 
 __all__ = ["skew"]
 
@@ -19,33 +20,75 @@ _FACTOR = 2.0
 _ZONE_FACTOR = 1.5
 
 
-def skew(view: VariantView) -> Iterator[Finding]:
-    """At most one finding: the instance, or else the zone, that is slow."""
+def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
+    """At most one finding: the instance, or else the zone, that is slow.
+
+    ``full``: the instances were saturated. Then one that is slower still explains nothing, unless
+    the others were fast enough.
+    """
     # Without a threshold nobody says what is slow; an instance apart from its peers still is.
     if view.has_model_threshold and not view.slow_times:
         return
     times = view.slow_times or view.get("ModelLatency", "Average").times
-    instances = _latencies(view.variant.instances, times)
-    zones = _latencies(view.variant.zones, times)
+    warm = _warm_times(view, times)
+    instances = _latencies(view.variant.instances, times, warm)
     slow = _apart(instances, _FACTOR)
     if slow and len(slow) < max(2, (len(instances) + 1) // 2):
-        yield _instance(view, times, instances, slow)
+        if not full or _fast_enough(view, view.variant.instances, instances, slow):
+            yield _instance(view, times, instances, slow)
         return
+    if after_starts(view, times):
+        return  # a zone with more of the new instances is slow with them
+    zones = _latencies(view.variant.zones, times, {})
     slow = _apart(zones, _ZONE_FACTOR)
-    if len(slow) == 1:
+    if len(slow) == 1 and (
+            not full or _fast_enough(view, view.variant.zones, zones, slow)):
         yield _zone(view, times, zones, slow[0])
 
 
-def _latencies(members: Mapping[str, MetricSeries], times: list[datetime]
-               ) -> dict[str, float]:
+def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[datetime]]:
+    """Periods by instance in which it says something: until it is warm, it is only new."""
+    began = arrivals(view)
+    early = [start for start in starts(view) if start.first <= view.measurements.start
+             + 2 * view.period]
+    found = {}
+    for name in view.variant.instances:
+        # Which instances were new when the window began, nobody can say.
+        cold = [began[name]] if name in began else [start.last for start in early]
+        found[name] = [t for t in times if not any(
+            first - view.period < t <= first + WARMING for first in cold)]
+    return found
+
+
+def _latencies(members: Mapping[str, MetricSeries], times: list[datetime],
+               of_each: Mapping[str, list[datetime]]) -> dict[str, float]:
     """Mean latency by member, of those with data in enough of these periods."""
     found = {}
     for name, series in members.items():
-        latency: Series = series.get(("ModelLatency", "Average"), Series()).only(times)
+        latency: Series = series.get(("ModelLatency", "Average"), Series()).only(
+            of_each.get(name, times))
         mean = latency.weighted_mean(series.get(("Invocations", "Sum"), Series()))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
             found[name] = mean
     return found
+
+
+def _fast_enough(view: VariantView, members: Mapping[str, MetricSeries], means: dict[str, float],
+                 slow: list[str]) -> bool:
+    """Whether the members beside the slow ones kept what was missed."""
+    for each in view.slow_model:
+        high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
+        statistic = "p99" if high else "Average"
+        values = []
+        for name in means:
+            series = members[name].get(("ModelLatency", statistic), Series())
+            value = series.only(each.values.points).median
+            if name not in slow and value is not None:
+                values.append(value)
+        typical = median(values)
+        if typical is not None and typical > each.threshold:
+            return False
+    return True
 
 
 def _apart(means: dict[str, float], factor: float) -> list[str]:
@@ -85,6 +128,10 @@ def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
     cpu = series.get(("CPUUtilization", "Average"), Series()).only(times).mean
     if cpu is not None:
         text += f"; its CPU at {cpu:.0f} %"
+    if len(slow) > 1:
+        also = [f"{name} {milliseconds(means[name])}" for name in slow[1:4]]
+        more = len(slow) - 1 - len(also)
+        text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
     routing = view.variant.routing
     evidence = (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period),
                 Evidence(f"routing strategy {routing}"

@@ -96,7 +96,9 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
     each = slow / max(instances, 1)
-    follows = _correlation(in_flight, latency)
+    # Another slow stretch may have another cause.
+    elsewhere = set(view.whole.slow_times) - set(view.slow_times)
+    follows = _correlation(in_flight, latency.only(set(latency.points) - elsewhere))
     if stated and each >= 2 * int(stated):
         text += f"; workers per instance by its environment: {stated}"
         sure = True
@@ -120,7 +122,8 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
 
 def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:
     """Whether both are at least twice as high when slow as otherwise."""
-    rest = [t for t in latency.times if t not in set(view.slow_times)]
+    any_slow = set(view.whole.slow_times)
+    rest = [t for t in latency.times if t not in any_slow]
     pairs = [(each.only(view.slow_times).median, each.only(rest).median)
              for each in (in_flight, latency)]
     return all(slow and other and slow >= 2 * other for slow, other in pairs)

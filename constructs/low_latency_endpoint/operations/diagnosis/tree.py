@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from .events import cold_start, endpoint_state, new_version
 from .failures import errors, multi_model, silence
@@ -12,6 +13,7 @@ from .overhead import client, overhead
 from .saturated import at_the_limit, saturated
 from .skew import skew
 from .slow_container import slow_container
+from .stretches import each_cause, stretches
 from .view import VariantView
 
 __all__ = ["walk"]
@@ -33,30 +35,44 @@ def walk(measurements: Measurements) -> list[Finding]:
 def _variant(view: VariantView) -> Iterator[Finding]:
     models = list(multi_model(view))
     yield from models
-    model_time = [] if models else list(_model_latency(view))
+    parts = stretches(view, view.slow_times) or [view.slow_times]
+    model_time = [] if models else list(_model_latency(view, parts))
     yield from model_time
     if not any(each.id in ("LLD102", "LLD103") for each in model_time):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
-    if not models and not view.saturation(view.slow_times):
-        yield from overhead(view)
+    if not models:
+        yield from _overhead(view, parts)
     yield from errors(view)
     yield from silence(view)
     yield from client(view)
 
 
-def _model_latency(view: VariantView) -> Iterator[Finding]:
-    apart = list(skew(view))
+def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
+    if view.slow_times:
+        yield from each_cause(view, parts, _cause)
+        return
+    # Nobody said how fast it must be, or it is fast enough: full instances are still news.
+    apart = list(skew(view, full=False))
+    yield from apart
+    if not apart and not view.has_model_threshold:
+        busy = view.busy_times
+        yield from each_cause(view, stretches(view, busy) or [busy], _full)
+
+
+def _full(view: VariantView) -> Iterator[Finding]:
+    full = view.saturation(view.busy_times)
+    if full:
+        yield from saturated(view, full)
+
+
+def _cause(view: VariantView) -> Iterator[Finding]:
+    """The cause of one slow stretch: the first that fits."""
+    full = view.saturation(view.slow_times)
+    apart = list(skew(view, full=full is not None))
     if apart:
         yield from apart
         return
-    if not view.slow_times:
-        # Nobody said how fast it must be, or it is fast enough: full instances are still news.
-        full = view.saturation(view.busy_times)
-        if full and not view.has_model_threshold:
-            yield from saturated(view, full)
-        return
-    full = view.saturation(view.slow_times)
     if full:
         yield from saturated(view, full)
         return
@@ -65,3 +81,12 @@ def _model_latency(view: VariantView) -> Iterator[Finding]:
         if found:
             yield from found
             return
+
+
+def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
+    full = {time for part in parts if view.saturation(part) for time in part}
+    times = sorted({time for slow in view.slow_overhead for time in slow.values.points} - full)
+    parts = stretches(view, times)
+    if times and not full:
+        parts = parts or [times]
+    yield from each_cause(view, parts, overhead)

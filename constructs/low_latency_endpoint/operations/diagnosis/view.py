@@ -6,7 +6,8 @@ The numbers are judgements, each with its reason; those that AWS states carry AW
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -96,10 +97,28 @@ class SlowPeriods:
 
 @dataclass(frozen=True)
 class VariantView:
-    """A variant in its measurements; what several rules need is computed once."""
+    """A variant in its measurements; what several rules need is computed once.
+
+    A view of one stretch sees slow and full periods of this stretch only, and everything else of
+    the whole window.
+    """
 
     measurements: Measurements
     variant: VariantReading
+    stretch: frozenset[datetime] | None = None
+    parent: VariantView | None = None
+
+    def within(self, times: Iterable[datetime]) -> VariantView:
+        """The same with slow and full periods among these only."""
+        return replace(self, stretch=frozenset(times), parent=self.whole)
+
+    @property
+    def whole(self) -> VariantView:
+        """The view of the whole window."""
+        return self.parent or self
+
+    def _seen(self, time: datetime) -> bool:
+        return self.stretch is None or time in self.stretch
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the variant."""
@@ -140,9 +159,12 @@ class VariantView:
                 continue
             series = self.get(name, statistic)
             above = Series({t: v for t, v in series.points.items() if v > limit.value})
-            if above and self._sustained(series, above, counts):
+            if not above or not self._sustained(series, above, counts):
+                continue
+            seen = above.only(filter(self._seen, above.points))
+            if seen:
                 found.append(SlowPeriods(metric, statistic, limit.value, limit.source,
-                                         above, len(series)))
+                                         seen, len(series)))
         return tuple(found)
 
     @staticmethod
@@ -160,10 +182,12 @@ class VariantView:
         for each in self.slow_model if slow is None else slow:
             time, worst = each.worst
             times = each.values.times
+            apart = runs(times, PERIODS * self.period)
+            among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
             found.append(Evidence(
                 f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
                 f"({each.source}) in {len(each.values)} of {each.judged} periods of "
-                f"{_length(self.period)}, at worst {milliseconds(worst)} "
+                f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
                 f"at {self.measurements.clock(time)}",
                 times[0], times[-1] + self.period,
             ))
@@ -264,7 +288,7 @@ class VariantView:
             sum(start <= t < start + PERIODS * self.period for t in times) >= SLOW_OF_PERIODS
             for start in times
         )
-        return times if enough else []
+        return list(filter(self._seen, times)) if enough else []
 
     # ------------------------------------------------------------------------------ what happened
 
@@ -272,30 +296,6 @@ class VariantView:
     def activities(self) -> tuple[Activity, ...]:
         """Scaling activities; none when they may not be read."""
         return (self.variant.scaling.activities if self.variant.scaling else None) or ()
-
-    @property
-    def scale_outs(self) -> list[Activity]:
-        """Successful activities that added instances."""
-        found = []
-        for each in sorted(self.activities, key=lambda activity: activity.start):
-            if each.status not in ("Successful", "InProgress", "Overridden"):
-                continue
-            if each.capacity is None or "scale in" in each.cause.lower():
-                continue
-            before = self._capacity_before(each)
-            # Begun before the window: then the alarm's name is all there is.
-            rose = "alarmhigh" in each.cause.lower() if before is None else each.capacity > before
-            if rose:
-                found.append(each)
-        return found
-
-    def _capacity_before(self, activity: Activity) -> float | None:
-        earlier = [a for a in self.activities
-                   if a.start < activity.start and a.capacity is not None and not a.failed]
-        if earlier:
-            return max(earlier, key=lambda a: a.start).capacity
-        seen = self.instances.between(activity.start - timedelta(minutes=15), activity.start)
-        return round(seen.points[seen.times[-1]]) if seen else None
 
     def needed_instances(self, times: list[datetime]) -> int | None:
         """Instances that would have kept the load at the scaling target at these times."""
