@@ -31,10 +31,12 @@ class RecordedWorker(StepWorker):
             records.sent += 1
             if sample > 1:
                 records.failed("slow")
+                records.refused.record(sample)
                 continue
             records.completed += 1
             records.latency.record(sample)
             records.service.record(sample / 2)
+            records.first_byte.record(sample / 4)
             records.send_lag.record(sample / 1000)
         return records
 

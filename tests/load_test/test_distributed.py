@@ -21,7 +21,7 @@ from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Tar
 from .servers import ENVIRONMENT, PAYLOADS, agree, precise_server
 
 WORKER = Path(__file__).with_name("recorded_worker.py")
-NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",))
+NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",), streaming=True)
 
 
 @contextmanager
@@ -58,6 +58,10 @@ def test_two_workers_merge_to_exactly_what_one_records(tmp_path: Path) -> None:
     assert two.latency.percentiles() == one.latency.percentiles()
     assert two.latency.encode() == one.latency.encode()
     assert (two.service, two.send_lag) == (one.service, one.send_lag)
+    assert two.first_byte == one.first_byte == LatencyHistogram.of(
+        sample / 4 for sample in answered)
+    assert two.refused == one.refused == LatencyHistogram.of(
+        sample for sample in samples if sample > 1)
     assert (two.intended, two.sent, two.completed) == (one.intended, one.sent, one.completed)
     assert two.errors == one.errors == {"slow": len(samples) - len(answered)}
     assert (one.generator.processes, two.generator.processes) == (1, 2)

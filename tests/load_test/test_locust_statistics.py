@@ -19,35 +19,8 @@ from low_latency_endpoint.load_test.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.locust_statistics import bucket_response_time
 from low_latency_endpoint.load_test.steps import Step
 
-from .servers import ENVIRONMENT, PreciseServer, precise_server
-
-LOCUSTFILE = """
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, RampArrivals
-from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
-from low_latency_endpoint.load_test.payloads import Payloads
-
-class Sentiment(OpenLoopSageMakerUser):
-    endpoint_name = "sentiment"
-    region = "us-east-1"
-    endpoint_urls = ("{url}",)
-    payloads = Payloads.of_bytes(b'{{"inputs": "a"}}')
-    {attributes}
-
-import gevent
-from locust import events
-from locust.runners import WorkerRunner
-
-@events.init.add_listener
-def end_with_the_last_user(environment, runner, **_):
-    def watch():
-        while not runner.user_count:
-            gevent.sleep(0.1)
-        while runner.user_count:
-            gevent.sleep(0.1)
-        runner.quit()
-    if not isinstance(runner, WorkerRunner):
-        gevent.spawn(watch)
-"""
+from .locust_runs import locust, percentiles_said
+from .servers import precise_server
 
 
 @given(st.floats(0.5, 3_600_000))
@@ -69,24 +42,6 @@ def test_buckets_keep_the_order(one: float, other: float) -> None:
 def test_there_are_few_enough_buckets_for_a_report_every_three_seconds() -> None:
     decade = {bucket_response_time(number / 1000) for number in range(10_000, 100_000)}
     assert len(decade) < 2000
-
-
-def locust(folder: Path, server: PreciseServer, *options: str,
-           attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
-           ) -> subprocess.CompletedProcess[str]:
-    """A headless run of the locustfile."""
-    (folder / "locustfile.py").write_text(
-        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8")
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("locust")), "-f", "locustfile.py", "--headless",
-         "--only-summary", *options],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=False)
-
-
-def percentiles_said(output: str) -> dict[str, float]:
-    """What the summary at the end says."""
-    return {name: float(value) for name, value in re.findall(
-        r": +(p[\d.]+) ([\d.]+) \(", output)}
 
 
 def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
@@ -159,17 +114,6 @@ def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: st
         r"([\d,]+) of ([\d,]+) requests that were due were sent", done.stderr)[-1])
     assert due - 20 <= sent <= due
     assert abs(sent - count) < 60
-
-
-def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path) -> None:
-    with precise_server([0.8]) as server:
-        done = locust(tmp_path, server, "-u", "1", "-t", "5s", "--stop-timeout", "5",
-                      attributes="arrivals = ConstantArrivals(100)")
-        assert done.returncode == 0, done.stderr
-        count = len(server.times())
-    assert count > 0
-    assert (f"{count} of {count} requests that were due were sent, {count} answered well"
-            in done.stderr)
 
 
 def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:

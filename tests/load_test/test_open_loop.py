@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import gevent
 import pytest
@@ -17,37 +18,34 @@ from low_latency_endpoint.load_test.arrivals import (
     PoissonArrivals,
     ReplayedArrivals,
 )
+from low_latency_endpoint.load_test.invoking import Invocation
 from low_latency_endpoint.load_test.latencies import PERCENTS, LatencyHistogram
 from low_latency_endpoint.load_test.pacing import Pacer
 from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.sending import StepRun, callers_allowed
 from low_latency_endpoint.load_test.steps import Step, StepResult
+from low_latency_endpoint.load_test.summaries import summary_lines
 
 from .servers import agree, precise_server
 
 
-@dataclass
-class Answer:
-    """What an invoker returns, as far as it is recorded."""
-
-    started: float
-    ended: float
-    error: str | None = None
-    status: int = 200
-    first_byte: float | None = None
+def answer(started: float, ended: float, error: str | None = None, status: int = 200,
+           first_byte: float | None = None) -> Invocation:
+    """What an invoker returns."""
+    return Invocation(status, 0, error, started, ended, first_byte, b"", "", "")
 
 
-def sleeping(seconds: float) -> Callable[[int], Answer]:
+def sleeping(seconds: float) -> Callable[[int], Invocation]:
     """An endpoint without a network."""
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         started = time.perf_counter()
         gevent.sleep(seconds)
-        return Answer(started, time.perf_counter())
+        return answer(started, time.perf_counter())
 
     return invoke
 
 
-def run(step: Step, invoke: Callable[[int], Answer], **options: object) -> Records:
+def run(step: Step, invoke: Callable[[int], Invocation], **options: object) -> Records:
     """Run a step here, from now on."""
     return StepRun(step, invoke, time.perf_counter(), **options).run()  # type: ignore[arg-type]
 
@@ -55,7 +53,7 @@ def run(step: Step, invoke: Callable[[int], Answer], **options: object) -> Recor
 def test_every_request_that_is_due_is_sent_once_with_its_number() -> None:
     numbers: list[int] = []
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         numbers.append(number)
         return sleeping(0.005)(number)
 
@@ -69,7 +67,7 @@ def test_every_request_that_is_due_is_sent_once_with_its_number() -> None:
 def test_a_part_sends_its_own_numbers() -> None:
     numbers: list[int] = []
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         numbers.append(number)
         return sleeping(0.0)(number)
 
@@ -89,11 +87,11 @@ def test_latency_counts_from_the_intended_start() -> None:
     """A generator that is held up for 0.3 s shows it: in the lag and in the latency."""
     held = itertools.count()
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         started = time.perf_counter()
         if next(held) == 20:
             time.sleep(0.3)  # the whole process
-        return Answer(started, time.perf_counter())
+        return answer(started, time.perf_counter())
 
     records = run(Step("s", 1, ConstantArrivals(100)), invoke)
     assert records.intended == records.sent == 100
@@ -108,7 +106,7 @@ def test_latency_counts_from_the_intended_start() -> None:
 def test_settling_is_sent_but_not_counted() -> None:
     calls = itertools.count()
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         next(calls)
         return sleeping(0.001)(number)
 
@@ -120,13 +118,13 @@ def test_settling_is_sent_but_not_counted() -> None:
 def test_a_closed_loop_waits_for_its_answers() -> None:
     under_way = most = 0
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        answer = sleeping(0.02)(number)
+        found = sleeping(0.02)(number)
         under_way -= 1
-        return answer
+        return found
 
     records = run(Step("s", 1, users=5), invoke)
     assert most == 5
@@ -138,7 +136,7 @@ def test_a_closed_loop_waits_for_its_answers() -> None:
 def test_users_are_shared_between_processes() -> None:
     seen = set()
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         seen.add(number % 7)
         return sleeping(0.01)(number)
 
@@ -147,23 +145,95 @@ def test_users_are_shared_between_processes() -> None:
     assert seen == set(range(7))
 
 
-def test_errors_are_counted_by_kind_and_have_no_latency() -> None:
+def test_errors_are_counted_by_kind_and_quick_ones_are_in_no_percentile() -> None:
     kinds = itertools.cycle([None, "429 ThrottlingException", "check failed"])
 
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         kind = next(kinds)
         now = time.perf_counter()
-        return Answer(now, now + 0.001, kind, 429 if kind and kind[0] == "4" else 200)
+        return answer(now, now + 0.001, kind, 429 if kind and kind[0] == "4" else 200)
 
     records = run(Step("s", 0.9, ConstantArrivals(100)), invoke)
     assert records.errors == {"429 ThrottlingException": 30, "check failed": 30}
     assert records.completed == 30
     # An answer of 2xx that fails its check took its time all the same.
     assert records.latency.count == 60
+    assert records.refused.count == 30
+    assert records.unanswered == 0
+
+
+@pytest.mark.parametrize("load", [{"arrivals": ConstantArrivals(100)}, {"users": 2}])
+@pytest.mark.parametrize(("kind", "status"), [
+    ("timeout", 0), ("connection timeout", 0), ("504 Gateway Timeout", 504)])
+def test_who_waits_in_vain_does_not_improve_the_percentiles(
+    load: dict[str, Any], kind: str, status: int,
+) -> None:
+    """One in four waits for a second and gives up; the others are answered in 10 ms."""
+    def invoke(number: int) -> Invocation:
+        now = time.perf_counter()
+        gevent.sleep(0.01)
+        return answer(now, now + 1, kind, status) if number % 4 == 1 else answer(now, now + 0.01)
+
+    step = Step("s", 0.5, **load)
+    records = run(step, invoke)
+    count = records.sent
+    assert records.unanswered == records.errors[kind] > 0
+    assert records.latency.count == records.service.count == count
+    assert sum(n for low, _, n in records.latency.buckets() if low > 0.99) == records.unanswered
+    result = result_of(step, records, 0.0, streaming=False)
+    assert any("high percentiles are lower bounds" in one for one in result.warnings)
+    told = "\n".join(summary_lines(result))
+    assert f"of {count - records.unanswered:,} answers and {records.unanswered:,} requests" in told
+
+
+def test_slow_failures_are_told_though_they_are_in_no_percentile() -> None:
+    def invoke(number: int) -> Invocation:
+        now = time.perf_counter()
+        return answer(now, now + 30, "503 X", 503) if number == 7 else answer(now, now + 0.01)
+
+    step = Step("s", 0.5, ConstantArrivals(100))
+    result = result_of(step, run(step, invoke), 0.0, streaming=False)
+    assert (result.latency.count, result.refused.count) == (49, 1)
+    assert any("took up to" in one and "in no percentile" in one for one in result.warnings)
+    assert any("1 requests that were refused" in one for one in summary_lines(result))
+    assert StepResult.of_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+@pytest.mark.parametrize("load", [{"arrivals": ConstantArrivals(100)}, {"users": 3}])
+def test_what_is_under_way_when_a_run_is_killed_failed(load: dict[str, Any]) -> None:
+    """The first requests are answered; then nobody is, and the run is killed."""
+    told: list[tuple[str | None, float]] = []
+    answers = itertools.count()
+
+    def invoke(number: int) -> Invocation:
+        return sleeping(0.0 if next(answers) < 10 else 3600)(number)
+
+    step_run = StepRun(Step("s", 60, **load), invoke, time.perf_counter(),
+                       answered=lambda each, latency: told.append((each.error, latency)))
+    greenlet = gevent.spawn(step_run.run)
+    gevent.sleep(0.6)
+    greenlet.kill()
+    for records in (step_run.records, step_run.take_interval()[0]):
+        failed = records.errors["no answer when stopped"]
+        assert failed >= 3
+        assert records.completed == 10
+        assert records.sent == records.completed + failed == records.latency.count
+        assert records.latency.max > 0.4
+    assert len(told) == 10 + failed, "Locust's statistics see them too"
+    assert max(latency for error, latency in told if error == "no answer when stopped") > 0.4
+
+
+def test_older_results_are_read() -> None:
+    step = Step("s", 0.2, ConstantArrivals(20))
+    content = result_of(step, run(step, sleeping(0.001)), 0.0, streaming=False).to_dict()
+    for name in ("unanswered", "refused_ms"):
+        del content[name]
+    del content["histograms"]["refused"]
+    assert StepResult.of_dict(content).latency.count == 4
 
 
 def test_a_fault_of_the_client_is_an_error_not_the_end() -> None:
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         if number % 2:
             raise KeyError("credentials")
         return sleeping(0.001)(number)
@@ -189,18 +259,34 @@ def test_an_answer_that_never_comes_does_not_hold_up_the_end() -> None:
     records = run(step, sleeping(3600), timeout_seconds=-4.5)  # 0.5 s with the reserve
     assert time.perf_counter() - began < 5
     assert records.errors == {"no answer": 4}
+    assert records.unanswered == records.latency.count == 4
+    assert records.latency.min > 0.4
 
 
 def test_streams_have_their_first_byte_from_the_intended_start() -> None:
-    def invoke(number: int) -> Answer:
+    def invoke(number: int) -> Invocation:
         started = time.perf_counter()
         gevent.sleep(0.02)
-        return Answer(started, started + 0.5, first_byte=started + 0.1)
+        return answer(started, started + 0.5, first_byte=started + 0.1)
 
     records = run(Step("s", 0.5, ConstantArrivals(40)), invoke)
     assert records.first_byte.count == 20
     # Their sum is exact: lag + 0.1 s for each.
     assert records.first_byte.mean == pytest.approx(0.1 + records.send_lag.mean, abs=1e-6)
+
+
+def test_streams_without_a_first_byte_do_not_improve_it() -> None:
+    def invoke(number: int) -> Invocation:
+        started = time.perf_counter()
+        first = started + 0.1 if number % 2 else None
+        return answer(started, started + 2, "timeout", 0, first)
+
+    step = Step("s", 0.5, ConstantArrivals(40))
+    records = run(step, invoke, streaming=True)
+    assert records.first_byte.count == records.unanswered == 20
+    assert records.first_byte.mean == pytest.approx(
+        (0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
+    assert run(step, invoke).first_byte.count == 10, "only streams have a first byte to wait for"
 
 
 def test_throughput_counts_answers_in_the_time_that_counts() -> None:

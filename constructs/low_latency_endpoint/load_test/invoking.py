@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import boto3
 from botocore.eventstream import EventStreamBuffer, ParserError
 from botocore.exceptions import BotoCoreError, EventStreamError
+from gevent import GreenletExit
 
 from ..operations.async_wire import Prepared, Wire
 from ..operations.client_timing import CLIENT_CREDENTIALS
@@ -37,6 +38,10 @@ STALE_SECONDS = 1.0
 """A kept connection unused for longer may have been closed by the other side meanwhile."""
 
 CHECK_FAILED = "check failed"
+NO_ANSWER = "no answer"
+STOPPED = "no answer when stopped"
+_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER, STOPPED})
+_GAVE_UP = frozenset({408, 504})
 
 Check = Callable[[bytes], bool | str | None]
 
@@ -74,6 +79,19 @@ class Invocation(NamedTuple):
     body: bytes
     message: str
     url: str
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the caller waited and then gave up, or the service gave up in its place."""
+        return self.error is not None and (
+            self.error in _NO_ANSWERS or self.status in _GAVE_UP
+            # SageMaker's 424 for a model that took longer than it waits says so in words only.
+            or (self.status >= 400 and "timed out" in self.message))
+
+    @classmethod
+    def given_up(cls, kind: str, started: float, first_byte: float | None = None) -> Invocation:
+        """A request of which nothing more is expected, as of now."""
+        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "")
 
 
 class _Destination:
@@ -241,12 +259,16 @@ class SageMakerInvoker:
             parts = connection.exchange(request, stream.feed if stream else None)
         except BaseException as error:
             connection.close()
+            if isinstance(error, GreenletExit):
+                error.args = (stream.first_byte if stream else None,)  # for whoever records it
+                raise
             if isinstance(error, (EventStreamError, ParserError)):
                 return self._failed(*_stream_error(error), started, destination, connection.status)
             if connection.expired:
                 return self._failed("timeout",
                                     f"no whole answer in {self.target.timeout_seconds:g} s",
-                                    started, destination)
+                                    started, destination,
+                                    first_byte=stream.first_byte if stream else None)
             broken = connection_error(error)
             if broken is None:
                 raise
@@ -284,8 +306,8 @@ class SageMakerInvoker:
         return self._exchange(destination, connection, request, started)
 
     def _failed(self, kind: str, message: str, started: float, destination: _Destination,
-                status: int = 0) -> Invocation:
-        return Invocation(status, 0, kind, started, time.perf_counter(), None, b"", message,
+                status: int = 0, first_byte: float | None = None) -> Invocation:
+        return Invocation(status, 0, kind, started, time.perf_counter(), first_byte, b"", message,
                           destination.url)
 
     def _service_error(self, connection: Connection, body: bytes) -> tuple[str, str]:

@@ -11,6 +11,7 @@ loop those are counted from the intended start.
 from __future__ import annotations
 
 import functools
+import time
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,8 @@ def install() -> None:
     entry.percentile = _percentile_row
     entry.to_dict = _unrounded(entry.to_dict)
     stats.StatsCSV._percentile_fields = _csv_percentiles  # type: ignore[assignment, method-assign]
+    writer: Any = stats.StatsCSVFileWriter
+    writer.close_files = _after_a_last_write(writer.close_files)
 
 
 def _table_row(entry: Any, current: bool = True) -> str:
@@ -111,6 +114,25 @@ def _csv_percentiles(writer: Any, entry: Any, use_current: bool = False) -> list
           if use_current and entry.use_response_times_cache
           else entry.get_response_time_percentile)
     return [of(share) or 0 for share in writer.percentiles_to_report]
+
+
+def _after_a_last_write(close_files: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Locust writes its CSV files once a second, and what ended a test is in none of them."""
+    def close(writer: Any) -> None:
+        for file, rows, columns, write in (
+            (writer.requests_csv_filehandle, writer._requests_data_rows,
+             writer.requests_csv_columns, writer.requests_csv_writer),
+            (writer.failures_csv_filehandle, writer._failures_data_rows,
+             writer.failures_columns, writer.failures_csv_writer),
+        ):
+            file.seek(0)
+            write.writerow(columns)
+            rows(write)
+            file.truncate()
+        writer._stats_history_data_rows(writer.stats_history_csv_writer, time.time())
+        close_files(writer)
+
+    return close
 
 
 def milliseconds(value: float) -> str:

@@ -29,29 +29,25 @@ import time
 from typing import Any, ClassVar
 
 import gevent
-from gevent.event import Event
 from locust import events
 from locust.exception import StopUser
-from locust.runners import MasterRunner, WorkerRunner
 
 from ..errors import LowLatencyEndpointError
-from .arrivals import Arrivals, ConstantArrivals
+from .arrivals import Arrivals
 from .invoking import CHECK_FAILED, Invocation
-from .recording import Records, result_of
+from .open_loop_streams import Streams, take_part
 from .rules import STEP_FORM
-from .sending import StepRun, keep_for_good
-from .steps import Step, StepResult
-from .summaries import summary_lines
+from .sending import StepRun
+from .steps import Step
 
 __all__ = ["OpenLoopSageMakerUser"]
 
 _log = logging.getLogger(__name__)
-_SHARES = "low-latency-shares"
-_RECORDS = "low_latency_records"
 _A_WEEK = 7 * 24 * 3600.0
-_LEAD_SECONDS = 0.3
-_CLOCKS_AGREE = 1.0
 _POLL_SECONDS = 0.1
+#: Without --stop-timeout, answers to what is under way when Locust stops are waited for so long:
+#: the last requests to a healthy endpoint are no failures.
+_LAST_ANSWERS_SECONDS = 1.0
 
 
 class OpenLoopSageMakerUser(SageMakerUser):
@@ -117,9 +113,7 @@ class OpenLoopSageMakerUser(SageMakerUser):
             context=self.context(),
             exception=None if answer.error is None else InvocationFailed(answer.error),
         )
-        if answer.first_byte is not None:
-            self.environment.stats.get(self._shared.name, "first byte").log(
-                1000 * (answer.first_byte - answer.ended + latency), 0)
+        self._list_first_byte(self._shared.name, answer, latency)
 
     @classmethod
     def step(cls) -> Step:
@@ -141,9 +135,8 @@ def _stream(user: OpenLoopSageMakerUser) -> None:
         return
     if user._shared is None:
         raise StopUser()
-    streams: _Streams = user.environment.open_loop_streams
-    members = streams.members.setdefault(type(user).__name__, [])
-    members.append(user)
+    streams: Streams = user.environment.open_loop_streams
+    streams.join(user)
     runs: list[tuple[StepRun, Any]] = []
     version = -1
     try:
@@ -156,8 +149,9 @@ def _stream(user: OpenLoopSageMakerUser) -> None:
                 if share is not None:
                     part, parts = share
                     run = StepRun(step, user.request, streams.start, part=part, parts=parts,
-                                  timeout_seconds=user.timeout_seconds, answered=user._answered,
-                                  resumed=True)
+                                  timeout_seconds=user._shared.invoker.target.timeout_seconds,
+                                  streaming=user._shared.invoker.target.streaming,
+                                  answered=user._answered, resumed=True)
                     streams.runs.append(run)
                     runs.append((run, gevent.spawn(run.run)))
             elif runs and runs[-1][1].ready():
@@ -167,140 +161,21 @@ def _stream(user: OpenLoopSageMakerUser) -> None:
             run.stop()
         gevent.joinall([greenlet for _, greenlet in runs])
     finally:
-        members.remove(user)
-        gevent.killall([greenlet for _, greenlet in runs])
+        _end(user, runs)
+        streams.leave(user)
 
 
-class _Streams:
-    """Who sends which share, and what was recorded; one for each Locust environment."""
-
-    def __init__(self, environment: Any) -> None:
-        self._environment = environment
-        self.members: dict[str, list[OpenLoopSageMakerUser]] = {}
-        self.runs: list[StepRun] = []
-        self.start = 0.0
-        self.version = 0
-        self.changed = Event()
-        self._shares: dict[str, tuple[int, int]] = {}
-        self._start_at: float | None = None
-        self._merged = Records(processes=0)
-        self._by_worker: dict[str, float] = {}
-        self._since = time.perf_counter(), time.process_time()
-
-    def share_of(self, user: OpenLoopSageMakerUser) -> tuple[int, int] | None:
-        """Part and number of parts; none before all users have been spawned."""
-        name = type(user).__name__
-        first, total = self._shares.get(name, (0, 0))
-        part = first + self.members[name].index(user)
-        return (part, total) if part < total else None
-
-    def begin(self, **_: Any) -> None:
-        """A new test."""
-        self._start_at = None
-        self._merged, self._by_worker = Records(processes=0), {}
-        self.runs.clear()
-        self._shares = {}
-        self._since = time.perf_counter(), time.process_time()
-
-    def share(self, **_: Any) -> None:
-        """All users have been spawned: tell every process its place among them."""
-        now = time.time()
-        if self._start_at is None:
-            self._start_at = now + _LEAD_SECONDS
-        runner = self._environment.runner
-        if not isinstance(runner, MasterRunner):
-            self._take({"shares": {name: (0, count) for name, count
-                                   in runner.user_classes_count.items()},
-                        "start_at": self._start_at, "sent_at": now})
-            return
-        totals = runner.reported_user_classes_count
-        firsts = dict.fromkeys(totals, 0)
-        for client in runner.clients.all:
-            shares = {}
-            for name, count in client.user_classes_count.items():
-                shares[name] = (firsts.get(name, 0), totals.get(name, 0))
-                firsts[name] = firsts.get(name, 0) + count
-            runner.send_message(_SHARES, {"shares": shares, "start_at": self._start_at,
-                                          "sent_at": now}, client.id)
-
-    def receive(self, environment: Any, msg: Any, **_: Any) -> None:
-        """The master's word on this process's place."""
-        self._take(msg.data)
-
-    def _take(self, content: dict[str, Any]) -> None:
-        if not self.version:
-            keep_for_good()  # the users have made their clients by now
-        wall = time.time()
-        if abs(wall - content["sent_at"]) > _CLOCKS_AGREE:  # other machines' clocks may be wrong
-            wall = content["sent_at"]
-        self.start = time.perf_counter() + content["start_at"] - wall
-        self._shares = {name: (first, total) for name, (first, total)
-                        in content["shares"].items()}
-        self.version += 1
-        self.changed.set()
-        self.changed.clear()
-
-    # --- what was recorded ---------------------------------------------------------------------
-    def taken(self) -> Records:
-        """What this process recorded since the last time; its processor time with it."""
-        records = Records.sum([run.take_interval()[0] for run in self.runs])
-        since, cpu = self._since
-        self._since = now, used = time.perf_counter(), time.process_time()
-        records.processes = 1
-        records.cpu_seconds = used - cpu
-        records.cpu_share = records.cpu_seconds / max(now - since, 1e-9)
-        return records
-
-    def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
-        """On a worker: put records into Locust's own report."""
-        data[_RECORDS] = self.taken().to_message()
-
-    def merge(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
-        """On the master: add a worker's records."""
-        if _RECORDS in data:
-            self._add(client_id, Records.of_message(data[_RECORDS]))
-
-    def _add(self, client_id: str, records: Records) -> None:
-        if records.sent:  # a worker that idles says nothing about its load
-            self._by_worker[client_id] = max(self._by_worker.get(client_id, 0.0),
-                                             records.cpu_share)
-        records.processes = 0
-        self._merged.add(records)
-        self._merged.processes = len(self._by_worker)
-
-    def result(self) -> StepResult | None:
-        """What all processes recorded, judged; none without a request."""
-        if not isinstance(self._environment.runner, MasterRunner):
-            self._add("local", self.taken())
-        records = self._merged
-        if not records.intended or self._start_at is None:
-            return None
-        seconds = max(time.time() - self._start_at, 1e-3)
-        step = Step("open loop", seconds, ConstantArrivals(records.intended / seconds))
-        records.answered_in_time = records.completed
-        return result_of(step, records, self._start_at, streaming=records.first_byte.count > 0)
-
-    def tell(self, **_: Any) -> None:
-        """Print the merged percentiles."""
-        result = self.result()
-        if result is not None:
-            for line in summary_lines(result):
-                _log.info("%s", line)
-
-
-def _prepare(environment: Any, runner: Any, **_: Any) -> None:
-    """Locust has made its runner: take part in its messages."""
-    streams = environment.open_loop_streams = _Streams(environment)
-    hooks = environment.events
-    hooks.test_start.add_listener(streams.begin)
-    if isinstance(runner, WorkerRunner):
-        runner.register_message(_SHARES, streams.receive)
-        hooks.report_to_master.add_listener(streams.report)
-        return
-    hooks.spawning_complete.add_listener(streams.share)
-    hooks.worker_report.add_listener(streams.merge)
-    hooks.quit.add_listener(streams.tell)
+def _end(user: OpenLoopSageMakerUser, runs: list[tuple[StepRun, Any]]) -> None:
+    """Let nothing vanish: what is under way is answered, or fails with the time it has waited."""
+    greenlets = [greenlet for _, greenlet in runs]
+    for run, _ in runs:
+        run.stop()
+    try:
+        if user._state == "running":  # killed, and not because its --stop-timeout was over
+            gevent.joinall(greenlets, timeout=_LAST_ANSWERS_SECONDS)
+    finally:
+        gevent.killall(greenlets)
 
 
 _events: Any = events
-_events.init.add_listener(_prepare)
+_events.init.add_listener(take_part)

@@ -11,9 +11,9 @@ from .steps import GeneratorLoad, Progress, Step, StepResult
 
 __all__ = ["Records", "progress_of", "result_of"]
 
-_HISTOGRAMS = ("latency", "service", "first_byte", "send_lag", "loop_lag")
-_SUMS = ("intended", "sent", "completed", "answered_in_time", "cpu_seconds", "memory_bytes",
-         "processes", "postponed")
+_HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag", "loop_lag")
+_SUMS = ("intended", "sent", "completed", "answered_in_time", "unanswered", "cpu_seconds",
+         "memory_bytes", "processes", "postponed")
 
 
 @dataclass(slots=True)
@@ -22,8 +22,10 @@ class Records:
 
     Attributes
     ----------
-    intended, sent, completed, answered_in_time, errors, latency, service, first_byte, send_lag
+    intended, sent, completed, answered_in_time, errors, unanswered
         As in :class:`.steps.StepResult`.
+    latency, service, first_byte, refused, send_lag
+        As there too.
     postponed : int
         Requests that had to wait because every caller the process may have was busy.
     cpu_seconds, cpu_share, loop_lag, memory_bytes, processes
@@ -34,11 +36,13 @@ class Records:
     sent: int = 0
     completed: int = 0
     answered_in_time: int = 0
+    unanswered: int = 0
     postponed: int = 0
     errors: dict[str, int] = field(default_factory=dict)
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     service: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
+    refused: LatencyHistogram = field(default_factory=LatencyHistogram)
     send_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
     loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
     cpu_seconds: float = 0.0
@@ -94,6 +98,7 @@ def result_of(step: Step, records: Records, started_at: float, *, streaming: boo
         answered_in_time=records.answered_in_time, errors=dict(sorted(records.errors.items())),
         latency=records.latency, service=records.service,
         first_byte=records.first_byte if streaming else None, send_lag=records.send_lag,
+        unanswered=records.unanswered, refused=records.refused,
         generator=GeneratorLoad(
             processes=records.processes, cpu_share=records.cpu_share,
             cpu_seconds_per_request=records.cpu_seconds / records.sent if records.sent else 0.0,
@@ -110,5 +115,5 @@ def progress_of(records: Records, since_start: float, interval: float) -> Progre
         seconds=since_start, sent=records.sent, completed=records.completed,
         failed=sum(records.errors.values()), rate=records.completed / interval,
         p50=p50, p99=p99, send_lag_p99=records.send_lag.percentile(99),
-        cpu_share=records.cpu_share,
+        cpu_share=records.cpu_share, first_byte_p99=records.first_byte.percentile(99),
     )

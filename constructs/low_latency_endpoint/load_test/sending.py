@@ -21,7 +21,7 @@ import gevent
 from gevent.event import Event
 from gevent.hub import get_hub
 
-from .invoking import CHECK_FAILED
+from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
 from .pacing import Pacer
 from .recording import Records
 from .steps import Step
@@ -43,6 +43,8 @@ class _Answer(Protocol):
 
     @property
     def error(self) -> str | None: ...
+    @property
+    def unanswered(self) -> bool: ...
     @property
     def started(self) -> float: ...
     @property
@@ -73,6 +75,8 @@ class StepRun:
         Gets every answer and its latency in seconds, for Locust's own statistics.
     most_callers : int, optional
         Requests under way at once. By default 10,000, or as many as the process may open files.
+    streaming : bool
+        Whether answers are streams, whose first byte may never come.
     resumed : bool
         Whether the step began before, in other hands: what was due earlier is theirs.
 
@@ -85,14 +89,15 @@ class StepRun:
     def __init__(self, step: Step, invoke: Invoke, start: float, *, part: int = 0, parts: int = 1,
                  timeout_seconds: float = 60.0,
                  answered: Callable[[_Answer, float], None] | None = None,
-                 most_callers: int | None = None, resumed: bool = False) -> None:
+                 most_callers: int | None = None, streaming: bool = False,
+                 resumed: bool = False) -> None:
         self.step, self.records = step, Records()
         self._invoke, self._answered = invoke, answered
         self._start, self._part, self._parts = start, part, parts
         self._counts_from = start + step.settle_seconds
         self._end = start + step.seconds
         self._last_send = self._end + _LATE_SENDS
-        self._timeout = timeout_seconds
+        self._timeout, self._streaming = timeout_seconds, streaming
         self._most_callers = most_callers or callers_allowed()
         self._interval, self._interval_cpu = Records(), time.process_time()
         self._interval_since = start
@@ -104,9 +109,13 @@ class StepRun:
         self._all_answered = Event()
         self._resumed_at = perf_counter() if resumed else start
         self._pacer: Pacer | None = None
+        self._given_up_as = STOPPED
 
     def run(self) -> Records:
-        """Send everything, wait for the answers, and return the records."""
+        """Send everything, wait for the answers, and return the records.
+
+        When its greenlet is killed, what is under way then fails as ``no answer when stopped``.
+        """
         self._pacer = pacer = Pacer()
         watcher = gevent.spawn(self._watch)
         try:
@@ -114,10 +123,11 @@ class StepRun:
                 self._send_arrivals(pacer)
             else:
                 self._send_in_turn(pacer)
+            self._given_up_as = NO_ANSWER
         finally:
             self._pacer = None
+            pacer.close()  # first, as killing lets the loop run
             gevent.killall([*self._callers, watcher])
-            pacer.close()
         self.records.memory_bytes = _resident_bytes()
         return self.records
 
@@ -193,8 +203,6 @@ class StepRun:
                 while self._under_way:
                     self._all_answered.wait()
                     self._all_answered.clear()
-        for _ in range(self._under_way):
-            self.records.failed("no answer")
 
     # --- closed loop ---------------------------------------------------------------------------
     def _send_in_turn(self, pacer: Pacer) -> None:
@@ -209,9 +217,6 @@ class StepRun:
         pacer.wait_until(self._end)
         self._close_window()
         gevent.joinall(self._callers, timeout=self._timeout + _DRAIN_RESERVE)
-        for caller in self._callers:
-            if not caller.ready():
-                self.records.failed("no answer")
 
     def _call_in_turn(self, user: int) -> None:
         number, users = user, self.step.users or 1
@@ -234,20 +239,47 @@ class StepRun:
         try:
             answer: _Answer = self._invoke(number)
         except Exception as problem:  # a fault of the client is a result too, not the run's end
-            answer = _Fault(f"client {type(problem).__name__}: {problem}", begun, perf_counter())
+            answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
+        except gevent.GreenletExit as stop:  # whoever waited has waited all the same
+            first_byte = stop.args[0] if stop.args else None
+            self._take(Invocation.given_up(self._given_up_as, begun, first_byte), due, counts)
+            raise
+        self._take(answer, due, counts)
+
+    def _take(self, answer: _Answer, due: float | None, counts: bool) -> None:
+        """Record what became of a request that was sent."""
+        records, interval = self.records, self._interval
         started, ended = answer.started, answer.ended
         if due is not None:
-            self._interval.send_lag.record(started - due)
+            interval.send_lag.record(started - due)
             if counts:
                 records.send_lag.record(started - due)
         latency = ended - (started if due is None else due)
-        _record(self._interval, answer, latency)
+        self._record(interval, answer, latency)
         if counts:
-            _record(records, answer, latency)
+            self._record(records, answer, latency)
         if answer.error is None and self._counts_from <= ended < self._end:
             records.answered_in_time += 1
         if self._answered is not None:
             self._answered(answer, latency)
+
+    def _record(self, records: Records, answer: _Answer, latency: float) -> None:
+        error, first_byte = answer.error, answer.first_byte
+        if error is None:
+            records.completed += 1
+        else:
+            records.failed(error)
+            if answer.unanswered:
+                records.unanswered += 1
+                if self._streaming and first_byte is None:
+                    first_byte = answer.ended
+            elif not error.startswith(CHECK_FAILED):  # that is a whole answer, if a wrong one
+                records.refused.record(latency)
+                return
+        records.latency.record(latency)
+        records.service.record(answer.ended - answer.started)
+        if first_byte is not None:
+            records.first_byte.record(first_byte - answer.ended + latency)
 
     def _watch(self) -> None:
         """From when requests count: processor time, and how late the loop wakes a greenlet."""
@@ -263,28 +295,6 @@ class StepRun:
         since, cpu = self._counted_since
         self.records.cpu_seconds = time.process_time() - cpu
         self.records.cpu_share = self.records.cpu_seconds / max(perf_counter() - since, 1e-9)
-
-
-def _record(records: Records, answer: _Answer, latency: float) -> None:
-    if answer.error is None:
-        records.completed += 1
-    else:
-        records.failed(answer.error)
-        if not answer.error.startswith(CHECK_FAILED):  # that is a whole answer, if a wrong one
-            return
-    records.latency.record(latency)
-    records.service.record(answer.ended - answer.started)
-    if answer.first_byte is not None:
-        records.first_byte.record(answer.first_byte - answer.ended + latency)
-
-
-class _Fault:
-    """An answer that never was: the client itself failed."""
-
-    def __init__(self, error: str, started: float, ended: float) -> None:
-        self.error: str | None = error
-        self.first_byte: float | None = None
-        self.started, self.ended = started, ended
 
 
 def keep_for_good() -> None:

@@ -101,6 +101,7 @@ class StepWorker:
             Step.of_dict(content["step"]), self._invoke, time.perf_counter() + lead,
             part=content["part"], parts=content["parts"], answered=answered,
             timeout_seconds=target.timeout_seconds if target else 60.0,
+            streaming=target.streaming if target else False,
         )
         reporter = gevent.spawn(self._report, run, content["number"], lead)
         try:

@@ -152,11 +152,14 @@ class StepResult:
     errors : mapping of str to int
         Requests that failed, by kind: ``429 ThrottlingException``, ``timeout``, ``check failed``.
     latency : LatencyHistogram
-        From the intended start to the whole answer, of every request answered with 2xx.
+        From the intended start to the whole answer, of every request answered with 2xx; and of
+        every request that nobody answered in time, to the moment at which its caller gave up: it
+        took at least that. Left out are requests that failed in any other way.
     service : LatencyHistogram
-        The same from the moment at which the request was really sent.
+        Of the same requests, from the moment at which they were really sent.
     first_byte : LatencyHistogram or None
-        Response streams only: from the intended start to the first part of the answer.
+        Response streams only: from the intended start to the first part of the answer, or to
+        giving up where none came.
     send_lag : LatencyHistogram
         From the intended start to the real one; empty in a closed loop, which intends nothing.
     generator : GeneratorLoad
@@ -164,6 +167,11 @@ class StepResult:
         Why the generator, not the endpoint, was the limit; empty for a valid result.
     warnings : tuple of str
         What makes the figures less exact without making them invalid.
+    unanswered : int
+        How many of ``latency``'s requests nobody answered in time; they are errors too.
+    refused : LatencyHistogram
+        From the intended start to the failure, of the requests that are not in ``latency``:
+        answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
     """
 
     step: Step
@@ -181,6 +189,8 @@ class StepResult:
     generator: GeneratorLoad = field(default_factory=GeneratorLoad)
     client_bound: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unanswered: int = 0
+    refused: LatencyHistogram = field(default_factory=LatencyHistogram)
 
     @property
     def valid(self) -> bool:
@@ -221,14 +231,14 @@ class StepResult:
             "intended": self.intended, "sent": self.sent, "completed": self.completed,
             "answered_in_time": self.answered_in_time,
             "rate": _finite(self.rate), "error_share": self.error_share,
-            "errors": dict(self.errors),
+            "errors": dict(self.errors), "unanswered": self.unanswered,
             "latency_ms": summary_ms(self.latency), "service_ms": summary_ms(self.service),
             "first_byte_ms": None if self.first_byte is None else summary_ms(self.first_byte),
-            "send_lag_ms": summary_ms(self.send_lag),
+            "refused_ms": summary_ms(self.refused), "send_lag_ms": summary_ms(self.send_lag),
             "histograms": {
                 "latency": self.latency.encode(), "service": self.service.encode(),
                 "first_byte": None if self.first_byte is None else self.first_byte.encode(),
-                "send_lag": self.send_lag.encode(),
+                "refused": self.refused.encode(), "send_lag": self.send_lag.encode(),
             },
             "generator": self.generator.to_dict(),
             "client_bound": list(self.client_bound), "warnings": list(self.warnings),
@@ -248,6 +258,9 @@ class StepResult:
             service=found["service"] or LatencyHistogram(),
             send_lag=found["send_lag"] or LatencyHistogram(),
             first_byte=found["first_byte"],
+            # Files of earlier versions have neither.
+            refused=found.get("refused") or LatencyHistogram(),
+            unanswered=content.get("unanswered", 0),
             generator=GeneratorLoad.of_dict(content["generator"]),
             client_bound=tuple(content["client_bound"]), warnings=tuple(content["warnings"]),
             **values,
@@ -270,6 +283,8 @@ class Progress:
         Seconds; NaN without a sample.
     cpu_share : float
         Of the busiest process.
+    first_byte_p99 : float
+        Seconds to the first byte of response streams; NaN without one.
     """
 
     seconds: float
@@ -281,6 +296,7 @@ class Progress:
     p99: float
     send_lag_p99: float
     cpu_share: float
+    first_byte_p99: float = math.nan
 
     def to_dict(self) -> dict[str, float]:
         """Plain numbers, in the attributes' own units."""

@@ -22,15 +22,19 @@ def summary_lines(result: StepResult) -> list[str]:
     ...                     {}, some, some, None, LatencyHistogram.of([0.0001] * 1000))
     >>> print(*summary_lines(result)[:3], sep="\\n")
     1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed
-    latency from the intended start, ms: mean 20.06, max 80.00
+    latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
       p50 20.00 (500 samples beyond)
     """
     lines = [f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
              f"{result.completed:,} answered well, {result.failed:,} failed"]
     lines += [f"  {count:,} times {kind}" for kind, count in result.errors.items()]
-    lines += _histogram("latency from the intended start", result.latency)
+    lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
     if result.first_byte is not None:
         lines += _histogram("first byte from the intended start", result.first_byte)
+    if result.refused.count:
+        p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
+        lines.append(f"in none of these percentiles: {result.refused.count:,} requests that were "
+                     f"refused or broke off, after, ms: p50 {p50:.2f}, max {worst:.2f}")
     if result.send_lag.count:
         p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
         lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
@@ -41,6 +45,13 @@ def summary_lines(result: StepResult) -> list[str]:
     lines += [f"warning: {one}" for one in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
     return lines
+
+
+def _counted(result: StepResult) -> str:
+    """What the percentiles are of."""
+    waited = result.unanswered
+    answers = f"{result.latency.count - waited:,} answers"
+    return f"{answers} and {waited:,} requests that waited in vain" if waited else answers
 
 
 def _histogram(name: str, latencies: LatencyHistogram) -> list[str]:

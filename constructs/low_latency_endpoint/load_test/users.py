@@ -180,12 +180,18 @@ class SageMakerUser(User):
             response=answer, context=self.context(),
             exception=None if failure is None else InvocationFailed(failure),
         )
-        if answer.first_byte is not None:
-            # Beside the requests, and not in Locust's total of them.
-            self.environment.stats.get(name, "first byte").log(
-                (answer.first_byte - answer.started) * 1000, 0
-            )
+        self._list_first_byte(name, answer, answer.ended - answer.started)
         return answer
+
+    def _list_first_byte(self, name: str, answer: Invocation, latency: float) -> None:
+        """Beside the requests, and not in Locust's total of them."""
+        assert self._shared is not None
+        first_byte = answer.first_byte
+        if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
+            first_byte = answer.ended  # it took at least that
+        if first_byte is not None:
+            self.environment.stats.get(name, "first byte").log(
+                1000 * (first_byte - answer.ended + latency), 0)
 
 
 class _Shared:

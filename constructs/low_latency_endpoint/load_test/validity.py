@@ -68,6 +68,14 @@ def warnings(result: StepResult) -> tuple[str, ...]:
         if lag_p99 > FLAGGED_LAG_SHARE * p50:
             found.append(f"send lag p99 is {_ms(lag_p99)}, {lag_p99 / p50:.1%} of the median "
                          f"latency (flagged above {FLAGGED_LAG_SHARE:.0%}); latencies include it")
+    if result.unanswered:
+        found.append(f"{result.unanswered} of {latency.count} requests were not answered in time "
+                     "and count with the time they waited: high percentiles are lower bounds")
+    if latency.count and result.refused.count:
+        worst, p99 = result.refused.max, latency.percentile(99)
+        if worst > p99:
+            found.append(f"requests that were refused or broke off took up to {_ms(worst)}, more "
+                         f"than the p99 of {_ms(p99)}, and are in no percentile")
     weak = [one.name for one in latency.percentiles() if not one.reliable]
     if weak:
         found.append(f"{', '.join(weak)} {'rest' if len(weak) > 1 else 'rests'} on fewer than ten "

@@ -1,0 +1,137 @@
+"""When Locust stops a test: nothing that callers waited for vanishes, and every test is told of."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .locust_runs import (
+    counts_said,
+    locust,
+    locusts_page,
+    percentiles_said,
+    two_processes,
+    write_locustfile,
+)
+from .servers import precise_server
+
+ARRIVALS = "arrivals = ConstantArrivals(100)"
+
+
+def aggregated(folder: Path) -> dict[str, str]:
+    """The last row of Locust's CSV."""
+    with (folder / "run_stats.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))[-1]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int) -> None:
+    """The server answers for three seconds and then nobody, until Locust ends the test."""
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.02], stall=(3, 60)) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "9s", *options,
+                      "--csv", "run", "--html", "run.html", attributes=ARRIVALS)
+    ((sent, due, answered, failed),) = counts_said(done.stderr)
+    assert done.returncode == 1
+    assert sent == answered + failed == due
+    assert failed > 100
+    assert f"{failed:,} times no answer when stopped" in done.stderr
+    assert f"{answered:,} answers and {failed:,} requests that waited in vain" in done.stderr
+    said = percentiles_said(done.stderr)
+    assert said["p99"] > 1000
+    assert f"generator: {processes} process" in done.stderr
+
+    total = aggregated(tmp_path)
+    assert (int(total["Request Count"]), int(total["Failure Count"])) == (sent, failed)
+    assert float(total["99%"]) == pytest.approx(said["p99"], rel=0.01)
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    found = json.loads(page.split("window.templateArgs = ", 1)[1].split("\n", 1)[0].rstrip("; "))
+    row = found["requests_statistics"][-1]
+    assert (row["num_requests"], row["num_failures"]) == (sent, failed)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(tmp_path: Path,
+                                                                 processes: int) -> None:
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.3]) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "5s", *options,
+                      attributes=ARRIVALS)
+        count = len(server.times())
+    assert done.returncode == 0, done.stderr
+    assert counts_said(done.stderr) == [(count, count, count, 0)]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path,
+                                                               processes: int) -> None:
+    options = two_processes() if processes == 2 else []
+    with precise_server([2.5]) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "6s",
+                      "--stop-timeout", "10", "--csv", "run", *options, attributes=ARRIVALS)
+        count = len(server.times())
+    assert done.returncode == 0, done.stderr
+    assert count > 100
+    assert counts_said(done.stderr) == [(count, count, count, 0)]
+    assert int(aggregated(tmp_path)["Request Count"]) == count
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_each_test_of_locusts_page_is_told_of_when_it_stops(tmp_path: Path,
+                                                            processes: int) -> None:
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.02]) as server:
+        write_locustfile(tmp_path, server, ARRIVALS)
+        page_file = (tmp_path / "locustfile.py")
+        # The page stays when a test has ended.
+        page_file.write_text(page_file.read_text().replace("runner.quit()", "pass"))
+        served = 0
+        with locusts_page(tmp_path, *options) as (page, log):
+            until(lambda: ready(page, processes))
+            for number in (1, 2):
+                before = served
+                ask(f"{page}/swarm", user_count=processes, spawn_rate=2)
+                until(lambda before=before: len(server.times()) > before + 150)
+                ask(f"{page}/stop")
+                until(lambda number=number: len(counts_said(log.read_text())) == number)
+                served = len(server.times())
+                sent, due, answered, failed = counts_said(log.read_text())[-1]
+                assert sent == due == answered == served - before, "of this test alone"
+                assert failed == 0
+            time.sleep(1)  # which would have lowered the share of the processor
+        output = log.read_text()
+    assert len(counts_said(output)) == 2, "nothing is told again at the end"
+    assert output.count(f"generator: {processes} process") == 2
+    assert "busiest 0% of a core" not in output
+
+
+def until(reached: Callable[[], object], seconds: float = 60) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def ready(page: str, processes: int) -> bool:
+    """Whether Locust serves its page and, with more than one process, has its workers."""
+    try:
+        with urllib.request.urlopen(f"{page}/stats/requests", timeout=10) as answer:
+            found = json.loads(answer.read())
+    except OSError:
+        return False
+    return processes == 1 or len(found.get("workers", ())) == processes
+
+
+def ask(address: str, **form: object) -> None:
+    """Press a button of Locust's page; it wants a POST, even of nothing."""
+    data = urllib.parse.urlencode(form).encode()
+    with urllib.request.urlopen(address, data=data, timeout=90) as answer:
+        assert answer.status == 200
