@@ -99,6 +99,11 @@ class DeploymentPolicy:
         return cls(kind="ROLLING", size_percent=batch_percent, wait=wait,
                    maximum_execution=maximum_execution)
 
+    @property
+    def update_share(self) -> float:
+        """Share of the fleet that runs beside it in an update: one batch, or a second fleet."""
+        return (self.size_percent or 100) / 100 if self.kind == "ROLLING" else 1.0
+
     def to_cfn(
         self,
         variants: Sequence[ProductionVariant],

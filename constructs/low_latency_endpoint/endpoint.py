@@ -14,7 +14,7 @@ from constructs import Construct
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
-from .planning.limits import ENDPOINT_NAME, TAG_COUNT
+from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT
 from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
 from .private_link import INVOKE_ACTIONS
 from .scaling import InvocationScaling
@@ -56,7 +56,8 @@ class Endpoint(MetricSource, Construct):
     Raises
     ------
     ConfigurationError
-        LLE501 for the name, LLE502 to LLE509 and LLE52x for deployment and tags.
+        LLE157 when the subnets have no room, LLE501 for the name, LLE502 to LLE509 and LLE52x for
+        deployment and tags.
     """
 
     def __init__(
@@ -89,6 +90,8 @@ class Endpoint(MetricSource, Construct):
         self._deployment = deployment or _default_deployment(configuration.variants)
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, InvocationScaling] = {}
+        for variant in configuration.variants:
+            self._hold_room(variant, variant.initial_instance_count)
         self.roll_back_on(*rollback_alarms)
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
@@ -114,7 +117,7 @@ class Endpoint(MetricSource, Construct):
         Raises
         ------
         ConfigurationError
-            LLE106, LLE601, LLE621 to LLE625.
+            LLE106, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
         """
         path = self._path
         variant = self._variant(variant_name)
@@ -122,6 +125,8 @@ class Endpoint(MetricSource, Construct):
             raise VARIANT_SCALED_TWICE.error(
                 got=f"a second scale({variant_name!r})", allowed="one", where=path
             )
+        check(MAX_INSTANCES, max_instances, path)
+        self._hold_room(variant, max_instances)
         scaling = InvocationScaling(
             self,
             f"Scaling-{variant_name}",
@@ -130,6 +135,7 @@ class Endpoint(MetricSource, Construct):
             variant=variant,
             min_instances=min_instances,
             max_instances=max_instances,
+            hold_room=lambda instances: self._hold_room(variant, instances),
         )
         self._scaled[variant_name] = scaling
         self.cfn_endpoint.retain_all_variant_properties = True
@@ -177,6 +183,12 @@ class Endpoint(MetricSource, Construct):
         """A metric of the first variant; see :meth:`MetricSource.metric`."""
         return self.variant().metric(
             name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
+        )
+
+    def _hold_room(self, variant: ProductionVariant, instances: int) -> None:
+        variant.model.network.fleet_room.hold(
+            f"{self._path}/{variant.name}", instances,
+            update_share=self._deployment.update_share, where=self._path,
         )
 
     def _variant(self, name: str) -> ProductionVariant:

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from aws_cdk import aws_ec2 as ec2
 
 from .client_zones import ClientZones
-from .planning.rules import SUBNETS_OF_OTHER_ZONES, ZONE_WITHOUT_SUBNET, ZONES_UNKNOWN_AT_SYNTH
+from .planning.rules import (
+    NETWORK_FROM_TWO,
+    SUBNET_OF_TWO_ZONES,
+    SUBNETS_OF_OTHER_ZONES,
+    ZONE_WITHOUT_SUBNET,
+    ZONES_UNKNOWN_AT_SYNTH,
+)
 from .validation import is_token
 
 __all__ = ["choose_subnets", "zone_name_of"]
@@ -25,6 +31,11 @@ def choose_subnets(
 
     See :meth:`ZoneAlignedNetwork.in_vpc` for the rules and the errors.
     """
+    if subnets is not None and selection is not None:
+        raise NETWORK_FROM_TWO.error(
+            got="subnets and subnet_selection", allowed="one of the two", where=where,
+            mend="Leave subnet_selection out: subnets= names each zone's subnet.",
+        )
     if subnets is not None:
         return _given(client_zones, subnets, where)
     if client_zones.kind == "id":
@@ -79,6 +90,15 @@ def _given(
             allowed=f"one for each of {', '.join(client_zones.zones)}",
             where=where,
         )
+    zone_of: dict[str, str] = {}
+    for zone in client_zones.zones:
+        subnet_id = subnets[zone].subnet_id
+        if subnet_id in zone_of:
+            raise SUBNET_OF_TWO_ZONES.error(
+                got=f"for {zone} the subnet of {zone_of[subnet_id]}",
+                allowed="a subnet for each zone", where=where,
+            )
+        zone_of[subnet_id] = zone
     if client_zones.kind == "name":
         for zone in client_zones.zones:
             actual = zone_name_of(subnets[zone])

@@ -21,8 +21,8 @@ from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsP
 from .findings import warn
 from .model import Container, Model
 from .network import ZoneAlignedNetwork
+from .pattern_network import network_of, zones_of
 from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
-from .planning.rules import ZONES_OR_NETWORK
 from .private_link import RuntimePrivateLink
 from .scaling import InvocationScaling
 from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, RoutingStrategy
@@ -57,6 +57,10 @@ class LowLatencyEndpoint(Construct):
         With ``vpc``: the subnet of each client zone; by default chosen by zone name.
     network : ZoneAlignedNetwork, optional
         A network made before; share it between endpoints.
+    network_max_instances : int, optional
+        For a new VPC that more endpoints will share (``network=first.network``): the largest
+        number of instances that all of them have together. By default the subnets are made for
+        this endpoint, at least a /24 each.
     private_link : RuntimePrivateLink, optional
         An interface endpoint made before; a VPC takes one. By default a new one.
     callers : sequence of aws_ec2.IConnectable
@@ -119,7 +123,8 @@ class LowLatencyEndpoint(Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, what the plan refuses (LLE8xx), and what the parts refuse.
+        LLE154, LLE157 when the subnets have no room, LLE158, what the plan refuses (LLE8xx), and
+        what the parts refuse.
 
     Examples
     --------
@@ -162,6 +167,7 @@ class LowLatencyEndpoint(Construct):
         vpc: ec2.IVpc | None = None,
         subnets: Mapping[str, ec2.ISubnet] | None = None,
         network: ZoneAlignedNetwork | None = None,
+        network_max_instances: int | None = None,
         private_link: RuntimePrivateLink | None = None,
         callers: Sequence[ec2.IConnectable] = (),
         endpoint_name: str | None = None,
@@ -196,7 +202,7 @@ class LowLatencyEndpoint(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        zones = _zones(client_zones, network, self.node.path)
+        zones = zones_of(client_zones, network, self.node.path)
         self.plan = make_plan(
             client_zones=zones.zones,
             instance_type=instance_type.name,
@@ -218,7 +224,10 @@ class LowLatencyEndpoint(Construct):
             scale_out_cooldown=scale_out_cooldown,
             warm_up_requests=warm_up.get("requests") if warm_up else None,
         )
-        self.network = network or self._network(zones, vpc, subnets)
+        self.network = network_of(
+            self, zones, network=network, vpc=vpc, subnets=subnets,
+            shared_by=network_max_instances, own=self.plan["max_instances"].value,
+        )
         self.private_link = private_link or RuntimePrivateLink(
             self, "PrivateLink", network=self.network
         )
@@ -318,16 +327,6 @@ class LowLatencyEndpoint(Construct):
             description="For botocore's Config, so that no call waits for a connection",
         )
 
-    def _network(self, zones: ClientZones, vpc: ec2.IVpc | None,
-                 subnets: Mapping[str, ec2.ISubnet] | None) -> ZoneAlignedNetwork:
-        if vpc is not None:
-            return ZoneAlignedNetwork.in_vpc(
-                self, "Network", vpc=vpc, client_zones=zones, subnets=subnets
-            )
-        return ZoneAlignedNetwork(
-            self, "Network", client_zones=zones, max_instances=self.plan["max_instances"].value
-        )
-
     def _scale(self, variant_name: str, throughput: MeasuredThroughput | None,
                max_concurrency: float | None) -> InvocationScaling | None:
         if self.plan["scaling_metric"].value is None:
@@ -393,17 +392,6 @@ class LowLatencyEndpoint(Construct):
         self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())
         for message in self.plan.warnings:
             warn(self, f"plan:{message.id}", message)
-
-
-def _zones(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,
-           where: str) -> ClientZones:
-    if (client_zones is None) == (network is None):
-        raise ZONES_OR_NETWORK.error(
-            got="neither" if network is None else "both",
-            allowed="client_zones or network",
-            where=where,
-        )
-    return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
 
 
 def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:

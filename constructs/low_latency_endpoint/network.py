@@ -12,6 +12,7 @@ from constructs import Construct, IDependable
 from .client_zones import ClientZones
 from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
+from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
 from .planning.subnets import (
@@ -51,7 +52,8 @@ class ZoneAlignedNetwork(Construct):
     max_instances : int, optional
         The largest number of instances that all endpoints in this network have together. The
         subnets hold twice as many (a blue/green deployment runs two fleets), two addresses each,
-        all in one zone. By default subnets are /24, room for 59 instances.
+        all in one zone. By default subnets are /24, room for 58 instances. Endpoints that need
+        more are refused.
     subnet_prefix_length : int, optional
         Size of the subnets, 16 to 28. By default derived from ``max_instances``, never smaller
         than /24: a subnet cannot grow later without being replaced.
@@ -89,6 +91,7 @@ class ZoneAlignedNetwork(Construct):
     client_zones: ClientZones
     model_security_group: ec2.ISecurityGroup
     dns_ready: bool
+    fleet_room: FleetRoom
     data_path: list[IDependable]
 
     def __init__(
@@ -170,6 +173,8 @@ class ZoneAlignedNetwork(Construct):
         )
         self.subnets = list(self.vpc.isolated_subnets)
         self.client_zones = client_zones
+        length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
+        self.fleet_room = FleetRoom(self, [length] * len(blocks))
         self.dns_ready = True
         self.data_path = [s3, *associations]
         self.model_security_group = _model_security_group(self)
@@ -206,7 +211,8 @@ class ZoneAlignedNetwork(Construct):
         ------
         ConfigurationError
             LLE151 when a zone has no subnet (both sides are named), LLE152 when zones and subnets
-            cannot be matched at synth, LLE153 when ``subnets`` names other zones.
+            cannot be matched at synth, LLE153 when ``subnets`` names other zones, LLE158 when
+            ``subnet_selection`` is given beside it, LLE159 for one subnet in two zones.
         """
         return _NetworkInVpc(
             scope, id, vpc=vpc, client_zones=client_zones, subnets=subnets,
@@ -243,6 +249,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         self.subnets = choose_subnets(
             vpc, client_zones, subnets, subnet_selection, where=self.node.path
         )
+        self.fleet_room = shared_room(self, vpc, self.subnets)
         # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
         self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
             vpc.dns_support_enabled and vpc.dns_hostnames_enabled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -84,6 +84,7 @@ class InvocationScaling(Construct):
         variant: ProductionVariant,
         min_instances: int,
         max_instances: int,
+        hold_room: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path
@@ -94,6 +95,7 @@ class InvocationScaling(Construct):
         self.min_instances = min_instances
         self.max_instances = max_instances
         self._name_at_synth = name_at_synth
+        self._hold_room = hold_room
         self.cfn_scalable_target = appscaling.CfnScalableTarget(
             self,
             "Target",
@@ -279,7 +281,7 @@ class InvocationScaling(Construct):
         Raises
         ------
         ConfigurationError
-            LLE106, LLE601, LLE621, LLE626, LLE627.
+            LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
         """
         path = self.node.path
         self._claim(name)
@@ -288,6 +290,8 @@ class InvocationScaling(Construct):
         check(MIN_CAPACITY, min_instances, path)
         check(MAX_INSTANCES, max_instances, path)
         _check_order(min_instances, max_instances, path)
+        if max_instances is not None and self._hold_room is not None:
+            self._hold_room(max_instances)
         target = appscaling.CfnScalableTarget
         self._actions.append(
             target.ScheduledActionProperty(

@@ -179,6 +179,31 @@ row("LLE154", lambda w: LowLatencyEndpoint(
     w.stack, "Both", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"), network=w.network(),
     containers=[w.parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
     latency=LatencyTarget(p99=Duration.millis(200))), "both", "one")
+
+
+def sharing(w, *maxima, **given):
+    """Endpoints with these maximums, all in the first one's network."""
+    network = w.network(**given)
+    for index, maximum in enumerate(maxima):
+        model = w.parts.model(w.stack, f"M{index}", network=network)
+        w.parts.endpoint(w.stack, f"E{index}", configuration=w.parts.configuration(
+            w.stack, f"C{index}", variants=[w.variant(model=model)])
+        ).scale("primary", min_instances=2, max_instances=maximum)
+
+
+row("LLE157", lambda w: sharing(w, 59), "59 instances, 118 in updates, 258 addresses",
+    "/23 or larger")
+row("LLE157", lambda w: sharing(w, 50, 50), "100 instances", "/23 or larger")
+row("LLE157", lambda w: w.pattern(max_instances=8, network_max_instances=7), "7, and 8", "least 8")
+row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
+row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
+row("LLE158", lambda w: w.pattern(vpc=w.vpc(), network_max_instances=9), "network_max", "or none")
+row("LLE158", lambda w: w.pattern(network=w.network(), network_max_instances=9), "network, ", "or")
+row("LLE158", lambda w: w.in_vpc(subnets={}, subnet_selection=ec2.SubnetSelection()),
+    "subnet_selection", "one of the two")
+row("LLE159", lambda w: w.in_vpc(subnets=dict.fromkeys(
+    ("us-east-1a", "us-east-1b"), ec2.Subnet.from_subnet_id(w.stack, "S", "subnet-1"))),
+    "for us-east-1b the subnet of us-east-1a", "each zone")
 row("LLE154", lambda w: LowLatencyEndpoint(
     w.stack, "Neither", containers=[w.parts.container()],
     instance_type=InstanceType("ml.m5.xlarge"), latency=LatencyTarget(p99=Duration.millis(200))),

@@ -43,6 +43,23 @@ SUBNET_NOT_IN_VPC = rule(
     "new, run cdk context --clear: the lookup is kept in cdk.context.json.",
     source="/cdk/v2/guide/context.html",
 )
+FLEETS_SHARE_SUBNETS = rule(
+    "LLE157", "the subnets have no room for the fleets of all endpoints in them",
+    mend="Make a new network for all of them together: ZoneAlignedNetwork(max_instances=...), or "
+         "network_max_instances= of the LowLatencyEndpoint that makes it. In a VPC that exists "
+         "take larger subnets. Or lower the maximums.",
+    source=GUIDE + "host-vpc.html",
+)
+NETWORK_FROM_TWO = rule(
+    "LLE158", "two arguments say differently which network or which subnets are meant",
+    mend="Pass network= alone; or vpc=, with subnets= to choose them; or neither for a new VPC, "
+         "with network_max_instances= if other endpoints will share it.",
+)
+SUBNET_OF_TWO_ZONES = rule(
+    "LLE159", "one subnet is given for two client zones",
+    mend="Give each client zone its own subnet: a subnet lies in one zone.",
+    source="/vpc/latest/userguide/configure-subnets.html",
+)
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
 SECOND_PRIVATE_DNS = rule(

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 from ..errors import rule
 from .limits import MAX_INSTANCES
-from .rules import ZONE_NAMED_TWICE
+from .rules import FLEETS_SHARE_SUBNETS, ZONE_NAMED_TWICE
 from .zones import zone_ordinal
 
 __all__ = [
     "addresses_per_subnet",
     "check_fleet_fits",
+    "check_fleets_fit",
+    "check_fleets_fit_existing",
     "plan_subnets",
     "roomy_prefix_length",
     "subnet_prefix_length",
@@ -26,6 +28,7 @@ INTERFACE_ENDPOINT_ADDRESSES = 1
 SPARE_ADDRESSES = 16  # interfaces of callers and warm-up functions in the same subnets
 LARGEST_SUBNET = 16  # prefix lengths that AWS takes
 SMALLEST_SUBNET = 28
+_IN_EACH_SUBNET = RESERVED_ADDRESSES + INTERFACE_ENDPOINT_ADDRESSES
 ROOMY_SUBNET = 24  # what is made when less would do: resizing a subnet replaces it
 
 _SIZING = "/vpc/latest/userguide/subnet-sizing.html"
@@ -143,6 +146,86 @@ def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") ->
             allowed=f"/{subnet_prefix_length(needed)} or larger",
             where=where,
         )
+
+
+def check_fleets_fit(prefix_lengths: Sequence[int], instances: int, in_update: int,
+                     where: str = "") -> None:
+    """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them.
+
+    Parameters
+    ----------
+    prefix_lengths : sequence of int
+        Sizes of the subnets.
+    instances : int
+        The most instances of all endpoints in them, outside of updates.
+    in_update : int
+        The most instances while all of them are updated.
+    where : str
+        Path of the construct, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE157`` when the addresses do not suffice.
+
+    Examples
+    --------
+    >>> check_fleets_fit([24, 24], 58, 116)
+    """
+    smallest = max(prefix_lengths)
+    needed = _of_instances(in_update) + _IN_EACH_SUBNET + SPARE_ADDRESSES
+    there = 2 ** (32 - smallest)
+    if needed > there:
+        raise FLEETS_SHARE_SUBNETS.error(
+            got=f"{instances} instances, {in_update} in updates, {needed} addresses, in a "
+                f"/{smallest} of {there}",
+            allowed=f"/{subnet_prefix_length(needed)} or larger", where=where,
+        )
+
+
+def check_fleets_fit_existing(prefix_lengths: Sequence[int], instances: int, in_update: int,
+                              where: str = "") -> str:
+    """Raise unless existing subnets hold all instances between them; return what is doubtful.
+
+    Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
+    subnets are as they are: only what does not fit at all is refused.
+
+    Parameters
+    ----------
+    prefix_lengths, instances, in_update, where
+        As for :func:`check_fleets_fit`.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE157`` when all addresses together do not suffice.
+
+    Examples
+    --------
+    >>> check_fleets_fit_existing([24, 24], 50, 100)
+    ''
+    """
+    needed = _of_instances(in_update)
+    free = [2 ** (32 - length) - _IN_EACH_SUBNET for length in prefix_lengths]
+    blocks = ", ".join(f"/{length}" for length in prefix_lengths)
+    if needed > sum(free):
+        raise FLEETS_SHARE_SUBNETS.error(
+            got=f"{instances} instances, {in_update} in updates, {needed} addresses, in subnets "
+                f"of {blocks}",
+            allowed=f"at most {sum(free)} addresses: AWS keeps five of each subnet, and the "
+                    "interface endpoint takes one",
+            where=where,
+        )
+    if needed <= min(free):
+        return ""
+    return (
+        f"the subnets ({blocks}) have room for all instances in an update only when SageMaker "
+        "spreads them, which it does not promise: an update may find no address"
+    )
+
+
+def _of_instances(count: int) -> int:
+    return count * ADDRESSES_PER_INSTANCE
 
 
 def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..planning import limits
-from ..planning.rules import SUBNETS_OF_OTHER_ZONES
+from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..planning.subnets import plan_subnets
 from ..planning.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
@@ -122,6 +122,14 @@ def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Ite
         parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
         yield finding(SUBNETS_OF_OTHER_ZONES, "network", "subnets", got="; ".join(parts),
                       allowed=", ".join(zones))
+    zone_of: dict[Any, str] = {}
+    for zone, subnet in subnets.items():
+        if isinstance(subnet, str) and subnet in zone_of:
+            yield finding(SUBNET_OF_TWO_ZONES, "network", "subnets", zone,
+                          got=f"{subnet}, that of {zone_of[subnet]}",
+                          allowed="a subnet for each zone")
+        elif isinstance(subnet, str):
+            zone_of[subnet] = zone
 
 
 def _room(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:

@@ -180,6 +180,8 @@ BAD_SHARED: list[Case] = [
      "LLE927", "client_zones"),
     ({"network": f"{{vpc_id: {VPC}}}"}, "LLE928", "network"),
     ({"network": f"{{subnets: {SUBNETS}}}"}, "LLE928", "network"),
+    ({"network": f"{{vpc_id: {VPC}, subnets: {{use1-az1: subnet-0123456789abcdef0, "
+                 "use1-az2: subnet-0123456789abcdef0}}"}, "LLE159", "network"),
     ({"private_link": "{security_group_id: sg-0123456789abcdef0}"}, "LLE928", "private_link"),
     ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
       "{interface_endpoint_id: vpce-0123456789abcdef0}"}, "LLE928", "private_link"),
