@@ -4,7 +4,7 @@ Speaks enough HTTP/1.1 for keep-alive clients, checks no signature, and does wha
 name says: ``plain``; ``slow-20`` (20 ms); ``sometimes-slow-200`` (every tenth request);
 ``status-503``; ``once-503`` (the first request only); ``close`` (answers and closes the
 connection); ``drop`` (closes it without an answer); ``stream-3`` (three parts);
-``broken-stream-2`` (two parts, then an error event).
+``broken-stream-2`` (two parts, then an error event); ``half-stream-1`` (a part, then nothing).
 
 ``python -m benchmarks.tls_server FOLDER`` writes ``FOLDER/server.json`` once it listens, and serves
 until its standard input closes.
@@ -104,8 +104,8 @@ class Connection(asyncio.Protocol):
         elif kind == "slow" or (kind == "sometimes-slow" and runtime.requests[name] % 10 == 0):
             loop = asyncio.get_running_loop()
             loop.call_later(int(number) / 1000, self._late)
-        elif kind in ("stream", "broken-stream"):
-            self._stream(int(number), broken=kind == "broken-stream")
+        elif kind in ("stream", "broken-stream", "half-stream"):
+            self._stream(int(number), broken=kind == "broken-stream", ends=kind != "half-stream")
         else:
             self.transport.write(_response(200, REPLY))
 
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         if not self.transport.is_closing():
             self.transport.write(_response(200, REPLY))
 
-    def _stream(self, parts: int, *, broken: bool) -> None:
+    def _stream(self, parts: int, *, broken: bool, ends: bool) -> None:
         events = [
             event({":message-type": "event", ":event-type": "PayloadPart",
                    ":content-type": "application/octet-stream"}, f"part {number};".encode())
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
                 b"Content-Type: application/vnd.amazon.eventstream\r\n"
                 b"X-Amzn-SageMaker-Content-Type: text/plain\r\n\r\n")
         body = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in events)
-        self.transport.write(head + body + b"0\r\n\r\n")
+        self.transport.write(head + body + (b"0\r\n\r\n" if ends else b""))
 
 
 def event(headers: dict[str, str], payload: bytes) -> bytes:

@@ -185,6 +185,47 @@ def test_an_error_in_a_stream_is_an_error(make: Make) -> None:
     assert answer.message == "the model stopped"
 
 
+def test_a_stream_that_stops_halfway_has_its_first_byte(make: Make) -> None:
+    answer = make("half-stream-1", streaming=True, timeout_seconds=0.5).invoke(b"{}")
+    assert (answer.error, answer.unanswered) == ("timeout", True)
+    assert answer.first_byte is not None
+    assert answer.started < answer.first_byte < answer.ended - 0.2
+
+    killed: list[float] = []
+
+    def call() -> None:
+        try:
+            make("half-stream-1", streaming=True).invoke(b"{}")
+        except gevent.GreenletExit as stop:
+            killed.append(stop.args[0])
+            raise
+
+    caller = gevent.spawn(call)
+    gevent.sleep(0.5)
+    caller.kill()
+    assert len(killed) == 1
+    assert time.perf_counter() - 5 < killed[0] < time.perf_counter()
+
+
+@pytest.mark.parametrize(("status", "kind", "message", "unanswered"), [
+    (200, None, "", False),
+    (200, "check failed", "it timed out, said the model", False),
+    (0, "timeout", "", True),
+    (0, "connection timeout", "", True),
+    (0, "connection refused", "", False),
+    (0, "connection closed", "", False),
+    (503, "503 ServiceUnavailable", "", False),
+    (504, "504 Gateway Timeout", "", True),
+    (424, "424 ModelError", "out of memory", False),
+    (424, "424 ModelError", "Your invocation timed out while waiting for a response from container "
+                            "primary. Review the latency metrics for each container in Amazon "
+                            "CloudWatch, resolve the issue, and try again.", True),
+])
+def test_who_waited_in_vain(status: int, kind: str | None, message: str,
+                            unanswered: bool) -> None:
+    assert Invocation(status, 0, kind, 0, 1, None, b"", message, "").unanswered is unanswered
+
+
 def test_an_error_instead_of_a_stream(make: Make) -> None:
     answer = make("status-424", streaming=True).invoke(b"{}")
     assert (answer.error, answer.first_byte) == ("424 ModelError", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
+from .locust_runs import two_processes
 from .servers import ENVIRONMENT, serve_sentiment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,14 +73,6 @@ def locust(server: LoopbackRuntime | None, *arguments: str | Path, code: int | N
     if code is not None:
         assert done.returncode == code, done.stdout + done.stderr
     return done
-
-
-def two_processes() -> list[str]:
-    """A master and two forked workers, on a port that no other test has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    return ["--processes", "2", "--master-bind-port", port, "--master-port", port]
 
 
 def own(folder: Path, endpoint: str, attributes: str = "", ask: str = "self.invoke()") -> Path:
@@ -172,6 +164,48 @@ def test_the_first_byte_of_streams_is_listed_beside_the_total(server: LoopbackRu
     whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
     assert float(first["Average Response Time"]) < float(whole["Average Response Time"])
     assert found["Aggregated"]["Request Count"] == whole["Request Count"]
+
+
+OPEN_STREAM = """\
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
+from low_latency_endpoint.load_test.payloads import Payloads
+
+
+class Chat(OpenLoopSageMakerUser):
+    endpoint_name = "{endpoint}"
+    payloads = Payloads.of_bytes(b"{{}}")
+    arrivals = ConstantArrivals(50)
+    streaming = True
+    timeout_seconds = {timeout}
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_first_byte_of_an_open_loop(server: LoopbackRuntime, tmp_path: Path,
+                                        processes: int) -> None:
+    more = two_processes() if processes == 2 else []
+    file = tmp_path / "locustfile.py"
+    file.write_text(OPEN_STREAM.format(endpoint="stream-3", timeout=10))
+    done = locust(server, "-f", file, "-u", processes, "-r", 2, "-t", "5s", "--csv",
+                  tmp_path / "run", *more)
+    found = rows(tmp_path)
+    whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
+    assert first["Request Count"] == whole["Request Count"] == found["Aggregated"]["Request Count"]
+    assert "first byte from the intended start, ms:" in done.stderr
+
+
+def test_streams_that_stop_halfway_keep_their_first_byte(server: LoopbackRuntime,
+                                                         tmp_path: Path) -> None:
+    file = tmp_path / "locustfile.py"
+    file.write_text(OPEN_STREAM.format(endpoint="half-stream-1", timeout=3))
+    done = locust(server, "-f", file, "-u", 1, "-t", "6s", "--csv", tmp_path / "run", code=1)
+    found = rows(tmp_path)
+    whole, first = found["InvokeEndpoint half-stream-1"], found["first byte half-stream-1"]
+    assert first["Request Count"] == whole["Request Count"] == whole["Failure Count"] != "0"
+    assert float(whole["50%"]) > 2000
+    assert float(first["50%"]) < 1500
+    assert "times timeout" in done.stderr
 
 
 @pytest.mark.parametrize(("code", "arguments"), [
