@@ -17,6 +17,7 @@ from low_latency_endpoint.planning.simulation import (
     OpenLoop,
     PrefixCache,
     Scenario,
+    Shape,
     ShapedLoop,
     TargetTracking,
     TokenCount,
@@ -147,7 +148,7 @@ def test_scaling_in_takes_fifteen_minutes_below_nine_tenths() -> None:
 def test_the_cooldown_holds_the_second_step_back() -> None:
     def steps(cooldown: float) -> list[int]:
         levels = ((300.0, 0.25), (900.0, 0.5), (3000.0, 1.0))
-        traffic = ShapedLoop(40.0, shape("steady").__class__("rise", "", levels), poisson=False)
+        traffic = ShapedLoop(40.0, Shape("rise", "", levels), poisson=False)
         run = timeline(Scenario(service=Constant(0.001), traffic=traffic, instances=10,
                                 scaling=policy(maximum=80, instance_seconds=30.0,
                                                scale_out_cooldown=cooldown)), 3000.0)
@@ -254,6 +255,9 @@ def test_a_trace_arrives_when_it_says() -> None:
     assert run.mean == pytest.approx((0.5 + 1.0 + 0.5) / 3)
 
 
+QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
+
+
 @pytest.mark.parametrize(("code", "build"), [
     ("LLE850", lambda: Exponential(0.0)),
     ("LLE851", lambda: Lognormal(1.0, -1.0)),
@@ -278,6 +282,20 @@ def test_a_trace_arrives_when_it_says() -> None:
                                 replications=1)),
     ("LLE862", lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)),
                                 requests=10)),
+    ("LLE850", lambda: Scenario(service=Constant(0.0), traffic=OpenLoop(1.0))),
+    ("LLE881", lambda: Shape("x", "", ())),
+    ("LLE881", lambda: Shape("x", "", ((600.0, 0.0),))),
+    ("LLE881", lambda: Shape("x", "", ((600.0, 1.0), (300.0, 0.5)))),
+    ("LLE881", lambda: Shape("x", "", ((0.0, 1.0),))),
+    ("LLE860", lambda: Shape("x", "", ((600.0, 1.0), (1200.0, -0.5)))),
+    ("LLE860", lambda: Shape("x", "", ((600.0, 1.0),), deploy_at=-1.0)),
+    ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=-1.0)),
+    ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=0.0)),
+    ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=1e-9)),
+    ("LLE864", lambda: simulate(QUIET, requests=100, confidence=99)),
+    ("LLE864", lambda: simulate(QUIET, requests=100, confidence=1.0)),
+    ("LLE865", lambda: simulate(QUIET, requests=100, replications=2).percentile(75)),
+    ("LLE865", lambda: simulate(QUIET, requests=100, replications=2).wait_percentile(0.99)),
     ("LLE877", lambda: simulate(Scenario(service=Constant(1.0), traffic=OpenLoop(1.1)))),
     ("LLE878", lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)),
                                 discard=1.0)),

@@ -123,7 +123,7 @@ class TestOpen:
     def test_mg1_mean_wait(self, seed: int) -> None:
         assert exact.mg1_wait(0.8, 4.0) == pytest.approx(10)
         against(Scenario(service=Gamma(1.0, 2.0), traffic=OpenLoop(0.8)), waiting, 10.0, seed,
-                requests=1_600_000, replications=32)
+                requests=1_600_000, replications=40)
 
     def test_processor_sharing_is_insensitive(self, seed: int) -> None:
         """M/G/1 processor sharing: 1 / (1 - rho) whatever the law (slope 1 shares all)."""

@@ -65,7 +65,8 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
         Quantities that chance moves along with the values and whose true mean is zero, such as
         the mean service time drawn less the law's: what they explain by regression is taken out of
         the values and of the interval (control variates; Lavenberg and Welch 1981). Needs at
-        least three more replications than controls.
+        least three more replications than controls, and controls that are not the same but for a
+        factor; without, the interval is the plain one.
 
     Raises
     ------
@@ -77,10 +78,19 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
         raise ValueError("an interval needs at least two replications")
     used = [list(each) for each in controls
             if max(each) - min(each) > 1e-12 * max(1e-300, *map(abs, each))]
-    if not used or count < len(used) + 3:
-        mean = fmean(values)
-        spread = math.sqrt(sum((each - mean) ** 2 for each in values) / (count - 1))
-        return Estimate(mean, student_quantile(confidence, count - 1) * spread / math.sqrt(count))
+    if used and count >= len(used) + 3:
+        controlled = _controlled(values, used, confidence)
+        if controlled is not None:
+            return controlled
+    mean = fmean(values)
+    spread = math.sqrt(sum((each - mean) ** 2 for each in values) / (count - 1))
+    return Estimate(mean, student_quantile(confidence, count - 1) * spread / math.sqrt(count))
+
+
+def _controlled(values: Sequence[float], used: Sequence[Sequence[float]],
+                confidence: float) -> Estimate | None:
+    """The mean at controls of zero; ``None`` when the controls do not say apart."""
+    count = len(values)
     # Least squares of the values on 1 and the controls; the intercept is the estimate.
     rows = [[1.0, *(each[at] for each in used)] for at in range(count)]
     size = len(used) + 1
@@ -89,6 +99,8 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
     normal = [[math.fsum(row[i] * row[j] for row in rows) for j in range(size)]
               for i in range(size)]
     inverse = _inverse(normal)
+    if inverse is None:
+        return None
     right = [math.fsum(row[i] * value for row, value in zip(rows, values, strict=True))
              for i in range(size)]
     slopes = [math.fsum(inverse[i][j] * right[j] for j in range(size)) for i in range(size)]
@@ -100,14 +112,18 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
     return Estimate(slopes[0], student_quantile(confidence, free) * error)
 
 
-def _inverse(matrix: list[list[float]]) -> list[list[float]]:
-    """Gauss and Jordan with pivots; the matrices here have a handful of rows."""
+def _inverse(matrix: list[list[float]]) -> list[list[float]] | None:
+    """Gauss and Jordan with pivots; the matrices here have a handful of rows, their entries are
+    about 1 or above. ``None`` for one that is singular, but for rounding."""
     size = len(matrix)
+    least = 1e-9 * max(map(max, matrix))
     work = [row[:] + [float(i == j) for j in range(size)] for i, row in enumerate(matrix)]
     for column in range(size):
         pivot = max(range(column, size), key=lambda row: abs(work[row][column]))
         work[column], work[pivot] = work[pivot], work[column]
         head = work[column][column]
+        if abs(head) < least:
+            return None
         work[column] = [value / head for value in work[column]]
         for row in range(size):
             if row != column:

@@ -94,8 +94,9 @@ class Replication:
         Paid for, from launch to end.
     cache_hits : float
         Share of the requests whose beginning the instance remembered.
-    mean_service, mean_gap : float
-        Means of the drawn service times and gaps of all requests: controls for an estimate.
+    mean_service, mean_gap : float or None
+        Means of the drawn service times and gaps of the requests that arrived while it counted:
+        controls for an estimate. ``None`` when none arrived.
     littles_law : float
         Relative difference between the requests in the system over time and the sum of their
         times there: 0 but for rounding.
@@ -118,8 +119,8 @@ class Replication:
     failed: int
     instance_hours: float
     cache_hits: float
-    mean_service: float
-    mean_gap: float
+    mean_service: float | None
+    mean_gap: float | None
     littles_law: float
     entered: int
     timeline: tuple[Window, ...] = field(default=(), repr=False)
@@ -149,7 +150,8 @@ class _Run:
         self.counter = Counter(loops, scenario.latency_target)
         self.window_begin = 0.0
         self.failed_before = 0
-        self.drawn = [0.0, 0.0, 0.0]  # blocks, sums of their mean service times and gaps
+        self.drawn = [0.0, 0.0]  # sums of the service times and gaps of those that arrived
+        self.added = 0           # up to which request of the block they are added
         self._start_counting()
 
     def run(self) -> Replication:
@@ -201,7 +203,9 @@ class _Run:
         status = world.advance(min(due, until, _FOREVER))
         if status == NEEDS_REQUESTS:
             self._take()
-            self._refill()
+            self._add_drawn()
+            self.workload.refill()
+            self.added = 0
         elif status == RESULTS_FULL:
             self._take()
         elif status == JOBS_FULL:
@@ -217,12 +221,12 @@ class _Run:
             return True
         return False
 
-    def _refill(self) -> None:
-        self.workload.refill()
-        self.drawn[0] += 1
-        size, total = self.workload.block, self.world.loops.total
-        self.drawn[1] += float(total(self.world.demand, size)) / size
-        self.drawn[2] += float(total(self.world.gap, size)) / size
+    def _add_drawn(self) -> None:
+        """Add what was drawn for the requests that have arrived since the last time."""
+        world, begin, end = self.world, self.added, self.world.entered
+        for at, drawn in enumerate((world.demand, world.gap)):
+            self.drawn[at] += float(world.loops.total(drawn[begin:end], end - begin))
+        self.added = end
 
     def _move_to(self, time: float) -> None:
         """Let time pass in which nothing happens."""
@@ -261,12 +265,14 @@ class _Run:
         self.failed_time = world.failed_time
         self.hits = int(world.state[CACHE_HITS])
         self.entered_before = self.workload.entered
-        self.drawn = [0.0, 0.0, 0.0]
+        self.drawn = [0.0, 0.0]
+        self.added = world.entered
         self.control.forget(world.now)
 
     def _result(self) -> Replication:
         world, counter, control = self.world, self.counter, self.control
         counter.finish()
+        self._add_drawn()
         control.pay_until(world.now)
         seconds = world.now - self.began
         requests = counter.requests
@@ -276,7 +282,6 @@ class _Run:
         total = float(counter.sums[1])
         hop = self._hop_time
         spent = (total - hop + world.ages() - self.ages + world.failed_time - self.failed_time)
-        blocks = self.drawn[0] or 1.0
         entered = self.workload.entered - self.entered_before
         return Replication(
             requests=requests,
@@ -293,8 +298,8 @@ class _Run:
             failed=self._failed - self.failures,
             instance_hours=control.instance_seconds / 3600,
             cache_hits=(int(world.state[CACHE_HITS]) - self.hits) / max(entered, 1),
-            mean_service=self.drawn[1] / blocks,
-            mean_gap=self.drawn[2] / blocks,
+            mean_service=self.drawn[0] / entered if entered else None,
+            mean_gap=self.drawn[1] / entered if entered else None,
             littles_law=abs(areas[0] - spent) / areas[0] if areas[0] else 0.0,
             entered=self.workload.entered,
             timeline=tuple(counter.windows),

@@ -76,6 +76,19 @@ PREFIXES = Range(
          mend="Give how many different beginnings the requests have."),
     "the number of prefixes", 1, 100_000,
 )
+CONFIDENCE = Range(
+    rule("LLE864", "a confidence is out of range",
+         mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %."),
+    "a confidence", 0.5, 0.999999, "", False,
+)
+PERCENTILE = rule(
+    "LLE865", "a percentile is not one that a simulation counts",
+    mend="Choose one of 50, 90, 95, 99 and 99.9.",
+)
+TIMELINE = rule(
+    "LLE866", "the lines of a timeline have an impossible length",
+    mend="Give the window in seconds, above zero and so that the run has at most a million lines.",
+)
 SAMPLES = rule(
     "LLE870", "a service law needs measured times above zero",
     mend="Give at least two times in seconds, or quantiles that rise with their probabilities.",
@@ -111,7 +124,18 @@ WARM_UP = rule(
     "LLE878", "a run leaves nothing to count",
     mend="Simulate more requests or seconds, or discard fewer at the start.",
 )
+SHAPE_LEVELS = rule(
+    "LLE881", "the levels of a traffic shape are impossible",
+    mend="Give at least one level as (end in seconds, share of the peak): ends that rise from "
+         "above zero, shares not below zero and one of them above.",
+)
 OUTAGE = rule(
     "LLE879", "an outage or failure names what is not there",
     mend="Name a zone of the scenario, or no more instances than it has.",
+)
+RECORDED_TRAFFIC = rule(
+    "LLE880", "recorded traffic cannot be read",
+    mend="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
+         "get-metric-statistics answers for Invocations with --statistics Sum: see "
+         "docs/simulation.md.",
 )

@@ -10,6 +10,7 @@ from ..limits import MIN_CAPACITY, SCALING_TARGET
 from ..rules import MIN_ABOVE_MAX, PREFIX_SETTINGS
 from .rules import (
     CONCURRENCY,
+    MEAN_SECONDS,
     OUTAGE,
     PREFIXES,
     RATE,
@@ -341,6 +342,7 @@ class Scenario:
             elif fault.instances > most:
                 raise OUTAGE.error(got=f"{fault.instances} instances", where="faults",
                                    allowed=f"1 to {most}")
+        MEAN_SECONDS.check(self.service.mean_seconds, "service")
         RATE.check(self.peak_service_rate, "service")
 
     @property

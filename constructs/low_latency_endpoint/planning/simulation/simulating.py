@@ -10,9 +10,19 @@ from functools import cached_property
 from typing import Any
 
 from .compilation import loops
+from .counting import PERCENTILES
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
-from .rules import OVERLOADED, REPLICATIONS, REQUESTS, SECONDS, WARM_UP
+from .rules import (
+    CONFIDENCE,
+    OVERLOADED,
+    PERCENTILE,
+    REPLICATIONS,
+    REQUESTS,
+    SECONDS,
+    TIMELINE,
+    WARM_UP,
+)
 from .scenario import Scenario, is_closed
 from .service_laws import Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
@@ -20,6 +30,7 @@ from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 __all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
 
 DEFAULT_REQUESTS = 200_000
+_MOST_LINES = 1_000_000
 _FULL = 0.999  # offered load from which on a steady queue has no end
 
 
@@ -55,14 +66,17 @@ class SimulationResult:
 
     @cached_property
     def controls(self) -> list[list[float]]:
-        """What chance gave each replication, less what it gives on average."""
-        runs = self.replications
-        mean = self.scenario.service.mean_seconds
-        controls = [[run.mean_service / mean - 1 for run in runs]]
+        """What chance gave each replication, less what it gives on average.
+
+        None when a replication drew nothing: there is no luck to take out of it.
+        """
         traffic = self.scenario.traffic
+        drawn = [(1 / self.scenario.service.mean_seconds,
+                  [run.mean_service for run in self.replications])]
         if isinstance(traffic, OpenLoop):
-            controls.append([run.mean_gap * traffic.rate - 1 for run in runs])
-        return controls
+            drawn.append((traffic.rate, [run.mean_gap for run in self.replications]))
+        return [[factor * value - 1 for value in values if value is not None]
+                for factor, values in drawn if None not in values]
 
     @property
     def mean(self) -> Estimate:
@@ -75,11 +89,19 @@ class SimulationResult:
         return self.estimate(lambda run: run.waiting)
 
     def percentile(self, percentile: float) -> Estimate:
-        """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9."""
+        """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE865`` for another percentile.
+        """
+        _check_percentile(percentile)
         return self.estimate(lambda run: run.percentiles[percentile])
 
     def wait_percentile(self, percentile: float) -> Estimate:
-        """A percentile of the wait in line, in seconds."""
+        """A percentile of the wait in line, in seconds; errors as for :meth:`percentile`."""
+        _check_percentile(percentile)
         return self.estimate(lambda run: run.wait_percentiles[percentile])
 
     @property
@@ -166,11 +188,18 @@ class Comparison:
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""
+        _check_percentile(percentile)
         return self.change(name, lambda run: run.percentiles[percentile])
 
     def throughput_change(self, name: str) -> Estimate:
         """The relative change of the throughput per instance."""
         return self.change(name, lambda run: run.throughput)
+
+
+def _check_percentile(percentile: float) -> None:
+    if percentile not in PERCENTILES:
+        raise PERCENTILE.error(got=f"{percentile!r}", where="percentile",
+                               allowed=", ".join(f"{each:g}" for each in PERCENTILES))
 
 
 def simulate(
@@ -216,8 +245,9 @@ def simulate(
     Raises
     ------
     ConfigurationError
-        ``LLE858``, ``LLE862`` for numbers out of range, ``LLE877`` for a steady open loop that the
-        fleet can never serve, ``LLE878`` for a run that counts nothing.
+        ``LLE858``, ``LLE860``, ``LLE862``, ``LLE864`` for numbers out of range, ``LLE866`` for a
+        window that makes no timeline, ``LLE877`` for a steady open loop that the fleet can never
+        serve, ``LLE878`` for a run that counts nothing.
 
     Examples
     --------
@@ -229,6 +259,7 @@ def simulate(
     True
     """
     REPLICATIONS.check(replications, "replications")
+    CONFIDENCE.check(confidence, "confidence")
     length = _length(scenario, requests, seconds, discard, window)
     jobs = [(scenario, length, seed, number, compiled) for number in range(replications)]
     loops(compiled)  # say what is missing here, and not in another process
@@ -251,6 +282,7 @@ def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
     seed, confidence = options.pop("seed", 1), options.pop("confidence", 0.99)
     compiled = options.pop("compiled", None)
     REPLICATIONS.check(replications, "replications")
+    CONFIDENCE.check(confidence, "confidence")
     loops(compiled)
     jobs = [
         (scenario, _length(scenario, options.get("requests"), options.get("seconds"),
@@ -294,6 +326,10 @@ def _length(scenario: Scenario, requests: int | None, seconds: float | None,
     if window is not None and seconds is None:
         raise WARM_UP.error(got="a timeline without an end in seconds", where="window",
                             allowed="seconds with window")
+    if window is not None and seconds is not None and not (
+            window > 0 and seconds / window <= _MOST_LINES):
+        raise TIMELINE.error(got=f"{window!r} seconds of {seconds:g}", where="window",
+                             allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0")
     return RunLength(requests, seconds, discard, window)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .rules import RATE, SECONDS, SHAPE, TRACE, USERS
+from .rules import RATE, SECONDS, SHAPE, SHAPE_LEVELS, TRACE, USERS
 from .service_laws import Constant, ServiceLaw
 
 __all__ = [
@@ -102,6 +102,12 @@ class Shape:
         When the first zone fails, in seconds.
     """
 
+    Raises
+    ------
+    ConfigurationError
+        ``LLE881`` for levels that do not rise in time or have no traffic, ``LLE860`` for times out
+        of range.
+
     name: str
     description: str
     levels: tuple[tuple[float, float], ...]
@@ -109,6 +115,19 @@ class Shape:
     zone_lost_at: float | None = None
 
     @property
+    def __post_init__(self) -> None:
+        ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
+        for value in (*ends, *shares):
+            SECONDS.check(value, "levels")
+        if not ends or any(later <= earlier for earlier, later in pairwise((0, *ends))) or not any(
+                shares):
+            raise SHAPE_LEVELS.error(
+                got=f"{len(ends)} levels, the first {self.levels[:3]}", where=f"shape {self.name}",
+                allowed="ends that rise, above zero, and a share above zero")
+        for name in ("deploy_at", "zone_lost_at"):
+            if getattr(self, name) is not None:
+                SECONDS.check(getattr(self, name), name)
+
     def seconds(self) -> float:
         """How long it lasts."""
         return self.levels[-1][0]
