@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from aws_cdk import Aws
+from constructs import IConstruct
 
-__all__ = ["allow", "arn", "document", "trust"]
+from .findings import warn
+from .token_text import masked
+from .validation import is_token
+
+__all__ = ["allow", "arn", "document", "endpoint_arn", "least_length", "trust"]
 
 
 def arn(service: str, resource: str) -> str:
@@ -20,6 +26,34 @@ def arn(service: str, resource: str) -> str:
 def _own(service: str) -> str:
     """The beginning of such ARNs; the pseudo parameters are the same tokens in every stack."""
     return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+
+
+def endpoint_arn(construct: IConstruct, name: str) -> str:
+    """ARN of an endpoint of this account and region, by its name, for a policy of ``construct``.
+
+    ARNs of endpoints are in lower case, whatever the case of the name. What a token will say
+    cannot be put in lower case: it stays as it is, and the construct warns.
+    """
+    text, restored = masked(name)
+    if is_token(name):
+        warn(construct, "endpointNameInLowerCase",
+             "An endpoint's name is known at deployment only and stands in a policy as given. ARNs "
+             "of endpoints are in lower case, so the name has to be: with upper case in it, calls "
+             "are refused.")
+    return arn("sagemaker", f"endpoint/{restored(text.lower())}")
+
+
+def least_length(policy: Mapping[str, Any], region: str) -> int:
+    """Characters that a policy has at least, whatever its tokens will say."""
+    known = {
+        Aws.PARTITION: "aws",
+        Aws.REGION: "us-east-1" if is_token(region) else region,  # none is shorter
+        Aws.ACCOUNT_ID: "123456789012",
+    }
+    text = json.dumps(policy, separators=(",", ":"))
+    for token, value in known.items():
+        text = text.replace(token, value)
+    return len(masked(text)[0])
 
 
 def allow(actions: Sequence[str], resources: str | Sequence[str], *, principal: Any = None,

@@ -15,7 +15,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from .endpoint import Endpoint
-from .iam_documents import arn
+from .iam_documents import arn, endpoint_arn
 from .images import ContainerImage
 from .load_test_fleet_image import load_generator_image
 from .load_test_fleet_results import make_results_bucket
@@ -158,6 +158,8 @@ class LoadTestFleet(Construct):
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
         self._cpu, self._memory_mib = cpu, memory_mib
+        # By itself boto3 calls the ordinary name, which a FIPS endpoint's private DNS leaves alone.
+        self._runtime_url = private_link.url if private_link.fips else None
         self._group = self._security_group()
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
@@ -296,7 +298,7 @@ class LoadTestFleet(Construct):
         self._execution = execution_role(self, "ExecutionRole", pull, self.log_group)
         self._master = master_role(self, "MasterRole", runs)
         self._worker = worker_role(
-            self, "WorkerRole", arn("sagemaker", f"endpoint/{self.endpoint_name.lower()}"), runs
+            self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs
         )
         self.master_task_definition = self._task("Master", "master", uri, self._master)
         self.worker_task_definition = self._task("Worker", "worker", uri, self._worker)
@@ -323,6 +325,11 @@ class LoadTestFleet(Construct):
                     essential=True,
                     entry_point=_ENTRY_POINT,
                     command=[kind],
+                    environment=(
+                        [ecs.CfnTaskDefinition.KeyValuePairProperty(
+                            name="AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", value=self._runtime_url)]
+                        if self._runtime_url and not master else None
+                    ),
                     user="10001:10001",
                     # ECS Exec, behind the master's session, writes into the root file system.
                     readonly_root_filesystem=not master,

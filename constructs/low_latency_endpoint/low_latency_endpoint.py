@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -231,6 +231,7 @@ class LowLatencyEndpoint(Construct):
         self.private_link = private_link or RuntimePrivateLink(
             self, "PrivateLink", network=self.network
         )
+        self.private_link.check_serves(self.network, self.node.path)
         for caller in callers:
             self.private_link.allow_from(caller)
         self.model = Model(
@@ -306,11 +307,9 @@ class LowLatencyEndpoint(Construct):
 
     def output_settings_for_callers(self) -> None:
         """Add stack outputs with what callers need: names, URLs, client settings."""
-        stack = Stack.of(self)
-        url = f"https://runtime.sagemaker.{stack.region}.{stack.url_suffix}"
         CfnOutput(self, "EndpointName", value=self.endpoint.endpoint_name,
                   description="EndpointName of InvokeEndpoint")
-        CfnOutput(self, "RegionalUrl", value=url,
+        CfnOutput(self, "RegionalUrl", value=self.private_link.url,
                   description="With private DNS, answered inside the VPC by the interface endpoint")
         for zone, name in self.private_link.zonal_dns_names.items():
             CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import cast
 
 import jsii
-from aws_cdk import Aws, Fn, Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from .existing_subnets import zone_name_of
-from .iam_documents import allow, arn, document
+from .iam_documents import allow, arn, document, endpoint_arn, least_length
 from .network import ZoneAlignedNetwork
+from .planning.limits import ENDPOINT_POLICY_LENGTH
 from .planning.rules import (
     FIPS_WITH_POLICY,
-    HOSTED_ZONE_IN_OWN_VPC,
     HOSTED_ZONE_NEEDS_DNS_NAME,
+    LINK_OF_OTHER_VPC,
     PRIVATE_DNS_NEEDS_VPC_DNS,
-    SECOND_PRIVATE_DNS,
 )
-from .validation import is_token
+from .private_dns import (
+    FIPS_LABEL,
+    LABEL,
+    claim_private_dns,
+    dns_entry,
+    is_fips,
+    private_hosted_zone,
+    zonal_names,
+)
 
 __all__ = ["INVOKE_ACTIONS", "RuntimePrivateLink"]
 
@@ -29,14 +35,8 @@ INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithRespo
 """What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
 ``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
 
-_LOOKUP_PENDING = "vpc-12345"
-"""CDK's stand-in for every VPC whose lookup is pending."""
-
 _HTTPS = 443
 _BIDIRECTIONAL = 8443
-
-# On the app's root: which construct made the private-DNS endpoint of a VPC and service.
-_PRIVATE_DNS_OWNER = "low-latency-endpoint:privateDns"
 
 
 @jsii.implements(ec2.IConnectable)
@@ -78,12 +78,19 @@ class RuntimePrivateLink(Construct):
     connections : aws_ec2.Connections
     zonal_dns_names : dict of str to str
         For each client zone the name that answers with that zone's address only.
+    fips : bool
+        Whether it is an endpoint of ``sagemaker.runtime-fips``.
+    private_dns_name, url : str
+        The name that private DNS answers inside the VPC, ``runtime.sagemaker.<region>...`` or
+        ``runtime-fips.sagemaker.<region>...``, and the base URL with it. Clients call the first
+        by themselves, and the second when they are told to use FIPS.
 
     Raises
     ------
     ConfigurationError
-        LLE211 for a second one in the VPC, LLE212 when the VPC's DNS is off, LLE213 for FIPS with
-        a policy, LLE214 when ``hosted_zone_vpcs`` has the endpoint's own VPC.
+        LLE211 for a second one in the VPC, of the runtime or of the SageMaker API, LLE212 when the
+        VPC's DNS is off, LLE213 for FIPS with a policy, LLE214 when ``hosted_zone_vpcs`` has the
+        endpoint's own VPC.
 
     Examples
     --------
@@ -104,6 +111,7 @@ class RuntimePrivateLink(Construct):
     zonal_dns_names: dict[str, str]
     ports: tuple[int, ...]
     regional_dns_name: str | None
+    fips: bool
     _served: list[str]
     _policed: ec2.CfnVPCEndpoint | None
 
@@ -129,8 +137,10 @@ class RuntimePrivateLink(Construct):
             raise PRIVATE_DNS_NEEDS_VPC_DNS.error(
                 got="a VPC with DNS support or DNS hostnames off", allowed="both on", where=path
             )
-        service = "sagemaker.runtime-fips" if fips else "sagemaker.runtime"
-        _claim_private_dns(self, network.vpc, service)
+        label = FIPS_LABEL if fips else LABEL
+        claim_private_dns(self, network.vpc, f"sagemaker.{label}")
+        if sagemaker_api:
+            claim_private_dns(self, network.vpc, "sagemaker.api")
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -142,7 +152,7 @@ class RuntimePrivateLink(Construct):
             self,
             "Endpoint",
             vpc=network.vpc,
-            service=ec2.InterfaceVpcEndpointAwsService(service),
+            service=ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
             private_dns_enabled=True,
             open=False,
             security_groups=[group],
@@ -163,24 +173,16 @@ class RuntimePrivateLink(Construct):
         self.interface_endpoint = endpoint
         self._connections = group.connections
         self.ports = _ports(bidirectional_streaming)
-        # DnsEntries is a list of "<hosted zone ID>:<DNS name>", the regional name first.
-        entry = Fn.select(0, endpoint.vpc_endpoint_dns_entries)
-        self.regional_dns_name = Fn.select(1, Fn.split(":", entry))
-        label = "runtime-fips" if fips else "runtime"
-        self.zonal_dns_names = _zonal_names(self.regional_dns_name, network, label)
+        self.fips = fips
+        hosted_zone_id, self.regional_dns_name = dns_entry(endpoint)
+        self.zonal_dns_names = zonal_names(self.regional_dns_name, network, label)
         self._served = []
         self._policed = None
         if endpoint_policy or (endpoint_policy is None and not fips):
             self._policed = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
             self._limit_to([arn("sagemaker", "endpoint/*")])
         if hosted_zone_vpcs:
-            _private_hosted_zone(
-                self,
-                hosted_zone_vpcs,
-                self.regional_dns_name,
-                Fn.select(0, Fn.split(":", entry)),
-                label,
-            )
+            self._serve_other_vpcs(hosted_zone_vpcs, self.regional_dns_name, hosted_zone_id)
 
     @classmethod
     def from_interface_endpoint(
@@ -192,6 +194,7 @@ class RuntimePrivateLink(Construct):
         interface_endpoint: ec2.IInterfaceVpcEndpoint,
         regional_dns_name: str | None = None,
         hosted_zone_id: str | None = None,
+        fips: bool | None = None,
         bidirectional_streaming: bool = False,
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
     ) -> RuntimePrivateLink:
@@ -210,10 +213,14 @@ class RuntimePrivateLink(Construct):
             As made elsewhere in the app, or imported with
             ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
         regional_dns_name : str, optional
-            ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``. Without it
-            ``zonal_dns_names`` is empty.
+            ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``; by default that of the
+            endpoint, where it was made in the app. An imported one does not know its name, and
+            without it ``zonal_dns_names`` is empty.
         hosted_zone_id : str, optional
-            The hosted zone of that name, needed with ``hosted_zone_vpcs``.
+            The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
+        fips : bool, optional
+            Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or
+            its DNS name says, and not where neither is known.
         bidirectional_streaming, hosted_zone_vpcs
             As above.
 
@@ -229,6 +236,7 @@ class RuntimePrivateLink(Construct):
             interface_endpoint=interface_endpoint,
             regional_dns_name=regional_dns_name,
             hosted_zone_id=hosted_zone_id,
+            fips=fips,
             bidirectional_streaming=bidirectional_streaming,
             hosted_zone_vpcs=hosted_zone_vpcs,
         )
@@ -246,24 +254,74 @@ class RuntimePrivateLink(Construct):
                 caller, ec2.Port.tcp(port), description or "Callers of SageMaker Runtime"
             )
 
+    @property
+    def private_dns_name(self) -> str:
+        """The runtime's name that callers in the VPC use."""
+        label = FIPS_LABEL if self.fips else LABEL
+        return f"{label}.sagemaker.{Stack.of(self).region}.{Aws.URL_SUFFIX}"
+
+    @property
+    def url(self) -> str:
+        """Base URL of the runtime for callers in the VPC."""
+        return f"https://{self.private_dns_name}"
+
+    def check_serves(self, network: ZoneAlignedNetwork, where: str) -> None:
+        """Refuse a network of another VPC: the endpoint's addresses answer in its own only.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE216.
+        """
+        if self.network.vpc.vpc_id != network.vpc.vpc_id:
+            raise LINK_OF_OTHER_VPC.error(
+                got="two VPCs", allowed="network=private_link.network, or one in its VPC",
+                where=where,
+            )
+
     def serve(self, endpoint_name: str) -> None:
-        """Narrow the endpoint policy to the endpoints served; each call adds one."""
-        # ARNs of endpoints are in lower case, whatever the case of the name.
-        resource = arn("sagemaker", f"endpoint/{endpoint_name.lower()}")
+        """Narrow the endpoint policy to the endpoints served; each call adds one.
+
+        Parameters
+        ----------
+        endpoint_name : str
+            The policy names it in lower case, as ARNs of endpoints are. A token stays as it is,
+            with a warning that its value has to be in lower case.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE217 when there are too many for a policy.
+        """
+        if self._policed is None:
+            return
+        resource = endpoint_arn(self, endpoint_name)
         if resource not in self._served:
             self._served.append(resource)
             self._limit_to(self._served)
 
     def _limit_to(self, resources: Sequence[str]) -> None:
-        if self._policed is not None:
-            self._policed.policy_document = document(
-                allow(
-                    INVOKE_ACTIONS,
-                    resources,
-                    principal={"AWS": "*"},
-                    condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
-                )
+        policy = document(
+            allow(
+                INVOKE_ACTIONS,
+                resources,
+                principal={"AWS": "*"},
+                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
             )
+        )
+        ENDPOINT_POLICY_LENGTH.check(
+            least_length(policy, Stack.of(self).region),
+            f"{self.node.path}, serving {len(resources)} endpoints",
+        )
+        assert self._policed is not None
+        self._policed.policy_document = policy
+
+    def _serve_other_vpcs(self, vpcs: Sequence[ec2.IVpc], dns_name: str,
+                          hosted_zone_id: str) -> None:
+        private_hosted_zone(
+            self, self.network.vpc, vpcs, name=self.private_dns_name, dns_name=dns_name,
+            hosted_zone_id=hosted_zone_id,
+        )
 
 
 class _AdoptedPrivateLink(RuntimePrivateLink):
@@ -278,10 +336,15 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         interface_endpoint: ec2.IInterfaceVpcEndpoint,
         regional_dns_name: str | None,
         hosted_zone_id: str | None,
+        fips: bool | None,
         bidirectional_streaming: bool,
         hosted_zone_vpcs: Sequence[ec2.IVpc],
     ) -> None:
         Construct.__init__(self, scope, id)
+        if isinstance(interface_endpoint, ec2.InterfaceVpcEndpoint):  # made in the app
+            known_zone, known_name = dns_entry(interface_endpoint)
+            regional_dns_name = regional_dns_name or known_name
+            hosted_zone_id = hosted_zone_id or known_zone
         if hosted_zone_vpcs and not (regional_dns_name and hosted_zone_id):
             raise HOSTED_ZONE_NEEDS_DNS_NAME.error(
                 got="hosted_zone_vpcs without regional_dns_name and hosted_zone_id",
@@ -293,92 +356,16 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         self._connections = interface_endpoint.connections
         self.ports = _ports(bidirectional_streaming)
         self.regional_dns_name = regional_dns_name
+        self.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
+        label = FIPS_LABEL if self.fips else LABEL
         self.zonal_dns_names = (
-            _zonal_names(regional_dns_name, network) if regional_dns_name else {}
+            zonal_names(regional_dns_name, network, label) if regional_dns_name else {}
         )
         self._served = []
         self._policed = None
         if hosted_zone_vpcs:
-            _private_hosted_zone(
-                self, hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id), "runtime"
-            )
+            self._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))
 
 
 def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
     return (_HTTPS, _BIDIRECTIONAL) if bidirectional_streaming else (_HTTPS,)
-
-
-def _claim_private_dns(link: RuntimePrivateLink, vpc: ec2.IVpc, service: str) -> None:
-    """Refuse a second private-DNS endpoint for the service in the same VPC, as AWS does."""
-    vpc_id = vpc.vpc_id
-    if vpc_id == _LOOKUP_PENDING:
-        return
-    # A VPC of this app is the same one in whichever stack it is used; an ID is unique anyway.
-    home = Stack.of(vpc)
-    key = json.dumps(
-        [home.node.path if is_token(vpc_id) else "", home.resolve(vpc_id), service],
-        sort_keys=True,
-    )
-    root = link.node.root
-    for entry in root.node.metadata:
-        if entry.type == _PRIVATE_DNS_OWNER and entry.data["key"] == key:
-            raise SECOND_PRIVATE_DNS.error(
-                got=f"a second one; the first is {entry.data['path']}",
-                allowed="one per VPC and service",
-                where=link.node.path,
-            )
-    root.node.add_metadata(_PRIVATE_DNS_OWNER, {"key": key, "path": link.node.path})
-
-
-def _zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork,
-                 service: str = "runtime") -> dict[str, str]:
-    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name.
-
-    CloudFormation lists the zonal names too, but in no order that says which zone is which; the
-    form is AWS's ("Access an AWS service using an interface VPC endpoint").
-    """
-    service = ".runtime-fips." if ".runtime-fips." in regional_dns_name else f".{service}."
-    parts = Fn.split(service, regional_dns_name)
-    label, rest = Fn.select(0, parts), Fn.select(1, parts)
-    return {
-        zone: f"{label}-{name}{service}{rest}"
-        for zone, subnet in zip(network.client_zones.zones, network.subnets, strict=True)
-        if (name := zone_name_of(subnet)) is not None
-    }
-
-
-def _private_hosted_zone(
-    link: RuntimePrivateLink,
-    vpcs: Sequence[ec2.IVpc],
-    dns_name: str,
-    hosted_zone_id: str,
-    label: str,
-) -> None:
-    from aws_cdk import aws_route53 as route53  # few links need it
-
-    own = link.network.vpc.vpc_id
-    for vpc in vpcs:
-        if vpc.vpc_id == own != _LOOKUP_PENDING:
-            raise HOSTED_ZONE_IN_OWN_VPC.error(
-                got="the endpoint's own VPC", allowed="other VPCs", where=link.node.path
-            )
-    region = Stack.of(link).region
-    zone = route53.CfnHostedZone(
-        link,
-        "HostedZone",
-        name=f"{label}.sagemaker.{region}.{Aws.URL_SUFFIX}",
-        vpcs=[
-            route53.CfnHostedZone.VPCProperty(vpc_id=vpc.vpc_id, vpc_region=vpc.env.region)
-            for vpc in vpcs
-        ],
-    )
-    route53.CfnRecordSet(
-        link,
-        "Record",
-        hosted_zone_id=zone.ref,
-        name=f"{label}.sagemaker.{region}.{Aws.URL_SUFFIX}",
-        type="A",
-        alias_target=route53.CfnRecordSet.AliasTargetProperty(
-            dns_name=dns_name, hosted_zone_id=hosted_zone_id, evaluate_target_health=True
-        ),
-    )

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from .endpoint import Endpoint
 from .findings import acknowledge_wildcard_resources, warn
-from .iam_documents import allow, arn
+from .iam_documents import allow, endpoint_arn
 from .network import ZoneAlignedNetwork
 from .planning.latency_target import LatencyTarget
 from .planning.limits import Range
@@ -226,9 +226,7 @@ class WarmUp(Construct):
             memory_mib=1769,  # one vCPU, so that the function measures the endpoint, not itself
             dead_letters=dead_letters,
             statements=[
-                # ARNs of endpoints are in lower case, whatever the case of the name.
-                allow(["sagemaker:InvokeEndpoint"],
-                      arn("sagemaker", f"endpoint/{endpoint.name_at_synth.lower()}"))
+                allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
             ],
             vpc=lambda_.CfnFunction.VpcConfigProperty(
                 subnet_ids=[subnet.subnet_id for subnet in network.subnets],
@@ -371,8 +369,7 @@ class WarmUp(Construct):
              "The interface endpoint's zonal names are not known (pass regional_dns_name to "
              "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
              "answers is not under control.")
-        stack = Stack.of(self)
-        return {"region": f"runtime.sagemaker.{stack.region}.{stack.url_suffix}"}
+        return {"region": private_link.private_dns_name}
 
 
 def _sender_group(scope: Construct, network: ZoneAlignedNetwork,

@@ -219,6 +219,19 @@ def second_link(w):
 
 
 row("LLE211", second_link, "Serving/Link", "one per VPC")
+row("LLE216", lambda w: LowLatencyEndpoint(
+    w.stack, "Apart", network=w.network(), private_link=w.link(w.network("Other")),
+    containers=[w.parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
+    latency=LatencyTarget(p99=Duration.millis(200))), "two VPCs", "private_link.network")
+
+
+def many_endpoints(w):
+    link = w.link()
+    for number in range(250):
+        link.serve(f"endpoint-number-{number:040d}")
+
+
+row("LLE217", many_endpoints, "characters", "20480")
 row("LLE212", lambda w: w.link(w.in_vpc(ec2.Vpc(
     w.stack, "Own", availability_zones=["us-east-1a", "us-east-1b"], enable_dns_support=False,
     enable_dns_hostnames=False))), "off", "both on")

@@ -231,6 +231,21 @@ def test_an_endpoint_of_the_app_is_taken_by_its_name(stack, parts, template_of):
     assert fleet.endpoint_name == "Ranker-1"
 
 
+def test_workers_call_a_fips_link_by_its_name(stack, parts, template_of):
+    network = parts.network(stack)
+    link = RuntimePrivateLink(stack, "Link", network=network, fips=True)
+    LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="ranker",
+                  image=ContainerImage.from_uri(IMAGE))
+    stated = {
+        task["ContainerDefinitions"][0]["Name"]: task["ContainerDefinitions"][0].get("Environment")
+        for task in template_of(stack).of_type("AWS::ECS::TaskDefinition").values()
+    }
+    assert stated["master"] is None
+    (variable,) = stated["worker"]
+    assert variable["Name"] == "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"  # botocore's own
+    assert flat(variable["Value"]).startswith("https://runtime-fips.sagemaker.us-east-1.")
+
+
 # --- beside the endpoints' stack ------------------------------------------------------------------
 
 

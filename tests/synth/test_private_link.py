@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint import (
+    ClientZones,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    RuntimePrivateLink,
+    WarmUpPayload,
+    ZoneAlignedNetwork,
+)
 from low_latency_endpoint.errors import ConfigurationError
 
 INVOKE = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
@@ -132,6 +143,58 @@ def test_the_policy_narrows_to_the_endpoints_served(stack, parts, template_of):
     assert statement["Action"] == INVOKE
 
 
+def given(stack):
+    return cdk.CfnParameter(stack, "Given").value_as_string
+
+
+@pytest.mark.parametrize(("name", "named"), [
+    (lambda token: token, {"Ref": "Given"}),
+    (lambda token: f"Team-{token}-V2", ("team-", {"Ref": "Given"}, "-v2")),
+])
+def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, named):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    link.serve(name(given(stack)))
+    Annotations.from_stack(stack).has_warning(
+        "/Serving/Link", Match.string_like_regexp("in lower case, so the name has to be"))
+    (statement,) = statements(template_of(stack))
+    (resource,) = statement["Resource"]
+    pieces = resource["Fn::Join"][1]
+    beginning, rest = pieces[-2], pieces[-1]
+    if isinstance(named, tuple):
+        beginning, rest = pieces[-3], (pieces[-3].rpartition("/")[2], *pieces[-2:])
+    assert ":endpoint/" in beginning
+    assert rest == named
+
+
+def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
+    # As it is in the link's policy, and in that of the warm-up's function.
+    LowLatencyEndpoint(
+        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
+        latency=LatencyTarget(p99=cdk.Duration.millis(200)), endpoint_name=given(stack),
+        warm_up={"payload": WarmUpPayload.from_json({"inputs": "x"})},
+    )
+    for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):
+        Annotations.from_stack(stack).has_warning(path, Match.string_like_regexp("lower case"))
+    template = template_of(stack)
+    assert statements(template)[0]["Resource"][0]["Fn::Join"][1][-1] == {"Ref": "Given"}
+    assert "token[" not in json.dumps(template).lower()
+
+
+def test_a_policy_has_room_for_so_many(stack, parts):
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
+    for number in range(185):
+        link.serve(f"endpoint-number-{number:040d}")
+    with pytest.raises(ConfigurationError) as raised:
+        link.serve("endpoint-number-" + "9" * 40)
+    error = raised.value
+    assert error.code == "LLE217"
+    # 56 characters of name, 50 before them, quotes and comma each: at most 20,480 in all.
+    assert error.where == "Serving/Link, serving 186 endpoints"
+    assert 20_480 < int(error.got.split()[0]) < 20_480 + 110
+    assert "0 to 20480" in error.allowed.replace(",", "")
+
+
 def test_the_policy_can_be_left_to_others(stack, parts, template_of):
     link = RuntimePrivateLink(
         stack, "Link", network=parts.network(stack), endpoint_policy=False
@@ -215,6 +278,55 @@ def test_also_when_another_stack_has_no_environment(stack, new_stack):
     RuntimePrivateLink(stack, "Link", network=in_vpc(stack, imported_vpc(stack)))
     other = new_stack(app=cdk.App.of(stack), name="Other", region=None)
     refused(other, "Second", in_vpc(other, imported_vpc(other)))
+
+
+def test_also_the_apis(stack, parts):
+    network = parts.network(stack)
+    RuntimePrivateLink(stack, "Link", network=network, sagemaker_api=True)
+    error = refused(stack, "Second", network, fips=True, sagemaker_api=True)
+    assert "Serving/Link/Api" in error.got
+    assert "one link only" in error.mend
+
+
+def add_runtime(vpc, **given):
+    return vpc.add_interface_endpoint(
+        "Runtime", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME, open=False,
+        **given)
+
+
+@pytest.mark.parametrize("vpc", [
+    lambda stack: ec2.Vpc(stack, "Own", availability_zones=["us-east-1a", "us-east-1b"]),
+    imported_vpc,
+])
+def test_also_one_that_the_vpc_has_by_cdks_own_method(stack, vpc):
+    made = vpc(stack)
+    add_runtime(made)
+    error = refused(stack, "Link", in_vpc(stack, made))
+    assert f"{made.node.path}/Runtime" in error.got
+
+
+def test_also_where_the_region_is_open(new_stack):
+    stack = new_stack(region=None)
+    vpc = imported_vpc(stack)
+    add_runtime(vpc)
+    refused(stack, "Link", in_vpc(stack, vpc))
+
+
+def test_also_one_that_comes_later(stack):
+    vpc = imported_vpc(stack)
+    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
+    add_runtime(vpc)
+    with pytest.raises(RuntimeError, match=r"(?s)Serving/Link.*LLE211.*conflicting DNS domain"):
+        cdk.App.of(stack).synth()
+
+
+def test_one_without_private_dns_is_no_second_one(stack):
+    vpc = imported_vpc(stack)
+    add_runtime(vpc, private_dns_enabled=False)
+    vpc.add_interface_endpoint(
+        "Api", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API, open=False)
+    RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
+    cdk.App.of(stack).synth()
 
 
 def test_another_vpc_and_another_service_are_no_second_one(stack, new_stack, parts):

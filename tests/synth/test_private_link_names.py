@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 
-from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+from low_latency_endpoint import (
+    ClientZones,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
 from low_latency_endpoint.errors import ConfigurationError
 
 # As DescribeVpcEndpoints lists them (AWS: "Access an AWS service using an interface VPC endpoint"),
@@ -93,6 +101,74 @@ def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
         "us-east-1a": f"vpce-0123-abcd-us-east-1a.{tail}",
         "us-east-1b": f"vpce-0123-abcd-us-east-1b.{tail}",
     }
+
+
+@pytest.mark.parametrize(("service", "regional", "label"), [
+    ("sagemaker.runtime", REGIONAL, "runtime"), ("sagemaker.runtime-fips", FIPS, "runtime-fips"),
+])
+def test_one_made_in_the_app_tells_its_names_when_adopted(
+    stack, parts, template_of, service, regional, label
+):
+    network = parts.network(stack)
+    made = ec2.InterfaceVpcEndpoint(
+        stack, "Made", vpc=network.vpc, subnets=network.subnet_selection,
+        service=ec2.InterfaceVpcEndpointAwsService(service),
+    )
+    link = RuntimePrivateLink.from_interface_endpoint(
+        stack, "Link", network=network, interface_endpoint=made, hosted_zone_vpcs=[other_vpc(stack)]
+    )
+    names = stack.resolve(link.zonal_dns_names)
+    template = template_of(stack)
+    attributes = deployed(stack, template, regional)
+    tail = f"{label}.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert {zone: evaluate(name, attributes) for zone, name in names.items()} == {
+        "use1-az1": f"vpce-0123-abcd-us-east-1c.{tail}",
+        "use1-az2": f"vpce-0123-abcd-us-east-1a.{tail}",
+    }
+    assert link.url.startswith(f"https://{label}.sagemaker.us-east-1.")
+    alias = evaluate(template.only("AWS::Route53::RecordSet")["AliasTarget"]["DNSName"], attributes)
+    assert alias == regional
+
+
+def by_vpc_id(stack, **given):
+    return RuntimePrivateLink(stack, "Link", network=imported_network(stack), **given)
+
+
+def adopted(stack, **given):
+    return RuntimePrivateLink.from_interface_endpoint(
+        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack), **given)
+
+
+@pytest.mark.parametrize(("link", "label"), [
+    (lambda stack: by_vpc_id(stack), "runtime"),
+    (lambda stack: by_vpc_id(stack, fips=True), "runtime-fips"),
+    (lambda stack: adopted(stack), "runtime"),
+    (lambda stack: adopted(stack, fips=True), "runtime-fips"),
+    (lambda stack: adopted(stack, regional_dns_name=REGIONAL), "runtime"),
+    (lambda stack: adopted(stack, regional_dns_name=FIPS), "runtime-fips"),
+])
+def test_the_url_is_that_which_private_dns_answers(stack, link, label):
+    made = link(stack)
+    assert made.fips is (label == "runtime-fips")
+    # The suffix is amazonaws.com, and amazonaws.com.cn in China.
+    name = {"Fn::Join": ["", [f"{label}.sagemaker.us-east-1.", {"Ref": "AWS::URLSuffix"}]]}
+    assert stack.resolve(made.private_dns_name) == name
+    name["Fn::Join"][1][0] = f"https://{label}.sagemaker.us-east-1."
+    assert stack.resolve(made.url) == name
+
+
+@pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
+def test_callers_are_told_the_links_url(stack, parts, template_of, fips, label):
+    network = parts.network(stack)
+    link = RuntimePrivateLink(stack, "Link", network=network, fips=fips)
+    LowLatencyEndpoint(
+        stack, "Sentiment", network=network, private_link=link, containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.xlarge"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+    ).output_settings_for_callers()
+    (output,) = [value for name, value in template_of(stack)["Outputs"].items()
+                 if "RegionalUrl" in name]
+    assert output["Value"]["Fn::Join"][1][0] == f"https://{label}.sagemaker.us-east-1."
 
 
 def other_vpc(stack, id="Callers", vpc_id="vpc-0fedcba9876543210", region="eu-west-1"):

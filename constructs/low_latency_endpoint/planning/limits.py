@@ -181,6 +181,14 @@ MAX_INSTANCES = _range(
     source=API + "ProductionVariant.html",
 )
 
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+ENDPOINT_POLICY_LENGTH = _range(
+    "LLE217", "the length of the endpoint policy", 0, 20_480, unit="characters",
+    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
+    mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
+         "instead.",
+)
+
 # --- 3 model -----------------------------------------------------------------------------------
 CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,
                          source=API + "CreateModel.html")

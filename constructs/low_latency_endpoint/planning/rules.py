@@ -65,7 +65,8 @@ SUBNET_OF_TWO_ZONES = rule(
 SECOND_PRIVATE_DNS = rule(
     "LLE211", "the VPC has an interface endpoint with private DNS for this service already",
     mend="Share it: pass private_link=first.private_link, or adopt it with "
-         "RuntimePrivateLink.from_interface_endpoint(...). AWS answers \"private-dns-enabled "
+         "RuntimePrivateLink.from_interface_endpoint(...); sagemaker_api=True belongs to one link "
+         "only. AWS answers \"private-dns-enabled "
          "cannot be set because there is already a conflicting DNS domain\".",
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
@@ -89,6 +90,13 @@ HOSTED_ZONE_NEEDS_DNS_NAME = rule(
     mend="Pass regional_dns_name and hosted_zone_id of the endpoint, as the VPC console shows "
          "them.",
 )
+LINK_OF_OTHER_VPC = rule(
+    "LLE216", "the network and the private link are not of the same VPC",
+    mend="Pass the network that the private link was made in, or another one in its VPC: the "
+         "link's addresses answer there only.",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+
 
 # --- 3 model -----------------------------------------------------------------------------------
 HOSTNAMES_ALL_OR_NONE = rule(

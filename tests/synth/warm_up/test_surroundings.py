@@ -22,15 +22,16 @@ from low_latency_endpoint.warm_up_function import controller, sender
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
 
+@pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
 def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
-    stack, parts, make, template_of
+    stack, parts, make, template_of, fips, label
 ):
     network = parts.network(stack)
     adopted = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
         stack, "Adopted", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
     )
     link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=network, interface_endpoint=adopted
+        stack, "Link", network=network, interface_endpoint=adopted, fips=fips
     )
     make(network=network, private_link=link)
     Annotations.from_stack(stack).has_warning(
@@ -40,7 +41,7 @@ def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
     variable = function_of(template, "Sender")["Environment"]["Variables"]["WARM_UP"]
     text = "".join(part if isinstance(part, str) else "amazonaws.com"
                    for part in variable["Fn::Join"][1])
-    assert json.loads(text)["zones"] == {"region": "runtime.sagemaker.us-east-1.amazonaws.com"}
+    assert json.loads(text)["zones"] == {"region": f"{label}.sagemaker.us-east-1.amazonaws.com"}
     (group,) = [group for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
                 if "WarmUp" in logical_id]
     (rule,) = group["SecurityGroupEgress"]
