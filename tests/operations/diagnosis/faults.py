@@ -110,6 +110,17 @@ def _gpu(**more: Any) -> Scenario:
     return Scenario(**({"instance_type": "ml.g5.xlarge", "gpu": constant(55)} | more))
 
 
+def _by_concurrency(most: int, used: float, **more: Any) -> Scenario:
+    """Scaled by requests in flight, four on each instance; from minute 25 on there are forty."""
+    values: dict[str, Any] = {
+        "gpu": from_minute(25, 40, used), "cpu": constant(20), "tps": from_minute(25, 8, 24),
+        "in_flight": from_minute(25, 3, 40), "latency": lambda m, i: 40 if m < 25 else 900,
+        "planned": None, "scaling": {
+            "min": 2, "max": most, "target": 4.0,
+            "metric": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}}
+    return _gpu(**(values | more))
+
+
 FAULTS = (
     Fault("a saturated fleet at its maximum", _saturated, "LLD102",
           ("CPU at 97 %", "all 8 instances", "14,250 invocations", "planned for 1,600"),
@@ -137,7 +148,7 @@ FAULTS = (
     Fault("a scaling target above what instances hold",
           lambda: Scenario(tps=from_minute(25, 400, 950), cpu=from_minute(25, 45, 97),
                            latency=lambda m, i: 40 if m < 25 else 300),
-          "LLD107", ("only 7,125 of 7,800",),
+          "LLD107", ("only 7,125 invocations per instance and minute against a target of 7,800",),
           ("throughput.tps_per_instance: 119", "throughput.safety_factor")),
     Fault("a CPU that cannot feed its GPU",
           lambda: _gpu(cpu=from_minute(25, 50, 96), gpu=from_minute(25, 25, 30),
@@ -187,12 +198,27 @@ FAULTS = (
                            latency=lambda m, i: 400 if i == 2 and 25 <= m < 31 else 40),
           "LLD121", ("the start of i-2 at 03:25",), ("containers[].environment",)),
     Fault("a new instance that stays slow, metrics per instance",
-          lambda: _cold_after_scale_out(6, until=60, enhanced=True,
+          lambda: _cold_after_scale_out(6, until=60, enhanced=True, routing="RANDOM",
                                         tps=from_minute(20, 500, 750)), "LLD501",
-          ("i-5: ModelLatency 4", "the 5 others 4")),
+          ("i-5: ModelLatency 4", "the 5 others 4"), ("routing: least_outstanding_requests",)),
     Fault("cold after two scale-outs", _twice_cold, "LLD121",
           ("in 11 of", "in 2 stretches", "the scale-out to 6 instances at 03:22",
            "the scale-out to 8 instances at 03:40"), ("instances.min",)),
+    Fault("requests that queue in a fleet at its maximum, scaled by concurrency",
+          lambda: _by_concurrency(8, 78), "LLD102",
+          ("40 requests in flight on an instance against a target of 4", "all 8 instances"),
+          ("instances.max: 10",)),
+    Fault("scaling by concurrency that does not follow", lambda: _by_concurrency(16, 97), "LLD104",
+          ("GPU at 97 %", "up to 40 requests in flight on an instance against a target of 4"),
+          ("scaling.concurrency_target", "instances.min")),
+    Fault("a target of concurrency above what instances hold",
+          lambda: _by_concurrency(16, 97, in_flight=from_minute(25, 2, 4)), "LLD107",
+          ("only 4 requests in flight on an instance against a target of 4",),
+          ("scaling.concurrency_target: 4",)),
+    Fault("workers too few, scaled by concurrency",
+          lambda: _by_concurrency(8, 30, environment={"SAGEMAKER_MODEL_SERVER_WORKERS": "2"}),
+          "LLD111", ("workers per instance by its environment: 2",),
+          ("scaling.concurrency_target: 2",)),
     Fault("a cold fleet, and a saturated one later", _cold_then_saturated, "LLD121",
           ("in 8 of", "the scale-out to 8 instances at 03:18"), ("instances.min",),
           frozenset({"LLD102"})),

@@ -157,7 +157,8 @@ class Scenario:
                 "TargetValue": self.scaling["target"], "ScaleOutCooldown":
                     self.scaling.get("cooldown", 60),
                 "PredefinedMetricSpecification": {
-                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}}}]
+                    "PredefinedMetricType": self.scaling.get(
+                        "metric", "SageMakerVariantInvocationsPerInstance")}}}]
         account.activities = self.activities
 
     def _alarms(self, account: FakeAccount) -> None:

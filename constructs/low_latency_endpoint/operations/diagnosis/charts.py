@@ -106,6 +106,7 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[_Panel]:
     scaling = variant.scaling
     most = [("maximum", float(scaling.maximum))] if scaling and scaling.maximum else []
     target = [("scaling target", view.load_target)] if view.load_target else []
+    in_flight = [("scaling target", view.concurrency_target)] if view.concurrency_target else []
     errors = {"4XX": "Invocation4XXErrors", "5XX": "Invocation5XXErrors",
               "model": "InvocationModelErrors"}
     return [
@@ -130,8 +131,8 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[_Panel]:
         _Panel("Instances that serve", "", [_Line("instances", view.instances, _GREEN)], most),
         _Panel("Invocations per instance and minute", "", [
             _Line("invocations", view.load, _BLUE)], target),
-        _Panel("Requests in flight", "", [
-            _Line("maximum", get("ConcurrentRequestsPerModel", "Maximum"), _BLUE)], []),
+        _Panel("Requests in flight on an instance", "", [
+            _Line("maximum", view.in_flight, _BLUE)], in_flight),
         _Panel("Errors", "", [
             _Line(name, series, colour)
             for (name, metric), colour in zip(errors.items(), (_ORANGE, _RED, _PURPLE),

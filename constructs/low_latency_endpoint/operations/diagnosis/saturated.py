@@ -19,6 +19,7 @@ from .findings import (
 )
 from .measurements import Activity, ScalingReading
 from .starts import scale_outs
+from .tracked import Tracked
 from .view import PERIODS, VariantView
 
 __all__ = ["at_the_limit", "saturated"]
@@ -115,11 +116,11 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
     if failed:
         yield _failed(view, failed, ("scaling activities",), (), risk=True)
         return
-    if view.load_target:
-        times = [t for t, load in view.load.points.items() if load >= view.load_target
+    if view.tracked:
+        slow = set(view.slow_times)  # these have a cause already
+        times = [t for t in view.tracked.times_above() if t not in slow
                  and view.instances.points.get(t, 0) >= scaling.maximum - 0.5]
         if len(times) >= PERIODS:
-            times.sort()
             yield _maximum(view, scaling, ("instances at their maximum",), (),
                            view.needed_instances(times), risk=True, times=times)
 
@@ -167,30 +168,30 @@ def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
              evidence: tuple[Evidence, ...], needed: int | None, *, risk: bool = False,
              times: list[datetime] | None = None) -> Finding:
     times = times or view.slow_times or view.busy_times
-    load = view.load.only(times).max
+    tracked = view.tracked
+    peak = tracked.peak(times) if tracked else None
     refused = [a for a in view.activities if "AlreadyAtMaxCapacity" in a.not_scaled]
     parts = [f"all {scaling.maximum} instances that scaling may start were serving"]
-    if load is not None and view.load_target:
-        parts.append(f"up to {load:,.0f} invocations per instance and minute against a target of "
-                     f"{view.load_target:,.0f}")
+    if tracked and peak is not None:
+        parts.append(f"up to {tracked.words(peak)}")
     if refused:
         parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
     # Full at a load below the target: the target says nothing of how many would do.
-    full_below_target = bool(not risk and load is not None and view.load_target
-                             and load < 0.95 * view.load_target)
+    full_below_target = bool(not risk and tracked and peak is not None
+                             and peak < 0.95 * tracked.target)
+    by_utilization = view.instances_by_utilization(times)
     why = "the load of this window at the scaling target"
-    if full_below_target:
-        needed, why = view.instances_by_utilization(times), "for 65 % utilization"
+    if full_below_target or (needed and needed == by_utilization):
+        needed, why = by_utilization, "for 65 % utilization"
     more = max(needed or 0, (scaling.maximum or 0) + 1)
     changes = [Change("instances.max", str(more), why)]
-    if full_below_target and load is not None:
-        changes.append(Change("throughput.tps_per_instance", f"{load / 60:.3g}",
-                              "at most; measure it again with a load test: scaling waits for a "
-                              "load that full instances never reach"))
-    plan, peak = view.measurements.plan, view.tps.only(times).max
-    if plan and plan.peak_tps and peak and peak > plan.peak_tps:
-        parts.append(f"up to {peak:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
-        changes.insert(0, Change("throughput.peak_tps", f"{_round_up(peak)}",
+    if full_below_target and tracked and peak is not None:
+        changes.append(_lower_target(tracked, peak, "at most; measure it again with a load test: "
+                                     "scaling waits for a load that full instances never reach"))
+    plan, tps = view.measurements.plan, view.tps.only(times).max
+    if plan and plan.peak_tps and tps and tps > plan.peak_tps:
+        parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
+        changes.insert(0, Change("throughput.peak_tps", f"{_round_up(tps)}",
                                  "the plan's maximum follows from it"))
     changes.append(Change("instance_type", "", "a larger type, if more instances are not wanted"))
     return Finding(AT_MAXIMUM, view.variant.name,
@@ -204,19 +205,26 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
     """Below the maximum: a spike, a lag, or a target that never asks for more."""
     times = view.slow_times or view.busy_times
     peak, usual = view.tps.only(times).max, view.tps.median
-    load, target = view.load.only(times).max, view.load_target
+    tracked = view.tracked
+    most = tracked.peak(times) if tracked else None
     span = (times[0], times[-1] + view.period)
-    if target is not None and load is not None and load <= 1.05 * target:
-        held = load / 60
+    headroom = Change("throughput.safety_factor", "", "lower: headroom on each instance")
+    if tracked and tracked.concurrency:
+        headroom = Change("scaling.concurrency_target", "", f"lower than {tracked.target:g}: "
+                          "headroom on each instance")
+    if tracked and most is not None and most <= 1.05 * tracked.target:
+        changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
+        if not tracked.concurrency:
+            changes.append(Change("throughput.safety_factor", "",
+                                  "lower: more instances for the same load"))
         return Finding(
             TARGET_TOO_HIGH, view.variant.name,
             (*evidence, Evidence(
-                f"only {load:,.0f} of {target:,.0f} invocations per instance and minute when "
-                "the instances were full: scaling saw no reason to add any", *span)),
-            "high", (*root, "scaling target not reached"),
-            (Change("throughput.tps_per_instance", f"{held:.3g}",
-                    "at most; measure it again with a load test"),
-             Change("throughput.safety_factor", "", "lower: more instances for the same load")))
+                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+                "to add any", *span)),
+            "high", (*root, "scaling target not reached"), tuple(changes))
+    faster = [] if tracked and tracked.concurrency else [
+        Change("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
     if (peak and usual and peak >= _SPIKE_FACTOR * usual
             and times[-1] - times[0] < _SCALING_REACTS):
         return Finding(
@@ -226,26 +234,30 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
             "high", (*root, "spike"),
             (Change("instances.min", _above(needed),
                     "the only thing that helps in the first minutes of a spike"),
-             Change("throughput.safety_factor", "", "lower: headroom on each instance"),
-             Change("scaling.metric", "concurrency", "sees the spike in 10 s instead of 60 s")))
+             headroom, *faster))
     outs = [a for a in scale_outs(view)
             if times[0] - view.period <= a.start <= times[-1] + _SCALING_REACTS]
     said = "no scale-out in the window"
     if outs:
         said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}"
-    more = f"up to {load:,.0f} invocations per instance and minute against a target of " \
-           f"{target:,.0f}; " if load and target else ""
-    changes = [Change("scaling.metric", "concurrency", "measures every 10 s instead of 60 s")]
+    more = f"up to {tracked.words(most)}; " if tracked and most else ""
+    changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
         changes.append(Change("scaling.scale_out_cooldown", "60s",
                               f"now {scaling.scale_out_cooldown:g} s"))
-    changes += [Change("throughput.safety_factor", "", "lower: headroom while instances start"),
-                Change("instances.min", "", "more at all times")]
+    changes += [headroom, Change("instances.min", "", "more at all times")]
     return Finding(SCALING_LAGS, view.variant.name,
                    (*evidence, Evidence(more + said, *span)),
                    "high" if outs else "medium", (*root, "below the maximum, load above target"),
                    tuple(changes),
                    "A rise at known hours is best met by a scheduled action ahead of it.")
+
+
+def _lower_target(tracked: Tracked, held: float, why: str) -> Change:
+    """What the scaling target follows from, at what full instances held."""
+    if tracked.concurrency:
+        return Change("scaling.concurrency_target", f"{held:.3g}", why)
+    return Change("throughput.tps_per_instance", f"{held / 60:.3g}", why)
 
 
 def _above(needed: int | None) -> str:

@@ -85,7 +85,7 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
 
 def _workers(view: VariantView, span: Span) -> Finding | None:
     """Latency follows the requests in flight although the instances have room."""
-    in_flight = view.get("ConcurrentRequestsPerModel", "Maximum")
+    in_flight = view.in_flight
     latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
     slow = in_flight.only(view.slow_times).median
     if slow is None or not latency:
@@ -108,6 +108,14 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     else:
         return None
     facts = view.variant.facts
+    by_concurrency = [
+        Change("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
+        Change("scaling.concurrency_target", stated or "", "what one instance works on at once")]
+    if view.concurrency_target:
+        # It scales so already: a target above what is worked on at once lets requests queue.
+        lower = stated if stated and int(stated) < view.concurrency_target else ""
+        by_concurrency = [Change("scaling.concurrency_target", lower, "what one instance works on "
+                                 f"at once; now {view.concurrency_target:g}")]
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
     return Finding(
         WORKERS, view.variant.name, (*view.slow_evidence(), Evidence(text, *span)),
@@ -115,8 +123,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
         (Change("containers[].environment",
                 f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
                 "more workers, or batches; the variable's name is the server's"),
-         Change("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
-         Change("scaling.concurrency_target", stated or "", "what one instance works on at once")),
+         *by_concurrency),
     )
 
 

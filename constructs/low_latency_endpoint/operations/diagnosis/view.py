@@ -13,6 +13,7 @@ from functools import cached_property
 
 from .findings import Evidence
 from .measurements import Activity, Measurements, Series, VariantReading, median
+from .tracked import INVOCATIONS, Tracked, tracked_metric
 
 __all__ = ["VariantView", "milliseconds", "percent", "runs"]
 
@@ -226,13 +227,33 @@ class VariantView:
         series = self.get("Invocations", "Sum")
         return Series({time: value / seconds for time, value in series.points.items()})
 
+    @cached_property
+    def in_flight(self) -> Series:
+        """Most requests in flight on an instance, queued in its container or worked on.
+
+        Target tracking compares the metric with a target for each instance, so it is read as such.
+        """
+        return self.get("ConcurrentRequestsPerModel", "Maximum")
+
+    @cached_property
+    def tracked(self) -> Tracked | None:
+        """What scaling tracks, with its target; ``None`` without either."""
+        unit, scaling = tracked_metric(self.variant.scaling), self.variant.scaling
+        if unit is None or scaling is None or scaling.target is None:
+            return None
+        return Tracked(self.load if unit == INVOCATIONS else self.in_flight, scaling.target, unit)
+
     @property
     def load_target(self) -> float | None:
         """Invocations per instance and minute that scaling aims at; ``None`` without one."""
-        scaling = self.variant.scaling
-        if scaling and scaling.target and "InvocationsPerInstance" in scaling.metric:
-            return scaling.target
-        return None
+        tracked = self.tracked
+        return tracked.target if tracked and not tracked.concurrency else None
+
+    @property
+    def concurrency_target(self) -> float | None:
+        """Requests in flight on an instance that scaling aims at; ``None`` without one."""
+        tracked = self.tracked
+        return tracked.target if tracked and tracked.concurrency else None
 
     @property
     def load_limit(self) -> float | None:
@@ -242,16 +263,17 @@ class VariantView:
 
     def overloaded(self, times: list[datetime]) -> str:
         """Why the load alone is too much, in words; empty when it is not, or nobody can say."""
-        load = self.load.only(times).weighted_mean(self.get("Invocations", "Sum"))
-        if load is None:
-            return ""
-        if self.load_limit and load >= self.load_limit:
+        weights = self.get("Invocations", "Sum")
+        load = self.load.only(times).weighted_mean(weights)
+        if load is not None and self.load_limit and load >= self.load_limit:
             return (f"{load:,.0f} invocations per instance and minute, {load / 60:.3g} a second, "
                     f"where a load test found {self.load_limit / 60:.3g} a second")
-        if self.load_target and load >= 1.2 * self.load_target:
-            return (f"{load:,.0f} invocations per instance and minute against a scaling target of "
-                    f"{self.load_target:,.0f}")
-        return ""
+        tracked = self.tracked
+        if tracked is None:
+            return ""
+        seen = tracked.series.only(times)
+        value = seen.median if tracked.concurrency else seen.weighted_mean(weights)
+        return tracked.words(value) if value is not None and tracked.too_much(value) else ""
 
     def saturation(self, times: list[datetime]) -> Evidence | None:
         """What shows that the instances were full at these times; ``None`` when nothing does."""
@@ -298,12 +320,19 @@ class VariantView:
         return (self.variant.scaling.activities if self.variant.scaling else None) or ()
 
     def needed_instances(self, times: list[datetime]) -> int | None:
-        """Instances that would have kept the load at the scaling target at these times."""
-        total = self.get("Invocations", "Sum").only(times).max
-        minutes = self.period / timedelta(minutes=1)
-        if self.load_target and total:
-            return math.ceil(round(total / minutes / self.load_target, 6))
-        return self.instances_by_utilization(times)
+        """Instances that would have kept what scaling tracks at its target at these times."""
+        if self.load_target:
+            total = self.get("Invocations", "Sum").only(times).max
+            minutes = self.period / timedelta(minutes=1)
+            if total:
+                return math.ceil(round(total / minutes / self.load_target, 6))
+        by_utilization = self.instances_by_utilization(times)
+        count, tracked = self.instances.only(times).max, self.tracked
+        peak = tracked.peak(times) if tracked and tracked.concurrency else None
+        # Queued requests are in flight too: more instances end the queue, and need fewer.
+        if tracked and peak and count and (by_utilization or 0) <= round(count):
+            return math.ceil(round(count * peak / tracked.target, 3))
+        return by_utilization
 
     def instances_by_utilization(self, times: list[datetime]) -> int | None:
         """Instances that would have been as busy at these times as AWS advises."""
