@@ -33,6 +33,8 @@ class FakeGenerator:
     clock: float = 1_800_000_000.0
     steps: list[Step] = field(default_factory=list)
     closed: bool = False
+    first_byte_share: float | None = None
+    """Of a response stream: when its first byte comes, as a share of the whole."""
 
     @property
     def capacity(self) -> float:
@@ -67,9 +69,16 @@ class FakeGenerator:
         return StepResult(
             step=step, started_at=started + step.settle_seconds, ended_at=self.clock,
             intended=intended, sent=intended, completed=latency.count, answered_in_time=in_time,
-            errors=errors, latency=latency, service=latency, first_byte=None,
+            errors=errors, latency=latency, service=latency, first_byte=self._first_bytes(latency),
             send_lag=LatencyHistogram.of([1e-5] * intended), client_bound=bound,
             generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)))
+
+    def _first_bytes(self, latency: LatencyHistogram) -> LatencyHistogram | None:
+        share = self.first_byte_share
+        if share is None:
+            return None
+        return LatencyHistogram.of(share * (low + high) / 2 for low, high, count in
+                                   latency.buckets() for _ in range(count))
 
     def close(self) -> None:
         """End."""

@@ -245,6 +245,8 @@ RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
     (("--find-limit",), "LLE952"),
     (("--confirm", "--rate", "10"), "LLE952"),
     (("--find-limit", "--target", "p99"), "LLE586"),
+    ((*RATE, "--target", "ttfb-p99"), "LLE586"),
+    ((*RATE, "--target", "ttfb-p99=80ms"), "LLE991"),
     (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLE959"),
     ((*RATE, "--allowed-errors", "2"), "LLE958"),
     ((*RATE, "-o", "/nowhere/at/all.json"), "LLE957"),

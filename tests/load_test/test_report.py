@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.judging import LatencyGoal
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.report import page, write_page
 from low_latency_endpoint.load_test.report.page import verdict
@@ -105,6 +108,58 @@ def test_the_page_says_what_was_found(searched: LoadTestReport) -> None:
         assert f'id="{each.kind}"' in text
     for each in searched.run.steps:
         assert each.result.step.name in text
+
+
+def test_the_page_says_what_percentiles_rest_on(searched: LoadTestReport) -> None:
+    text = page(searched)
+    assert '<th class="number">p99.99</th>' in text
+    few = searched.run.steps[1].result.latency.percentiles()[-1]
+    assert few.name == "p99.99"
+    assert f'? <span class="soft">({few.samples_beyond})</span>' in text
+    assert f"<td class=\"number\">{searched.run.steps[1].result.latency.count:,}</td>" in text
+    assert "First byte p99" not in text
+
+
+def test_the_page_of_streams_has_their_first_byte() -> None:
+    goal = LatencyGoal({"ttfb-p99": 0.1})
+    text = page(report_of(rate_plan([50], seconds=10, goal=goal), first_byte_share=0.5))
+    assert '<th class="number">First byte p99</th>' in text
+    assert "ttfb-p99 target 100 ms" in text
+
+
+def _drawn(report: LoadTestReport, width: int) -> list[str]:
+    console = Console(width=width, highlight=False)
+    with console.capture() as captured:
+        console.print(StepsTable(report.run.steps, report))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_terminals_table_fits(searched: LoadTestReport, width: int) -> None:
+    lines = _drawn(searched, width)
+    head = next(line for line in lines if line.startswith(" Step"))
+    assert {"Answered", "p99", "Failed"} <= set(head.split())
+    assert "…" not in "".join(lines), "nothing is cut"
+    first = lines.index(head) + 2
+    rows = lines[first:lines.index("", first)]
+    assert len(rows) == len(searched.run.steps), "one line for each step"
+    assert all(len(line) <= width for line in lines)
+    left_out = [line for line in lines if line.startswith("Left out for want of width")]
+    assert bool(left_out) is (width < 120)
+    assert ("Overhead" in head) is ("Inv./inst." in head) is (width >= 120)
+    assert any(line.startswith("Generator: ") and line.endswith("us a request") for line in lines)
+
+
+def test_marks_have_notes(searched: LoadTestReport) -> None:
+    text = "\n".join(_drawn(searched, 120))
+    assert "ms?" in text
+    assert "? fewer than ten requests lie beyond it" in text
+    assert "\n!" not in text, "no lag, no note"
+    step = searched.run.steps[1]
+    late = replace(step, result=replace(step.result, send_lag=LatencyHistogram.of([0.02] * 9)))
+    text = "\n".join(_drawn(replace(searched, run=replace(searched.run, steps=(late,))), 120))
+    assert "20 ms!" in text
+    assert "\n! the generator sent later than 1 % of the median latency" in text
 
 
 def test_names_are_text_on_the_page() -> None:

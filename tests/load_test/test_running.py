@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -20,14 +21,11 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.arrivals import RampArrivals
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics, read_joined
 from low_latency_endpoint.load_test.judging import LatencyGoal
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.load_testing import load_test
 from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.result_file import (
-    LoadTestReport,
-    read_found_limit,
-    steps_csv,
-)
+from low_latency_endpoint.load_test.result_file import LoadTestReport, read_found_limit
 from low_latency_endpoint.load_test.rules import GENERATOR
 from low_latency_endpoint.load_test.run_plans import (
     RunPlan,
@@ -47,6 +45,7 @@ from low_latency_endpoint.load_test.running import (
 from low_latency_endpoint.load_test.saturation import concurrency, verdicts
 from low_latency_endpoint.load_test.serving import Fleet, read_fleet
 from low_latency_endpoint.load_test.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.steps_table import steps_csv
 from low_latency_endpoint.operations.diagnosis.asking import Account
 from low_latency_endpoint.operations.diagnosis.measurements import Series
 from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
@@ -667,6 +666,60 @@ def test_a_line_for_each_step() -> None:
     assert len(lines) == 1 + len(report.run.steps)
     first = dict(zip(lines[0].split(","), lines[2].split(","), strict=True))
     assert (first["purpose"], first["outcome"], first["p50_ms"]) == ("rise", "held", "20")
+
+
+def test_the_line_holds_what_is_flagged() -> None:
+    done = run(rate_plan([50], seconds=4, goal=GOAL), FakeGenerator(first_byte_share=0.25))
+    late = replace(done.steps[1], result=replace(
+        done.steps[1].result, send_lag=LatencyHistogram.of([0.004] * 200)).judged())
+    done = replace(done, steps=(done.steps[0], late))
+    metrics = metrics_of(InvocationsPerInstance_Sum=[3000])
+    report = LoadTestReport(Target("e", "us-east-1"), done, FLEET, metrics)
+    _, row = csv.DictReader(steps_csv(report).splitlines())
+    assert int(row["samples"]) == late.result.latency.count
+    assert int(row["samples_beyond_p99"]) == late.result.latency.count - math.ceil(
+        0.99 * late.result.latency.count)
+    assert "send lag p99 is 4 ms" in row["warnings"]
+    assert "fewer than ten samples" in row["warnings"]
+    assert float(row["first_byte_p99_ms"]) == pytest.approx(5, rel=0.001)
+    assert row["first_byte_p99_ms"] == row["first_byte_p50_ms"]
+    assert row["generator_us_per_request"] == "0"
+    assert row["invocations_per_instance_minute"] == "3000"
+
+
+# ------------------------------------------------------------------------------------ first bytes
+
+
+def test_a_stream_is_judged_by_its_first_byte() -> None:
+    def outcome(goal: dict[str, float], share: float) -> str:
+        plan = rate_plan([100], seconds=20, goal=LatencyGoal(goal), alone_seconds=0)
+        (step,) = run(plan, FakeGenerator(first_byte_share=share)).steps
+        assert step.judgement.bounds["ttfb-p99"].value == pytest.approx(
+            share * step.result.latency.percentile(99), rel=0.01)
+        return step.judgement.outcome
+
+    assert outcome({"ttfb-p99": 0.015}, share=0.1) == "held"
+    assert outcome({"ttfb-p99": 0.015}, share=0.9) == "broken"
+    assert outcome({"ttfb-p99": 0.015, "p99": 0.010}, share=0.1) == "broken", "both are kept"
+    assert outcome({"ttfb-p99": 0.015, "ttfb-Average": 0.001}, share=0.1) == "broken"
+
+
+def test_the_limit_of_a_stream_is_that_of_its_first_byte() -> None:
+    plan = limit_plan(SearchPlan(LatencyGoal({"ttfb-p99": 0.2}), 20, instances=1, poisson=False))
+    done = run(plan, FakeGenerator(first_byte_share=0.5))
+    assert done.limit is not None
+    assert done.limit.rate == pytest.approx(200, rel=0.06)
+    assert "ttfb-p99 within 200 ms" in done.limit.how
+
+
+def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = FakeGenerator()
+    with pytest.raises(ConfigurationError) as caught:
+        load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
+                  rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
+                  generator=lambda: generator)
+    assert (caught.value.code, caught.value.got) == ("LLE991", "ttfb-p99")
+    assert generator.steps == []
 
 
 def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from ..load_test.compare_routing import Event, PairEnded, Second, Watch
 from ..load_test.compare_routing_published import PublishedComparison
 from ..load_test.compare_routing_report import RoutingComparison
 from .live_display import LiveDisplay
-from .load_test_view import _ms
+from .load_test_table import milliseconds
 from .output import print_parts
 
 __all__ = ["Live", "summary"]
@@ -47,7 +47,7 @@ class Live(LiveDisplay):
             p = event.progress
             self._now = Text.assemble(
                 f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
-                f"p50 {_ms(p.p50)}, p99 {_ms(p.p99)}",
+                f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"))
         elif isinstance(event, PairEnded):
             self._so_far = event.so_far
@@ -63,7 +63,7 @@ class Live(LiveDisplay):
 
 def _line(event: PairEnded) -> str:
     pair, report = event.pair, event.so_far
-    parts = [f"{label} p99 {_ms(each.latency.percentile(99))}, {each.rate:,.4g}/s"
+    parts = [f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
              for label, each in zip(report.sides.labels, pair.results, strict=True)]
     repeated = bool(report.set_aside) and report.set_aside[-1] is pair
     said = " (to be repeated: client-bound)" if repeated else ""

@@ -83,7 +83,8 @@ def load_test(
         "warm-up payload.")] = None,
     target: Annotated[list[str] | None, typer.Option(
         metavar="STAT=TIME", help="How long callers may wait, such as "
-        "p99=200ms. Default: the settings'.")] = None,
+        "p99=200ms; with --stream for the first byte, too: ttfb-p99=80ms. Default: the settings'.",
+    )] = None,
     allowed_errors: AllowedErrors = 0.001,
     precision: Annotated[float, typer.Option(
         help="With --find-limit: how close to look, as a share.")] = 0.05,
@@ -144,8 +145,9 @@ def load_test(
     files = [each for each in (output, html, csv) if each is not None]
     check_writable(files)
     from ..load_test.load_testing import load_test as tested
-    from ..load_test.result_file import steps_csv, write_text
+    from ..load_test.result_file import write_text
     from ..load_test.steps import Target
+    from ..load_test.steps_table import steps_csv
 
     stated = stated_in(settings, endpoint)
     goal = _goal(target, allowed_errors, stated)
@@ -271,12 +273,15 @@ def _rate(text: str) -> Any:
 
 def _goal(target: list[str] | None, allowed_errors: float,
           stated: StatedEndpoint | None) -> LatencyGoal:
-    from ..load_test.judging import LatencyGoal
+    from ..load_test.judging import FIRST_BYTE, LatencyGoal
     from ..operations.diagnosis.breaches import TARGET_FORM
     from ..operations.diagnosis.options import parse_latencies
 
-    given = parse_latencies(target or [], TARGET_FORM)
-    targets = {name: value / 1000 for name, value in given.items()}
+    targets: dict[str, float] = {}
+    for prefix in ("", FIRST_BYTE):
+        given = parse_latencies([text.removeprefix(prefix) for text in target or []
+                                 if text.startswith(FIRST_BYTE) == bool(prefix)], TARGET_FORM)
+        targets |= {prefix + name: value / 1000 for name, value in given.items()}
     if not targets and stated is not None:
         targets = stated.targets
     return LatencyGoal(targets, allowed_errors)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from rich import box
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ..load_test.measured_steps import MeasuredStep
@@ -20,11 +16,11 @@ from ..load_test.run_plans import RunPlan
 from ..load_test.running import Event, Second, StepEnded, StepStarted
 from ..load_test.steps import Target
 from .live_display import LiveDisplay
+from .load_test_table import StepsTable, milliseconds
 from .output import print_parts
 
 __all__ = ["Live", "summary"]
 
-_STYLES = {"held": "green", "broken": "red", "unclear": "yellow", "client-bound": "magenta"}
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 
@@ -65,9 +61,11 @@ class Live(LiveDisplay):
             p = event.progress
             self._now = Text.assemble(
                 f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s, "
-                f"{p.rate:,.0f}/s answered, p50 {_ms(p.p50)}, p99 {_ms(p.p99)}",
+                f"{p.rate:,.0f}/s answered, p50 {milliseconds(p.p50)}, "
+                f"p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
-                (f"; send lag p99 {_ms(p.send_lag_p99)}, generator {p.cpu_share:.0%} of a core",
+                (f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
+                 f"{p.cpu_share:.0%} of a core",
                  "dim"))
         elif isinstance(event, StepEnded):
             self._done.append(event.measured)
@@ -77,7 +75,7 @@ class Live(LiveDisplay):
     def _show(self) -> None:
         parts: list[RenderableType] = [Text(self._title, style="bold")]
         if self._done:
-            parts.append(_table(self._done[-20:], None))
+            parts.append(StepsTable(self._done[-20:]))
         self._draw(parts, self._now)
 
 
@@ -89,11 +87,7 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
     if report.run.limit is not None:
         parts.append(Text(report.run.limit.how))
     if report.run.steps:
-        parts.append(_table(report.run.steps, report))
-        if any(report.metrics.of(each.result).shared
-               for each in report.run.steps):
-            parts.append(Text("* of CloudWatch's minutes, which hold other steps' requests too",
-                              style="dim"))
+        parts.append(StepsTable(report.run.steps, report))
     for each in report.verdicts:
         parts.append(Text.assemble((each.title, _SEVERITIES[each.severity])))
         parts += [Padding(Text(f"- {text}"), (0, 0, 0, 2)) for text in each.evidence]
@@ -124,42 +118,9 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
                f"{output or 'result.json (write it with -o)'}")
 
 
-def _table(steps: Iterable[MeasuredStep], report: LoadTestReport | None) -> Table:
-    columns = ["Step", "", "Answered", "p50", "p99", "p99.9", "Failed"]
-    columns += ["Send lag", "Model p99", "CPU"] if report is not None else ["Send lag"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number > 1)
-    for each in steps:
-        result, outcome = each.result, each.judgement.outcome
-        p50, p99, rare = result.latency.quantiles((0.5, 0.99, 0.999))
-        cells: list[Any] = [
-            result.step.name, Text(each.shown, style=_STYLES[outcome]), f"{result.rate:,.4g}/s",
-            _ms(p50), _ms(p99), _ms(rare),
-            f"{result.error_share:.2%}" if result.failed else "-",
-            _ms(result.send_lag.percentile(99))]
-        if report is not None:
-            window = report.metrics.of(result)
-            star = " *" if window.shared else ""
-            model, cpu = window.get("ModelLatency.p99"), window.get("CPUUtilization.Average")
-            cells += [_ms(model / 1000) + star if model is not None else "-",
-                      f"{cpu:.0f} %{star}" if cpu is not None else "-"]
-        table.add_row(*cells)
-    return table
-
-
 def _line(each: MeasuredStep) -> str:
     p50, p99 = each.result.latency.quantiles((0.5, 0.99))
     outcome = f"{each.shown}; " if each.shown else ""
     return (f"{each.result.step.name} ({each.purpose}): {outcome}"
-            f"{each.result.rate:,.4g}/s answered, p50 {_ms(p50)}, p99 {_ms(p99)}, "
-            f"{each.result.failed:,} failed")
-
-
-def _ms(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "-"
-    value = 1000 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
-
-
+            f"{each.result.rate:,.4g}/s answered, p50 {milliseconds(p50)}, "
+            f"p99 {milliseconds(p99)}, {each.result.failed:,} failed")

@@ -22,11 +22,13 @@ from typing import Any, Literal, Protocol
 from .run_rules import ALLOWED_ERRORS, LATENCY_NEEDED
 
 __all__ = [
-    "Bounds", "Judgement", "LatencyGoal", "Outcome", "judge", "quantile_bounds", "rank_bounds",
-    "samples_for",
+    "FIRST_BYTE", "Bounds", "Judgement", "LatencyGoal", "Outcome", "is_mean", "judge",
+    "quantile_bounds", "quantile_of", "rank_bounds", "samples_for",
 ]
 
 Outcome = Literal["held", "broken", "unclear", "client-bound"]
+#: Before a statistic's name: of the time to the first byte of a response stream.
+FIRST_BYTE = "ttfb-"
 CONFIDENCE = 0.95  # of each bound on its own
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
@@ -52,7 +54,8 @@ class LatencyGoal:
     Parameters
     ----------
     targets : mapping of str to float
-        Seconds by statistic: ``p99``, ``p99.9``, ``Average``; empty to judge by errors alone.
+        Seconds by statistic: ``p99``, ``p99.9``, ``Average``, of the whole answer, and with
+        ``ttfb-`` before it of the first byte of a response stream; empty to judge by errors alone.
     allowed_errors : float
         Share of requests that may fail. By default 0.001.
     confidence : float
@@ -76,10 +79,15 @@ class LatencyGoal:
     def __post_init__(self) -> None:
         ALLOWED_ERRORS.check(self.allowed_errors, "allowed errors")
         for statistic, seconds in self.targets.items():
-            if statistic != "Average":
+            if not is_mean(statistic):
                 quantile_of(statistic)
             if not seconds > 0:
                 raise LATENCY_NEEDED.error(got=f"{statistic} {seconds!r} s", allowed="above 0 s")
+
+    @property
+    def of_first_byte(self) -> tuple[str, ...]:
+        """The statistics that only a response stream has."""
+        return tuple(name for name in self.targets if name.startswith(FIRST_BYTE))
 
     @property
     def text(self) -> str:
@@ -148,20 +156,27 @@ class Judgement:
                 "statistics": {name: each.to_dict() for name, each in self.bounds.items()}}
 
 
+def is_mean(statistic: str) -> bool:
+    """Whether it is a mean, and no quantile."""
+    return statistic.removeprefix(FIRST_BYTE) == "Average"
+
+
 def quantile_of(statistic: str) -> float:
     """The quantile of a statistic's name.
 
     Examples
     --------
-    >>> quantile_of("p99"), quantile_of("p99.9")
-    (0.99, 0.999)
+    >>> quantile_of("p99"), quantile_of("p99.9"), quantile_of("ttfb-p90")
+    (0.99, 0.999, 0.9)
     """
+    name = statistic.removeprefix(FIRST_BYTE)
     try:
-        share = float(statistic.removeprefix("p")) / 100
+        share = float(name.removeprefix("p")) / 100
     except ValueError:
         share = math.nan
-    if not (statistic.startswith("p") and 0 < share < 1):
-        raise LATENCY_NEEDED.error(got=repr(statistic), allowed="p50, p90, p99, p99.9 or Average")
+    if not (name.startswith("p") and 0 < share < 1):
+        raise LATENCY_NEEDED.error(got=repr(statistic), allowed="p50, p90, p99, p99.9 or Average, "
+                                   "of response streams ttfb-p99 too")
     return round(share, 9)
 
 
@@ -247,7 +262,8 @@ def mean_bounds(latencies: Latencies, confidence: float = CONFIDENCE) -> Bounds:
 
 def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
           client_bound: Sequence[str] = (), p50_by_second: Sequence[float] = (),
-          errors: Mapping[str, int] | None = None, unsent: int = 0) -> Judgement:
+          errors: Mapping[str, int] | None = None, unsent: int = 0,
+          first_byte: Latencies | None = None) -> Judgement:
     """Judge a step, or several of the same load taken together.
 
     Parameters
@@ -265,15 +281,17 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
         Their number by kind, for the words.
     unsent : int
         Requests that were due and not sent: the load was another one.
+    first_byte : LatencyHistogram, optional
+        From the intended start to the first byte, of response streams; without it a target for the
+        first byte is unclear.
 
     Notes
     -----
     Errors that the endpoint answers count even where the generator was at its limit: no slow
     client makes an endpoint answer 503. Latency does not count then.
     """
-    bounds = {name: mean_bounds(latencies, goal.confidence) if name == "Average"
-              else quantile_bounds(latencies, quantile_of(name), goal.confidence)
-              for name in goal.targets}
+    bounds = {name: _bounds(name, first_byte if name.startswith(FIRST_BYTE) else latencies,
+                            goal.confidence) for name in goal.targets}
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
@@ -303,6 +321,13 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
     held = tuple(f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
                  for name, each in bounds.items())
     return Judgement("held", held or ("no more errors than allowed",), bounds, kept=True)
+
+
+def _bounds(statistic: str, latencies: Latencies | None, confidence: float) -> Bounds:
+    if latencies is None:
+        return Bounds(math.nan, 0.0, math.inf, 0)
+    return mean_bounds(latencies, confidence) if is_mean(statistic) else \
+        quantile_bounds(latencies, quantile_of(statistic), confidence)
 
 
 def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:

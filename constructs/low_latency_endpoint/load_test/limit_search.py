@@ -22,7 +22,7 @@ from typing import Any
 
 from ..planning.limits import TPS_PER_INSTANCE
 from .arrivals import ConstantArrivals, PoissonArrivals
-from .judging import LatencyGoal, quantile_of, samples_for
+from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
 from .run_rules import INSTANCES_KNOWN, NOTHING_ANSWERED, PRECISION
 from .steps import Step, StepResult
@@ -95,7 +95,7 @@ class SearchPlan:
         With some requests to spare, unless they take ten times as long as a step should.
         """
         needed = max([samples_for(quantile_of(name), self.goal.confidence)
-                      for name in self.goal.targets if name != "Average"] or [30])
+                      for name in self.goal.targets if not is_mean(name)] or [30])
         fewest = _FEWEST * needed / rate
         if fewest > _LONGEST * self.seconds:
             return math.inf

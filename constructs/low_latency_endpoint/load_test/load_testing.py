@@ -22,6 +22,7 @@ from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
+from .run_rules import FIRST_BYTE_STREAMS
 from .running import Emit, run
 from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
@@ -75,8 +76,11 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
     ConfigurationError
         ``LLE581`` without such an endpoint, ``LLE583`` without credentials, ``LLE954`` when it
         answers nothing, ``LLE988`` and ``LLE989`` for a limit that cannot be divided by instances,
-        and the generator's.
+        ``LLE991`` for a target for the first byte without streams, and the generator's.
     """
+    if plan.goal.of_first_byte and not target.streaming:
+        raise FIRST_BYTE_STREAMS.error(got=", ".join(plan.goal.of_first_byte),
+                                       allowed="targets of whole answers")
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, lambda text: None)

@@ -10,6 +10,7 @@ from typing import Any
 from .judging import Judgement, LatencyGoal, judge
 from .latencies import LatencyHistogram
 from .steps import Progress, StepResult
+from .validity import FLAGGED_LAG_SHARE
 
 __all__ = ["MeasuredStep", "judged"]
 
@@ -44,6 +45,13 @@ class MeasuredStep:
         return step.arrivals.expected_count(step.seconds) / step.seconds
 
     @property
+    def late(self) -> bool:
+        """Whether requests started so late that it shows in their latency."""
+        lag, latency = self.result.send_lag, self.result.latency
+        return bool(lag.count and latency.count) and (
+            lag.percentile(99) > FLAGGED_LAG_SHARE * latency.percentile(50))
+
+    @property
     def shown(self) -> str:
         """The outcome for people; one caller alone is measured, not judged, unless it broke."""
         alone = self.purpose == "alone" and self.judgement.outcome != "broken"
@@ -60,7 +68,7 @@ def _second(progress: Progress) -> dict[str, Any]:
     """One second in JSON; times in milliseconds, ``null`` without a sample."""
     content = {name: getattr(progress, name)
                for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")}
-    for name in ("p50", "p99", "send_lag_p99"):
+    for name in ("p50", "p99", "send_lag_p99", "first_byte_p99"):
         value = getattr(progress, name)
         content[f"{name}_ms"] = 1000 * value if math.isfinite(value) else None
     return content
@@ -79,6 +87,7 @@ def judged(goal: LatencyGoal, results: Sequence[StepResult],
             errors[kind] = errors.get(kind, 0) + count
     settled = [each for each in timeline if each.seconds > last.step.settle_seconds]
     open_loop = last.step.arrivals is not None
+    streams = [result.first_byte for result in results if result.first_byte is not None]
     return judge(
         goal, LatencyHistogram.sum(result.latency for result in results),
         failed=sum(errors.values()),
@@ -87,4 +96,5 @@ def judged(goal: LatencyGoal, results: Sequence[StepResult],
                                          for reason in result.client_bound)),
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
-        errors=errors, unsent=sum(result.intended - result.sent for result in results))
+        errors=errors, unsent=sum(result.intended - result.sent for result in results),
+        first_byte=LatencyHistogram.sum(streams) if streams else None)

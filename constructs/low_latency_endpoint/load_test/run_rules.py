@@ -6,9 +6,9 @@ from ..errors import rule
 from ..planning.limits import Range
 
 __all__ = [
-    "ALLOWED_ERRORS", "INSTANCES_KNOWN", "LATENCY_NEEDED", "LIMIT_NEEDED", "LIMIT_REACHED",
-    "LOAD_FORM", "NOTHING_ANSWERED", "ONE_INSTANCE_TYPE", "PAYLOAD_NEEDED", "PRECISION",
-    "RESULT_FILE", "SETTINGS_ENDPOINT", "WRITTEN",
+    "ALLOWED_ERRORS", "FIRST_BYTE_STREAMS", "INSTANCES_KNOWN", "LATENCY_NEEDED", "LIMIT_NEEDED",
+    "LIMIT_REACHED", "LOAD_FORM", "NOTHING_ANSWERED", "ONE_INSTANCE_TYPE", "PAYLOAD_NEEDED",
+    "PRECISION", "RESULT_FILE", "SETTINGS_ENDPOINT", "WRITTEN",
 ]
 
 LOAD_FORM = rule(
@@ -73,4 +73,9 @@ LIMIT_REACHED = rule(
     mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
          "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
          "needed.",
+)
+FIRST_BYTE_STREAMS = rule(
+    "LLE991", "a target for the first byte needs response streams",
+    mend="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )

@@ -185,6 +185,8 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
     targets = [(f"{name} {1000 * value:g} ms", 1000 * value)
                for name, value in report.run.goal.targets.items()]
 
+    streams = any(each.result.first_byte is not None for each in steps)
+
     def line(name: str, attribute: str, colour: str, factor: float = 1.0,
              fill: bool = False) -> _Line:
         return _Line(name, at, [None if each is None else _finite(factor * getattr(each, attribute))
@@ -193,7 +195,8 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
     yield _Panel("Requests a second", "", [line("sent", "sent", _GREY),
                                            line("answered", "completed", _BLUE, fill=True)], [])
     yield _Panel("Client latency, from the intended start", " ms", [
-        line("p99", "p99", _RED, 1000), line("p50", "p50", _BLUE, 1000)], targets,
+        line("p99", "p99", _RED, 1000), line("p50", "p50", _BLUE, 1000),
+        *([line("first byte p99", "first_byte_p99", _GREEN, 1000)] if streams else [])], targets,
         logarithmic=True)
     if any(each is not None and each.failed for _, each in seconds):
         yield _Panel("Failed requests a second", "", [line("failed", "failed", _RED)], [])

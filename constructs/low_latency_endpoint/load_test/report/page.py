@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ...operations.diagnosis.page import chart_html
+from ..latencies import LatencyHistogram
 from ..limit_search import Limit, SearchPlan
 from ..measured_steps import MeasuredStep
 from ..result_file import LoadTestReport, write_text
 
 __all__ = ["page", "verdict", "write_page"]
 
-_PERCENTS = (50.0, 90.0, 99.0, 99.9)
+_PERCENTS = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 def page(report: LoadTestReport) -> str:
@@ -38,6 +39,7 @@ def page(report: LoadTestReport) -> str:
         report=report, run=report.run, target=report.target, verdict=verdict(report),
         good=report.run.held and not report.invalid, charts=made,
         rows=[_row(report, each) for each in report.run.steps], percents=_PERCENTS,
+        streams=any(each.result.first_byte is not None for each in report.run.steps),
         started=_clock(report.run.started_at, "%Y-%m-%d %H:%M:%S"),
         ended=_clock(report.run.ended_at, "%H:%M:%S %Z"),
         plotly=get_plotlyjs(),
@@ -100,7 +102,9 @@ def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
         "latencies": [_milliseconds(value) for value in
                       result.latency.quantiles(percent / 100 for percent in _PERCENTS)],
         "lag": _milliseconds(result.send_lag.percentile(99)),
+        "beyond": {one.percent: one.samples_beyond for one in result.latency.percentiles()},
         "weak": {one.percent for one in result.latency.percentiles() if not one.reliable},
+        "first_byte": _milliseconds((result.first_byte or LatencyHistogram()).percentile(99)),
         "offered": f"{each.offered:,.4g}" if each.offered is not None
         else f"{result.step.users} at once",
     }
