@@ -363,7 +363,10 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
         "load-test", "sentiment", "--fleet", "2", "--rate", "40", "--duration", "3s",
         "--alone", "1s", "--payload", '{"inputs": "hello"}', "--metrics-wait", "0s",
         "--target", "p99=2s", "-o", str(output), "--region", "us-east-1"])
-    assert done.exit_code == 0, done.output
+    # Files and tasks are what this is about; a busy machine may make the generator late, and then
+    # the command says so, with status 1.
+    late = "Client-bound: result invalid" in done.stdout
+    assert done.exit_code == (1 if late else 0), done.output
     assert "Cost: " in done.stderr
     assert "nothing of it runs any more" in done.stderr
     steps = json.loads(output.read_text())["steps"]
