@@ -10,23 +10,25 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from types import FrameType
-from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from examples.demo_surroundings import (
+    changed_settings,
+    model_uris,
+    refuse_what_only_your_account_has,
+    region_of,
+    stand_ins_for_images,
+    uploaded,
+)
 from examples.demo_terminal import (
     ROOT,
     CdkCli,
@@ -38,43 +40,30 @@ from examples.demo_terminal import (
     show,
     step,
 )
+from examples.demo_traffic import (
+    CLOCK_SPEED,
+    FULL,
+    HEALTHY,
+    ONE_SLOW,
+    TRAFFIC_SECONDS,
+    diagnose,
+    draw,
+    endpoint_names,
+    nothing_may_be_added,
+    traffic,
+    warm_up_reports,
+)
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
-from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
-from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
+from low_latency_endpoint.local_aws.connections import ACCOUNT
 from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
 from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
 from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
-from low_latency_endpoint.operations.preflight.image_uris import ecr_image
-from low_latency_endpoint.planning.instance_types import instance_facts
-from low_latency_endpoint.settings import Settings, load_settings
-from low_latency_endpoint.settings.yaml_editing import edit_settings_file
+from low_latency_endpoint.settings import load_settings
 
-# The model of the demo: fast, so that the whole life takes two to four minutes, with as many
-# workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
-HEALTHY = SimulatedModelServer(
-    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
-    memory=40, cold_requests=50, cold_factor=5,
-)
-# Full instances: fifteen times slower, and one request at a time.
-FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
-# One of a variant's instances is thirty times slower than the others.
-ONE_SLOW = replace(HEALTHY, slow_instances={0: 30.0})
-
-# The runtime's clock runs so many times faster, and began in the past, where reports look.
-CLOCK_SPEED = 30
-TRAFFIC_SECONDS = 14  # seven minutes by that clock
-CALLERS = 16
-PICTURE = ROOT / "build" / "demo-dashboard.png"
 LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"
 
 STEPS = 11
-
-# What the update changes in each endpoint's settings.
-NEW_SETTINGS: dict[str, str | dict[str, bool]] = {
-    "routing": "random", "metrics": {"enhanced": True},
-}
 
 
 def deployed_stacks(aws: LocalAws) -> list[str]:
@@ -96,55 +85,6 @@ def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
     return found
 
 
-def traffic(aws: LocalAws, seconds: float) -> int:
-    """Call every endpoint for some seconds, as fast as so many callers can; count the answers."""
-    names = endpoint_names(aws)
-    ends = time.monotonic() + seconds
-
-    def call(number: int) -> int:
-        client = aws.client("sagemaker-runtime")
-        answers = 0
-        while time.monotonic() < ends:
-            client.invoke_endpoint(
-                EndpointName=names[number % len(names)], ContentType="application/json",
-                Body=b'{"inputs": "I am super happy right now."}',
-            )
-            answers += 1
-        return answers
-
-    with ThreadPoolExecutor(CALLERS) as callers:
-        total = sum(callers.map(call, range(CALLERS)))
-    aws.flush_metrics()
-    return total
-
-
-def diagnose(aws: LocalAws, *expected: str) -> None:
-    """Diagnose every endpoint over the traffic just sent; it must say what is the case."""
-    until = aws.runtime_time()
-    minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
-    for name in endpoint_names(aws):
-        said = low_latency(
-            aws, "diagnose", name, "--since", f"{minutes}m",
-            "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        if not any(words in said for words in expected):
-            raise StepFailed("the diagnosis does not say what was the case",
-                             said.splitlines(), f"Expected: {' or '.join(expected)}.")
-
-
-def draw(aws: LocalAws) -> str:
-    """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
-    cloudwatch = aws.client("cloudwatch")
-    (entry, *_) = cloudwatch.list_dashboards()["DashboardEntries"]
-    PICTURE.parent.mkdir(exist_ok=True)
-    end = aws.runtime_time()
-    draw_dashboard(
-        cloudwatch, read_dashboard_body(cloudwatch, entry["DashboardName"]), PICTURE,
-        start=end - timedelta(minutes=20), end=end,
-    )
-    return str(PICTURE.relative_to(ROOT))
-
-
 def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
     """Print every deployed value that the update changed; none is a failure."""
     found = [change for name in before for change in changes(before[name], after[name])]
@@ -158,106 +98,12 @@ def near(path: Path) -> str:
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
-def stand_ins_for_images(aws: LocalAws, settings: Settings) -> Iterator[str]:
-    """Put the images into the local registries, as AWS or somebody's push has put them there."""
-    for endpoint in settings.endpoints.values():
-        facts = instance_facts(endpoint.instance_type)
-        arm = facts is not None and facts.architecture == "arm64"
-        for container in endpoint.containers:
-            image = ecr_image(container.image, aws.region)
-            if image is not None and image.tag:
-                registry = f"{image.account or aws.account}.dkr.ecr.{image.region}.amazonaws.com"
-                uri = f"{registry}/{image.repository}:{image.tag}"
-                aws.add_image(uri, "arm64" if arm else "amd64")
-                yield uri
-
-
-def model_uris(settings: Settings) -> list[str]:
-    """Where the models' data lies in S3."""
-    return [container.data.s3 for endpoint in settings.endpoints.values()
-            for container in endpoint.containers if container.data and container.data.s3]
-
-
-@contextlib.contextmanager
-def uploaded(aws: LocalAws, uris: list[str]) -> Iterator[None]:
-    """An object for each model, in buckets that are made for them; in the end they go."""
-    s3 = aws.client("s3")
-    objects = []
-    for uri in uris:
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        objects.append({"Bucket": bucket, "Key": key + "model" * key.endswith("/")})
-    buckets = {each["Bucket"] for each in objects}
-    for bucket in buckets:
-        s3.create_bucket(Bucket=bucket)
-    for each in objects:
-        s3.put_object(**each, Body=b"a model")
-    yield
-    for each in objects:
-        s3.delete_object(**each)
-    for bucket in buckets:
-        s3.delete_bucket(Bucket=bucket)
-
-
-def warm_up_reports(aws: LocalAws) -> Iterator[dict[str, Any]]:
-    """What the stack's warm-up functions have logged."""
-    logs = aws.client("logs")
-    for group in logs.describe_log_groups()["logGroups"]:
-        for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
-            with contextlib.suppress(ValueError):
-                for line in event["message"].splitlines():
-                    entry = json.loads(line)
-                    if entry.get("event") == "warm-up":
-                        yield entry
-
-
-def endpoint_names(aws: LocalAws) -> list[str]:
-    """The endpoints that are there."""
-    found = aws.client("sagemaker").list_endpoints()["Endpoints"]
-    return [endpoint["EndpointName"] for endpoint in found]
-
-
-@contextlib.contextmanager
-def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
-    """Lower every variant's maximum to the instances it has; gives their number."""
-    scaling, sagemaker = aws.client("application-autoscaling"), aws.client("sagemaker")
-    before = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
-    number = 0
-
-    def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
-        scaling.register_scalable_target(
-            **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
-            MinCapacity=smallest, MaxCapacity=largest)
-
-    for target in before:
-        _, name, _, variant = target["ResourceId"].split("/")
-        variants = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
-        (found,) = [v for v in variants if v["VariantName"] == variant]
-        number = found["CurrentInstanceCount"]
-        limit(target, min(target["MinCapacity"], number), number)
-    yield number
-    for target in before:
-        limit(target, target["MinCapacity"], target["MaxCapacity"])
-
-
-def changed_settings(settings: Path, folder: Path) -> Path:
-    """A copy of the settings file with `NEW_SETTINGS` in each endpoint; comments stay."""
-    endpoints = load_settings(settings).endpoints
-    edit = edit_settings_file(
-        settings, {("endpoints", key, setting): value for key in endpoints
-                   for setting, value in NEW_SETTINGS.items()})
-    if not edit.changed:
-        raise StepFailed(f"{settings.name} has the settings that the demo changes", [],
-                         "Run the demo with the endpoint.yaml that ships.")
-    copy = folder / settings.name
-    copy.write_text(edit.after, encoding="utf-8")
-    return copy
-
-
 def life_of_the_stack(settings: Path, folder: Path) -> None:
     """The steps."""
     assembly = str(folder / "cdk.out")
     # Mistakes in the file show up at once, not after the bootstrap.
     loaded = load_settings(settings)
+    refuse_what_only_your_account_has(loaded, ACCOUNT)
     changed = changed_settings(settings, folder)
     numbers = itertools.count(1)
 
@@ -268,7 +114,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
         with next_step("Start the local AWS"):
             aws = stopped_at_the_end.enter_context(
                 LocalAws.start(
-                    region="us-east-1",
+                    region=region_of(loaded),
                     model_servers={"*": HEALTHY},
                     runtime=RuntimeOptions(
                         clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED

@@ -8,6 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import yaml
+
+from examples.demo_surroundings import region_of, uploaded
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.settings import load_settings
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -64,3 +71,54 @@ def test_a_bad_settings_file_is_told_before_anything_starts(tmp_path: Path) -> N
     assert "Traceback" not in text
     assert "[1/" not in text
     assert list(tmp_path.iterdir()) == [settings]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('account: "999999999999"', "account: 999999999999. The local AWS has 123456789012 only."),
+        (
+            "network: {vpc_id: vpc-0123456789abcdef0, subnets: "
+            "{use1-az1: subnet-0123456789abcdef0, use1-az2: subnet-0123456789abcdef1}}",
+            "network.vpc_id: vpc-0123456789abcdef0. The local AWS has no such VPC.",
+        ),
+    ],
+)
+def test_settings_of_an_account_of_yours_are_refused_before_anything_starts(
+    tmp_path: Path, line: str, words: str
+) -> None:
+    settings = tmp_path / "mine.yaml"
+    settings.write_text(f"{(ROOT / 'endpoint.yaml').read_text(encoding='utf-8')}\n{line}\n",
+                        encoding="utf-8")
+    status, text = _demo("--settings", settings, home=tmp_path)
+    assert status == 1
+    assert words in " ".join(text.split())
+    assert "leaves these out" in text
+    assert "[1/" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "region"),
+    [
+        ({"region": "eu-west-1", "client_zones": {"ids": ["euw1-az1", "euw1-az2"]}}, "eu-west-1"),
+        ({"client_zones": {"ids": ["euw1-az1", "euw1-az2"]}}, "eu-west-1"),
+        ({"client_zones": {"names": ["us-west-2a", "us-west-2b"]}}, "us-west-2"),
+    ],
+)
+def test_the_demo_s_region_is_that_of_the_settings(
+    given: dict[str, object], region: str, tmp_path: Path
+) -> None:
+    shipped = yaml.safe_load((ROOT / "endpoint.yaml").read_text(encoding="utf-8"))
+    del shipped["region"]
+    settings = tmp_path / "mine.yaml"
+    settings.write_text(yaml.safe_dump({**shipped, **given}), encoding="utf-8")
+    assert region_of(load_settings(settings)) == region
+
+
+def test_the_model_s_bucket_is_in_the_settings_region() -> None:
+    with LocalAws.in_process(region="eu-west-1") as aws:
+        s3 = aws.client("s3")
+        with uploaded(aws, ["s3://demo-models/a/model.tar.gz"]):
+            place = s3.get_bucket_location(Bucket="demo-models")["LocationConstraint"]
+            assert place == "eu-west-1"
+        assert "demo-models" not in [each["Name"] for each in s3.list_buckets()["Buckets"]]

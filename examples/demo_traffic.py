@@ -1,0 +1,125 @@
+"""The demo's calls and its faults: traffic, what is made of it, and what goes wrong on purpose."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from examples.demo_terminal import ROOT, StepFailed, low_latency
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
+from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
+from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
+
+# The model of the demo: fast, so that the whole life takes two to four minutes, with as many
+# workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
+HEALTHY = SimulatedModelServer(
+    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
+    memory=40, cold_requests=50, cold_factor=5,
+)
+# Full instances: fifteen times slower, and one request at a time.
+FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
+# One of a variant's instances is thirty times slower than the others.
+ONE_SLOW = replace(HEALTHY, slow_instances={0: 30.0})
+
+# The runtime's clock runs so many times faster, and began in the past, where reports look.
+CLOCK_SPEED = 30
+TRAFFIC_SECONDS = 14  # seven minutes by that clock
+CALLERS = 16
+PICTURE = ROOT / "build" / "demo-dashboard.png"
+
+
+def endpoint_names(aws: LocalAws) -> list[str]:
+    """The endpoints that are there."""
+    found = aws.client("sagemaker").list_endpoints()["Endpoints"]
+    return [endpoint["EndpointName"] for endpoint in found]
+
+
+def traffic(aws: LocalAws, seconds: float) -> int:
+    """Call every endpoint for some seconds, as fast as so many callers can; count the answers."""
+    names = endpoint_names(aws)
+    ends = time.monotonic() + seconds
+
+    def call(number: int) -> int:
+        client = aws.client("sagemaker-runtime")
+        answers = 0
+        while time.monotonic() < ends:
+            client.invoke_endpoint(
+                EndpointName=names[number % len(names)], ContentType="application/json",
+                Body=b'{"inputs": "I am super happy right now."}',
+            )
+            answers += 1
+        return answers
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        total = sum(callers.map(call, range(CALLERS)))
+    aws.flush_metrics()
+    return total
+
+
+def diagnose(aws: LocalAws, *expected: str) -> None:
+    """Diagnose every endpoint over the traffic just sent; it must say what is the case."""
+    until = aws.runtime_time()
+    minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
+    for name in endpoint_names(aws):
+        said = low_latency(
+            aws, "diagnose", name, "--since", f"{minutes}m",
+            "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        if not any(words in said for words in expected):
+            raise StepFailed("the diagnosis does not say what was the case",
+                             said.splitlines(), f"Expected: {' or '.join(expected)}.")
+
+
+def draw(aws: LocalAws) -> str:
+    """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
+    cloudwatch = aws.client("cloudwatch")
+    (entry, *_) = cloudwatch.list_dashboards()["DashboardEntries"]
+    PICTURE.parent.mkdir(exist_ok=True)
+    end = aws.runtime_time()
+    draw_dashboard(
+        cloudwatch, read_dashboard_body(cloudwatch, entry["DashboardName"]), PICTURE,
+        start=end - timedelta(minutes=20), end=end,
+    )
+    return str(PICTURE.relative_to(ROOT))
+
+
+@contextlib.contextmanager
+def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
+    """Lower every variant's maximum to the instances it has; gives their number."""
+    scaling, sagemaker = aws.client("application-autoscaling"), aws.client("sagemaker")
+    before = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+    number = 0
+
+    def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
+        scaling.register_scalable_target(
+            **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
+            MinCapacity=smallest, MaxCapacity=largest)
+
+    for target in before:
+        _, name, _, variant = target["ResourceId"].split("/")
+        variants = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+        (found,) = [v for v in variants if v["VariantName"] == variant]
+        number = found["CurrentInstanceCount"]
+        limit(target, min(target["MinCapacity"], number), number)
+    yield number
+    for target in before:
+        limit(target, target["MinCapacity"], target["MaxCapacity"])
+
+
+def warm_up_reports(aws: LocalAws) -> Iterator[dict[str, Any]]:
+    """What the stack's warm-up functions have logged."""
+    logs = aws.client("logs")
+    for group in logs.describe_log_groups()["logGroups"]:
+        for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
+            with contextlib.suppress(ValueError):
+                for line in event["message"].splitlines():
+                    entry = json.loads(line)
+                    if entry.get("event") == "warm-up":
+                        yield entry
