@@ -234,6 +234,8 @@ class Scenario:
             for more in member:
                 put(runtime, "ModelLatency", samples, **more)
                 put(runtime, "Invocations", [(1.0, each)], **more)
+                if more:
+                    put(runtime, "OverheadLatency", [(1000 * self.overhead(minute), each)], **more)
         if requests:
             put(runtime, "InvocationsPerInstance", [(1 / count, requests)])
             put(runtime, "OverheadLatency",

@@ -95,6 +95,41 @@ def test_json_is_all_that_is_printed(cli: Any) -> None:
     assert made["latency_ms"]["primary"][0]["part"] == "model"
 
 
+_ZONES = ("us-east-1a", "us-east-1b")
+
+
+def test_instances_and_zones_in_json(cli: Any) -> None:
+    scenario = Scenario(enhanced=True, zones=_ZONES, overhead=lambda m: 7,
+                        latency=lambda m, i: 400 if i == 3 else 40)
+    made = json.loads(cli(scenario, "--json").stdout)
+    instances, zones = made["instances"]["primary"], made["zones"]["primary"]
+    assert instances[0]["name"] == "i-3"
+    assert len(instances) == 8
+    assert sum(each["share"] for each in instances) == pytest.approx(1)
+    assert instances[0]["requests"] == pytest.approx(600 * 3600 / 8)
+    assert instances[0]["model_average_ms"] == pytest.approx(418, rel=0.05)
+    assert instances[0]["model_p99_ms"] > instances[0]["model_average_ms"]
+    assert instances[0]["overhead_average_ms"] == pytest.approx(7)
+    assert instances[0]["cpu_percent"] == pytest.approx(45, rel=0.05)
+    assert [each["name"] for each in zones] == ["us-east-1b", "us-east-1a"]
+    assert zones[0]["cpu_percent"] is None
+    assert json.loads(cli(Scenario(), "--json").stdout)["instances"] == {"primary": []}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_instances_and_zones_in_the_terminal(cli: Any, columns: int) -> None:
+    scenario = Scenario(enhanced=True, zones=_ZONES, latency=lambda m, i: 400 if i == 3 else 40)
+    text = cli(scenario, columns=columns).stdout
+    assert "primary by zone" in text
+    lines = [line.strip() for line in text[text.index("primary by instance"):].splitlines()]
+    shown = [line for line in lines if line.startswith("i-")]
+    assert len(shown) == 5
+    assert re.fullmatch(r"i-3 +270,000 +12 % +4\d\d ms +8\d\d ms +6 ms +45 %", shown[0])
+    assert "the slowest 5 of 8; all of them in --json" in lines
+    assert max(len(line) for line in text.splitlines() if "https://" not in line) <= columns
+    assert "by instance" not in cli(Scenario()).stdout
+
+
 def test_client_and_target(cli: Any) -> None:
     result = cli(Scenario(), "--target", "p99=90ms", "--client-latency", "p99=400ms")
     assert result.exit_code == 1
@@ -179,6 +214,7 @@ def test_the_page_is_self_contained(cli: Any, tmp_path: Path) -> None:
     assert loads.fetched == []
     assert "LLD501" in text
     assert "ModelLatency by instance, average" in text
+    assert "<th>Instance</th>" in text
     assert text.count("Plotly.newPlot(") >= 1
     assert len(text) < 6_000_000
 

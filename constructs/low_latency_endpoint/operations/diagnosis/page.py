@@ -11,8 +11,9 @@ from typing import Any
 from ...errors import ConfigurationError
 from .breaches import PAGE_WRITTEN
 from .diagnosis import Diagnosis, split
+from .members import members
 from .terminal import verdict
-from .view import milliseconds
+from .view import milliseconds, percent
 
 __all__ = ["page", "write_page"]
 
@@ -32,12 +33,15 @@ def page(diagnosis: Diagnosis) -> str:
         made = figure(diagnosis, variant)
         variants.append({
             "reading": variant, "split": split(m, variant),
+            "members": [(word, found) for word, found in (
+                ("Zone", members(variant.zones)), ("Instance", members(variant.instances)))
+                if found],
             "requests": variant.get("Invocations", "Sum").sum,
             "chart": chart_html(made, variant.name) if made is not None else "",
         })
     return environment.get_template("page.html.jinja").render(
         diagnosis=diagnosis, m=m, verdict=verdict(diagnosis), variants=variants,
-        milliseconds=milliseconds, plotly=get_plotlyjs(),
+        milliseconds=milliseconds, percent=percent, plotly=get_plotlyjs(),
     )
 
 

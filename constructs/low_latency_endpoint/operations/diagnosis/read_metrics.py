@@ -33,7 +33,8 @@ _VARIANT = (
     ("GPUMemoryUtilization", ("Average",)),
 )
 _MEMBER = (
-    ("ModelLatency", ("p99", "Average")), ("Invocations", ("Sum",)),
+    ("ModelLatency", ("p99", "Average")), ("OverheadLatency", ("Average",)),
+    ("Invocations", ("Sum",)),
     ("Invocation5XXErrors", ("Sum",)), ("CPUUtilization", ("Average",)),
 )
 

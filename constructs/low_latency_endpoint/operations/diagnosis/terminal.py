@@ -14,13 +14,15 @@ from rich.text import Text
 from .diagnosis import Diagnosis, Split, split
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
-from .view import milliseconds
+from .members import Member, members
+from .view import milliseconds, percent
 
 __all__ = ["print_report", "verdict"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 _EVENTS = 12
+_MEMBERS = 5
 
 
 def print_report(console: Console, diagnosis: Diagnosis) -> None:
@@ -126,6 +128,9 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
             table.add_row(*_split_row(each, m))
         yield Padding(Group(line, table), (1, 0, 0, 0))
         yield _sparklines(variant, m)
+        for word, of in (("zone", variant.zones), ("instance", variant.instances)):
+            if of:
+                yield _members(f"{variant.name} by {word}", word, members(of))
 
 
 def _variant_line(variant: VariantReading, period: timedelta) -> str:
@@ -146,6 +151,34 @@ def _split_row(each: Split, m: Measurements) -> list[Text]:
     return [Text(each.part), cell(each.p50), cell(each.p90), cell(each.p99), cell(each.average),
             worst, Text(each.limit or ("not stated" if each.part != "client" else ""),
                         style="red" if each.over else "")]
+
+
+def _members(title: str, word: str, found: list[Member]) -> RenderableType:
+    """Instances or zones beside each other, the slowest of many."""
+    shown = found[:_MEMBERS]
+    rows = {
+        "requests": [f"{each.requests:,.0f}" for each in shown],
+        "share": [percent(each.share) if each.share is not None else "" for each in shown],
+        "model avg": [_time(each.model_average) for each in shown],
+        "model p99": [_time(each.model_p99) for each in shown],
+        "overhead": [_time(each.overhead_average) for each in shown],
+        "CPU": [f"{each.cpu:.0f} %" if each.cpu is not None else "" for each in shown],
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(word, overflow="fold")
+    for name in rows:
+        table.add_column(name, justify="right", overflow="fold")
+    for index, each in enumerate(shown):
+        table.add_row(Text(each.name), *(values[index] or "-" for values in rows.values()))
+    parts: list[RenderableType] = [Text(title, style="bold"), table]
+    if len(found) > len(shown):
+        parts.append(Text(f"the slowest {len(shown)} of {len(found)}; all of them in --json",
+                          style="dim"))
+    return Padding(Group(*parts), (1, 0, 0, 0))
+
+
+def _time(value: float | None) -> str:
+    return milliseconds(value) if value is not None else ""
 
 
 def _sparklines(variant: VariantReading, m: Measurements) -> RenderableType:

@@ -1,0 +1,58 @@
+"""The same split for each instance and each zone of a variant, where CloudWatch has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .measurements import MetricSeries, Series
+
+__all__ = ["Member", "members"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where the time of one instance's or zone's requests went; ``None``: no data.
+
+    Latencies are milliseconds, means over the window's periods, weighted by requests; ``share`` is
+    that of the requests, from 0 to 1; ``cpu`` is percent of the whole instance.
+    """
+
+    name: str
+    requests: float
+    share: float | None
+    model_average: float | None
+    model_p99: float | None
+    overhead_average: float | None
+    cpu: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-safe data."""
+        return {
+            "name": self.name, "requests": self.requests, "share": self.share,
+            "model_average_ms": self.model_average, "model_p99_ms": self.model_p99,
+            "overhead_average_ms": self.overhead_average, "cpu_percent": self.cpu,
+        }
+
+
+def members(of: Mapping[str, MetricSeries]) -> list[Member]:
+    """Instances or zones of a variant, the slowest first."""
+    total = sum(_of(series, "Invocations", "Sum").sum for series in of.values())
+    found = []
+    for name, series in of.items():
+        requests = _of(series, "Invocations", "Sum")
+
+        def mean(metric: str, statistic: str, series: MetricSeries = series,
+                 requests: Series = requests) -> float | None:
+            return _of(series, metric, statistic).weighted_mean(requests)
+
+        found.append(Member(
+            name, requests.sum, requests.sum / total if total else None,
+            mean("ModelLatency", "Average"), mean("ModelLatency", "p99"),
+            mean("OverheadLatency", "Average"), _of(series, "CPUUtilization", "Average").mean))
+    return sorted(found, key=lambda each: (-(each.model_average or 0), each.name))
+
+
+def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
+    return series.get((metric, statistic), Series())
