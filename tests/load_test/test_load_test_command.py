@@ -360,7 +360,9 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     assert simulated.concurrency is not None
     assert 3 <= simulated.concurrency <= max(5, 1.3 * 235 * simulated.service.mean_seconds)
     assert content["throughput"] == {
-        "peak_tps": 1000, "tps_per_instance": limit["tps_per_instance"], "safety_factor": 1.0}
+        "peak_tps": 1000, "tps_per_instance": limit["tps_per_instance"], "safety_factor": 1.0,
+        "confidence": 0.95, "low": limit["low"], "high": limit["high"]}
+    assert "with 95% confidence" in " ".join(ran.output.split())
 
 
 def test_one_instance_does_not_hold_1000(command: Run) -> None:

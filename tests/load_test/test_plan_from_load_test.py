@@ -114,6 +114,24 @@ def test_instances_and_scaling_target_follow(cli: Cli, settings: Path, result: P
                                                               "scaling_target"}
 
 
+def test_stated_numbers_of_instances_are_raised_with_it(cli: Cli, settings: Path,
+                                                        tmp_path: Path) -> None:
+    content = yaml.safe_load(SHIPPED)
+    content["endpoints"]["sentiment"]["instances"] = {"min": 2, "initial": 8, "max": 10}
+    settings.write_text(yaml.safe_dump(content), "utf-8")
+    slow = _result(tmp_path, limit={"tps_per_instance": 120.0})
+    code, out, _ = cli(settings, "--from-load-test", slow)
+    assert code == 0
+    for line in ("instances.initial: 8 to 13", "instances.max: 10 to 13", "+      max: 13"):
+        assert line in out
+    assert yaml.safe_load(settings.read_text("utf-8")) == content, "shown, and not written"
+    cli(settings, "--from-load-test", slow, "--write")
+    assert yaml.safe_load(settings.read_text("utf-8"))["endpoints"]["sentiment"]["instances"] == {
+        "min": 2, "initial": 13, "max": 13}
+    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path), "--json")
+    assert json.loads(out)["from_load_test"]["raised"] == [], "never lowered"
+
+
 def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: Path) -> None:
     _, out, _ = cli(settings, "--from-load-test", result, "--markdown")
     assert out.startswith("## sentiment")

@@ -624,6 +624,8 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     assert content["limit"]["low"] <= content["limit"]["high"]
     assert content["throughput"]["peak_tps"] == 1000
+    assert {name: content["throughput"][name] for name in ("confidence", "low", "high")} == {
+        name: content["limit"][name] for name in ("confidence", "low", "high")}
     # Every step comes back with its whole histograms.
     assert [StepResult.of_dict(each).latency for each in content["steps"]] == [
         each.result.latency for each in report.run.steps]

@@ -104,6 +104,12 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
 
 def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
     throughput, limit = report.throughput, report.run.limit
+    if limit is not None and limit.usable and not report.invalid:
+        low, high = limit.to_dict()["low"], limit.to_dict()["high"]
+        yield (f"The limit of one instance lies between {low:,.4g} requests a second, which it "
+               f"held with {limit.confidence:.0%} confidence, and "
+               + (f"{high:,.4g}, which broke it." if high is not None else
+                  "a rate that was never clearly broken."))
     if throughput is not None:
         yield (f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
                f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "

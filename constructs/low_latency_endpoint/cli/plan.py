@@ -38,8 +38,9 @@ def plan(
         "--accept-lower-bound", help="With --from-load-test: plan with the highest rate that was "
                                      "tried, though the limit was not reached.")] = False,
     write: Annotated[bool, typer.Option(
-        "--write", help="With --from-load-test: write that throughput into the settings file; "
-                        "comments stay.")] = False,
+        "--write", help="With --from-load-test: write that throughput into the settings file, and "
+                        "raise numbers of instances that are too low for it; comments stay.",
+    )] = False,
     verbose: Annotated[bool, typer.Option(
         "--verbose", "-v", help="Add notes and sources to the table.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -105,6 +106,8 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
         changes = _changes(adopted.before, adopted.after)
         if changes:
             _print_changes(changes, "before", "as measured")
+        for line in adopted.raised:
+            typer.echo(f"Raised too, as the settings state it: {line}")
         if adopted.edit.changed:
             typer.echo(adopted.edit.diff())
         else:
@@ -124,7 +127,8 @@ def _adopted_data(adopted: AdoptedLimit, file: Path | None, written: bool) -> di
     return {
         "file": str(file), "endpoint": adopted.key, "source": adopted.limit.source,
         "tps_per_instance": adopted.limit.tps_per_instance, "how": adopted.limit.how,
-        "changes": _changes(adopted.before, adopted.after), "diff": adopted.edit.diff(),
+        "changes": _changes(adopted.before, adopted.after), "raised": list(adopted.raised),
+        "diff": adopted.edit.diff(),
         "written": written and adopted.edit.changed,
     }
 

@@ -36,6 +36,8 @@ class AdoptedLimit:
         writes it.
     before, after : dict of str to LatencyPlan
         The plans by endpoint.
+    raised : tuple of str
+        Stated numbers of instances that are below what the peak needs now, and are raised too.
     """
 
     key: str
@@ -43,6 +45,7 @@ class AdoptedLimit:
     edit: YamlEdit
     before: dict[str, LatencyPlan]
     after: dict[str, LatencyPlan]
+    raised: tuple[str, ...] = ()
 
 
 def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
@@ -80,10 +83,30 @@ def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
     values[*place, "tps_per_instance"] = limit.tps_per_instance
     edit = edit_settings_file(settings, values)
     changed = check_text(edit.after, settings)
+    counts, raised = _too_few(changed, key)
+    if counts:
+        edit = edit_settings_file(settings, {**values, **counts})
+        changed = check_text(edit.after, settings)
     return AdoptedLimit(
         key, limit, edit, _plans(read),
         {name: _noted(plan, limit, changed.endpoints[key].instance_type) if name == key else plan
-         for name, plan in _plans(changed).items()})
+         for name, plan in _plans(changed).items()},
+        raised)
+
+
+def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
+    """Stated numbers of instances below what holds the peak, and what they have to be.
+
+    A number that was stated for another throughput would stay as it is and break the target.
+    """
+    needed = next((each.value for each in plan_endpoint(settings, key)
+                   if each.name == "instances_at_peak"), None)
+    stated = settings.endpoints[key].instances
+    few = [(name, count) for name, count in (("initial", stated.initial), ("max", stated.max))
+           if needed is not None and count is not None and count < needed]
+    return ({("endpoints", key, "instances", name): needed for name, _ in few},
+            tuple(f"instances.{name}: {count} to {needed}, which the peak needs"
+                  for name, count in few))
 
 
 def _plans(settings: Settings) -> dict[str, LatencyPlan]:

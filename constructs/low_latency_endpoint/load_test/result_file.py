@@ -127,9 +127,10 @@ class LoadTestReport:
             "payload": self.payload, "target": self.target.to_dict(),
             "fleet": self.fleet.to_dict(), "latency_target": run.goal.to_dict(),
             "limit": limit,
-            "throughput": None if throughput is None else {
+            "throughput": None if throughput is None or limit is None else {
                 "peak_tps": throughput.peak_tps, "tps_per_instance": throughput.tps_per_instance,
-                "safety_factor": throughput.safety_factor},
+                "safety_factor": throughput.safety_factor,
+                **{name: limit[name] for name in ("confidence", "low", "high")}},
             "verdicts": [each.to_dict() for each in self.verdicts],
             "metrics": self.metrics.to_dict(),
             "steps": [{**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
