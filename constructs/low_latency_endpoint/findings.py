@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
-from constructs import IConstruct
+import jsii
+from aws_cdk import Acknowledgment, Aws, Stack, Validations
+from constructs import IConstruct, IValidation
+
+from .token_text import tokens
 
 __all__ = ["acknowledge_wildcard_resources", "warn"]
 
@@ -19,13 +23,30 @@ def acknowledge_wildcard_resources(
 
     The reason stays in the construct's metadata, so an audit of the assembly finds it.
     """
-    stack = Stack.of(construct)
-    Validations.of(construct).acknowledge(
-        *(
-            Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{_spelled(resolved)}]", reason=reason)
-            for resolved in stack.resolve(list(resources))
+    acknowledgement = _Acknowledgement(construct, resources, reason)
+    acknowledgement.validate()
+    if any(set(tokens(resource)) - _pseudo_parameters() for resource in resources):
+        # What another stack has is an import there, which synthesis makes before it validates.
+        construct.node.add_validation(acknowledgement)
+
+
+@jsii.implements(IValidation)
+class _Acknowledgement:
+    def __init__(self, construct: IConstruct, resources: Sequence[str], reason: str) -> None:
+        self._construct, self._resources, self._reason = construct, list(resources), reason
+
+    def validate(self) -> list[str]:
+        """Acknowledge the resources as they are spelled now; there is never a complaint."""
+        resolved = Stack.of(self._construct).resolve(self._resources)
+        Validations.of(self._construct).acknowledge(
+            *(
+                Acknowledgment(
+                    id=f"AwsSolutions-IAM5[Resource::{_spelled(value)}]", reason=self._reason
+                )
+                for value in resolved
+            )
         )
-    )
+        return []
 
 
 def _spelled(value: Any) -> str:
@@ -43,6 +64,11 @@ def _spelled(value: Any) -> str:
         if function == "Ref":
             return f"<{argument}>"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+@cache
+def _pseudo_parameters() -> frozenset[str]:
+    return frozenset({Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID})
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:

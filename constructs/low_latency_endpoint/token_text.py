@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["masked"]
+__all__ = ["masked", "tokens"]
 
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
@@ -34,3 +34,14 @@ def masked(text: str) -> tuple[str, Callable[[str], str]]:
         return part
 
     return _TOKEN.sub(hide, text), restored
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens in a text, as they are spelled there.
+
+    Examples
+    --------
+    >>> tokens("s3://${Token[Bucket.12]}/captured")
+    ['${Token[Bucket.12]}']
+    """
+    return _TOKEN.findall(text)

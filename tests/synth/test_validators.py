@@ -9,10 +9,12 @@ from pathlib import Path
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 
+from low_latency_endpoint import DataCapture, ModelData
 from low_latency_endpoint.settings import load_settings
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
@@ -50,6 +52,22 @@ def test_nothing_to_find(filled):
     template = (Path(assembly.directory) / "Serving.template.json").read_text()
     assert len(json.loads(template)["Resources"]) > 2
     assert cfn_lint(template) == []
+
+
+def test_buckets_and_keys_of_another_stack(new_stack, parts):
+    data = judged(new_stack(name="Data"))
+    key = kms.Key(data, "Key", enable_key_rotation=True)
+    bucket = s3.Bucket(data, "Bucket", encryption_key=key, enforce_ssl=True,
+                       server_access_logs_prefix="access/")
+    stack = new_stack(app=cdk.App.of(data))
+    model = parts.model(stack, containers=[
+        parts.container(data=ModelData.from_s3(bucket, "llama/"))])
+    capture = DataCapture(destination=f"s3://{bucket.bucket_name}/captured", key=key)
+    parts.configuration(
+        stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
+    assembly = cdk.App.of(data).synth()  # raises on any finding
+    template = (Path(assembly.directory) / "Serving.template.json").read_text()
+    assert '"s3:PutObject"' in template
 
 
 # Every right that a settings file can ask for, in one endpoint.
