@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import signal
+import subprocess
 import time
 import urllib.parse
 import urllib.request
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from .locust_runs import (
+    LOCUST,
     counts_said,
     locust,
     locusts_page,
@@ -20,7 +24,7 @@ from .locust_runs import (
     two_processes,
     write_locustfile,
 )
-from .servers import precise_server
+from .servers import ENVIRONMENT, precise_server
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
@@ -81,6 +85,26 @@ def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path,
     assert count > 100
     assert counts_said(done.stderr) == [(count, count, count, 0)]
     assert int(aggregated(tmp_path)["Request Count"]) == count
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
+    """It reaches all processes at once, and workers report when the master no longer reads."""
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.02]) as server:
+        write_locustfile(tmp_path, server, ARRIVALS)
+        with subprocess.Popen(
+            [LOCUST, "-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
+             "-r", "2", *options], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+        ) as process:
+            until(lambda: len(server.times()) > 200)
+            os.killpg(process.pid, signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        count = len(server.times())
+    ((sent, due, answered, failed),) = counts_said(said)
+    assert sent == due == answered + failed == count
+    assert "nothing is known" not in said
 
 
 @pytest.mark.parametrize("processes", [1, 2])

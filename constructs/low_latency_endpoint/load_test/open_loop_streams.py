@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gevent
+import zmq
 from gevent.event import Event
 from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
@@ -29,7 +30,7 @@ _CLOCKS_AGREE = 1.0
 _POLL_SECONDS = 0.1
 #: For the last report of a worker whose users have ended.
 _LAST_REPORT_SECONDS = 10.0
-#: For that of a worker that has left: it was under way then, or will never come.
+#: For that of a worker that has left: it is under way, or will never come.
 _FAREWELL_SECONDS = 2.0
 
 
@@ -136,8 +137,6 @@ class Streams:
         if _RECORDS not in data:
             return
         self._add(client_id, data[_RECORDS])
-        if self._over and not self._missing():
-            self.tell()
 
     def _add(self, client_id: str, content: dict[str, Any]) -> None:
         records = Records.of_message(content["records"])
@@ -191,13 +190,11 @@ class Streams:
         if isinstance(runner, MasterRunner):
             if self._start_at is not None:
                 self._finish_workers(runner)
+                self._hear_those_who_left(runner)
         else:
             self._add("local", self._taken())
             self._finished.add("local")
-        if self._missing():
-            gevent.spawn_later(_FAREWELL_SECONDS, self.tell)
-        else:
-            self.tell()
+        self.tell()
 
     def _finish_workers(self, runner: Any) -> None:
         """Locust's master that quits waits half a second for workers, however long theirs take."""
@@ -213,11 +210,24 @@ class Streams:
             asked |= waited
             gevent.sleep(_POLL_SECONDS)
 
+    def _hear_those_who_left(self, runner: Any) -> None:
+        """On Ctrl-C Locust's master no longer reads when its workers report for the last time."""
+        ends = time.perf_counter() + _FAREWELL_SECONDS
+        server = runner.server
+        while self._missing() and time.perf_counter() < ends:
+            if not server.socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+                gevent.sleep(_POLL_SECONDS)
+                continue
+            _, message = server.recv_from_client()
+            if message.type == "stats":
+                self._environment.events.worker_report.fire(
+                    client_id=message.node_id, data=message.data)
+
     def finish(self, environment: Any, **_: Any) -> None:
         """On a worker: the master waits for the last report."""
         if self._over:
             environment.runner._send_stats()
-        else:
+        elif self._ended_at is None:  # else it is stopping, and reports when it has
             environment.runner.stop()
 
     def tell(self, **_: Any) -> None:
