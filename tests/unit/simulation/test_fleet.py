@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,6 +68,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             60.0, draw(st.integers(1, instances)), draw(st.integers(instances, 10)),
             scale_out_cooldown=60.0, scale_in_cooldown=60.0, in_datapoints=3,
             instance_seconds=draw(delays))
+        if draw(st.booleans()):
+            scaling = replace(scaling, metric="concurrency", target=4.0)
     if draw(st.booleans()):
         deployment = Deployment(
             at=draw(times), kind=draw(st.sampled_from(["all_at_once", "canary", "linear",

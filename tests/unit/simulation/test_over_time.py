@@ -289,6 +289,8 @@ QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
     ("LLE881", lambda: Shape("x", "", ((0.0, 1.0),))),
     ("LLE860", lambda: Shape("x", "", ((600.0, 1.0), (1200.0, -0.5)))),
     ("LLE860", lambda: Shape("x", "", ((600.0, 1.0),), deploy_at=-1.0)),
+    ("LLE867", lambda: TargetTracking(60.0, 2, 4, metric="latency")),
+    ("LLE868", lambda: TargetTracking(60.0, 2, 4, period=0.0)),
     ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=-1.0)),
     ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=0.0)),
     ("LLE866", lambda: simulate(QUIET, seconds=100.0, window=1e-9)),

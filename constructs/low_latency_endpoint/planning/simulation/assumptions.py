@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..decisions import LatencyPlan
 from ..latency_target import LatencyTarget
-from ..plan_fleet import CONCURRENCY_METRIC
+from ..plan_fleet import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..throughput import MeasuredThroughput
+from .fleet_changes import Deployment, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .rules import CONCURRENCY, MEAN_SECONDS, RATE, SIMULATED_INSTANCES, SLOPE, THROUGHPUT_NEEDED
-from .scenario import Deployment, Scenario, TargetTracking, ZoneOutage, Zones
+from .scenario import Scenario, Zones
 from .service_laws import Lognormal, ServiceLaw
 from .traffic import OpenLoop, Shape, ShapedLoop, Traffic
 
@@ -34,14 +35,19 @@ class Model:
         See :class:`.scenario.Scenario`.
     peak_tps : float
     instances, minimum, maximum : int
+        At the peak, and between which scaling moves.
     zones : int
     routing : str
-    scaling_target : float or None
-        Invocations per instance and minute.
     tps_per_instance : float
     safety_factor : float
     cooldowns : tuple of float
         Out and in, seconds.
+    scales : bool
+        Whether the fleet follows the load; it keeps ``instances`` otherwise.
+    concurrency_target : float or None
+        Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
+    deployment : Deployment
+        How a new version takes over; when, a shape says.
     latency_target : float or None
         Seconds at p99.
     assumed : tuple of str
@@ -60,6 +66,8 @@ class Model:
     safety_factor: float
     cooldowns: tuple[float, float]
     scales: bool
+    concurrency_target: float | None
+    deployment: Deployment
     latency_target: float | None
     assumed: tuple[str, ...]
 
@@ -74,32 +82,97 @@ class Model:
         return Scenario(**(parts | changes))
 
     def policy(self, **changes: Any) -> TargetTracking:
-        """The plan's target tracking."""
-        out, back = self.cooldowns
+        """Target tracking on invocations, by the throughput and the safety factor."""
         parts: dict[str, Any] = {
-            "target": self.tps_per_instance * self.safety_factor * 60, "minimum": self.minimum,
-            "maximum": max(self.maximum, self.minimum), "scale_out_cooldown": out,
-            "scale_in_cooldown": back,
-        }
+            "target": self.tps_per_instance * self.safety_factor * 60, **self._limits()}
         return TargetTracking(**(parts | changes))
+
+    def _limits(self) -> dict[str, Any]:
+        out, back = self.cooldowns
+        return {"minimum": self.minimum, "maximum": max(self.maximum, self.minimum),
+                "scale_out_cooldown": out, "scale_in_cooldown": back}
+
+    @property
+    def scaling(self) -> TargetTracking | None:
+        """The endpoint's own scaling, on the metric that it states; ``None`` without."""
+        if not self.scales:
+            return None
+        if self.concurrency_target is None:
+            return self.policy()
+        return TargetTracking.on_concurrency(self.concurrency_target, **self._limits())
+
+    def _settled(self, tps: float, scaling: TargetTracking) -> int:
+        """The fleet that a policy would have left at a steady rate."""
+        if scaling.metric == "invocations":
+            wanted = math.ceil(tps * 60 / scaling.target)
+        else:  # an instance with so many in flight answers so many per second
+            at_work = min(scaling.target, self.concurrency)
+            slowed = 1 + self.slope * max(0.0, at_work - 1)
+            wanted = math.ceil(tps * self.service.mean_seconds * slowed / at_work)
+        return max(scaling.minimum, min(scaling.maximum, wanted))
 
     def over_time(self, shape: Shape, policy: TargetTracking | None = None,
                   **changes: Any) -> Scenario:
         """The endpoint under a shape of traffic: with scaling, and with what befalls it."""
         traffic: Traffic = ShapedLoop(self.peak_tps, shape)
-        scaling = policy or (self.policy() if self.scales else None)
-        wanted = math.ceil(shape.share_at(0.0) * self.peak_tps
-                           / (self.tps_per_instance * self.safety_factor))
-        instances = self.instances
-        if scaling:  # as the policy would have left it
-            wanted = math.ceil(shape.share_at(0.0) * self.peak_tps * 60 / scaling.target)
-            instances = max(scaling.minimum, min(scaling.maximum, wanted))
+        scaling = policy or self.scaling
+        instances = self.instances if scaling is None else self._settled(
+            shape.share_at(0.0) * self.peak_tps, scaling)
         parts: dict[str, Any] = {"traffic": traffic, "scaling": scaling, "instances": instances}
         if shape.deploy_at is not None:
-            parts["deployment"] = Deployment(at=shape.deploy_at)
+            parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
         if shape.zone_lost_at is not None:
             parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
         return self.steady(**(parts | changes))
+
+    def assumed_over_time(self, shape: Shape) -> list[str]:
+        """What :meth:`over_time` takes from the settings and what it assumes, in sentences."""
+        scaling = self.scaling
+        start = "instances are paid for from their launch"
+        if scaling is None:
+            said = [f"nothing scales: {self.instances} instances all the time; {start}"]
+        else:
+            what = ("invocations per instance and minute" if scaling.metric == "invocations"
+                    else "requests in flight per instance, every 10 s")
+            said = [
+                f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
+                f"{scaling.target:g} {what}; cooldowns {scaling.scale_out_cooldown:g} s out and "
+                f"{scaling.scale_in_cooldown:g} s in",
+                f"a new instance serves {scaling.instance_seconds:g} s after the decision; metrics "
+                f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}"]
+        if shape.deploy_at is not None:
+            fleet = self.over_time(shape).instances
+            said.append(f"the deployment is {_in_words(self.deployment)}; nothing scales meanwhile")
+            takes = self.deployment.seconds(fleet)
+            if shape.deploy_at + takes > shape.seconds:
+                said.append(f"the deployment of {fleet} instances takes {takes:,.0f} s: it has not "
+                            f"ended when the traffic of '{shape.name}' does")
+        return said
+
+
+def _in_words(how: Deployment) -> str:
+    """A deployment.
+
+    Examples
+    --------
+    >>> _in_words(Deployment(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0))
+    'rolling, in batches of 10 %, 1200 s apart'
+    """
+    share, wait = f"{100 * how.step_share:g} %", f"{how.wait_seconds:g} s"
+    text = {
+        "all_at_once": "blue/green, all at once",
+        "canary": f"blue/green, a canary of {share}, the rest {wait} later",
+        "linear": f"blue/green, in steps of {share}, {wait} apart",
+        "rolling": f"rolling, in batches of {share}, {wait} apart",
+    }[how.kind]
+    return text + (f", the old fleet kept for {how.bake_seconds:g} s" if how.bake_seconds else "")
+
+
+def _default_deployment(instance_type: str) -> Deployment:
+    """What the library does when the settings say nothing: see ``Endpoint``."""
+    if instance_type.startswith("ml.inf1."):
+        return Deployment(at=0.0)
+    return Deployment(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
 
 
 def model_of_plan(
@@ -115,8 +188,11 @@ def model_of_plan(
     peak_tps: float | None = None,
     instances: int | None = None,
     routing: str | None = None,
+    deployment: Deployment | None = None,
 ) -> Model:
     """A plan as a model; what is given here goes before what the plan says.
+
+    ``deployment`` says how a new version takes over; by default as the library does it.
 
     Raises
     ------
@@ -140,7 +216,14 @@ def model_of_plan(
                                           allowed="throughput in the settings, or --tps")
         peak_tps = throughput.peak_tps
     decided = {each.name: each.value for each in plan}
-    count = decided["instances_at_peak"] if instances is None else instances
+    metric = decided.get("scaling_metric")
+    if instances is not None:
+        count = instances
+    elif metric is None:
+        count = decided["initial_instances"]
+    else:
+        count = min(max(decided["instances_at_peak"], decided["min_instances"]),
+                    decided["max_instances"])
     assumed += [
         "callers are many and independent (Poisson arrivals); network and SageMaker's overhead "
         "are left out",
@@ -153,9 +236,6 @@ def model_of_plan(
         routing = "LEAST_OUTSTANDING_REQUESTS"
         assumed.append("PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
                        "back to, without its cache; in Python, PrefixCache simulates that")
-    if decided.get("scaling_metric") == CONCURRENCY_METRIC:
-        assumed.append("scaling is simulated on invocations per instance, while the plan scales on "
-                       "requests in flight")
     zones = decided.get("subnets")
     return Model(
         service=service, concurrency=concurrency, slope=slope,
@@ -166,9 +246,12 @@ def model_of_plan(
         routing=routing,
         tps_per_instance=measured,
         safety_factor=throughput.safety_factor if throughput else 0.5,
-        cooldowns=(float(decided.get("scale_out_cooldown") or 60),
-                   float(decided.get("scale_in_cooldown") or 300)),
-        scales=bool(decided.get("scaling_metric")),
+        cooldowns=(float(decided.get("scale_out_cooldown", SCALE_OUT_SECONDS)),
+                   float(decided.get("scale_in_cooldown", SCALE_IN_SECONDS))),
+        scales=metric is not None,
+        concurrency_target=(float(decided["scaling_target"]) if metric == CONCURRENCY_METRIC
+                            else None),
+        deployment=deployment or _default_deployment(str(decided["instance_type"])),
         latency_target=_p99(latency), assumed=tuple(assumed),
     )
 

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Protocol
 
-from .scenario import Deployment, InstanceFailure, Scenario, ZoneOutage
+from .core import SYSTEM_AREA
+from .fleet_changes import Deployment, InstanceFailure, ZoneOutage
+from .scenario import Scenario
 from .world import World
 
 __all__ = ["FleetControl"]
 
-MINUTE = 60.0
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 
 
@@ -55,13 +56,14 @@ class FleetControl:
             world.start(len(world.starting))
         world.join(list(world.starting))
         # CloudWatch's InvocationsPerInstance: each request counts 1 / instances in service.
-        self._minute = 0.0
+        self._per_instance = 0.0
         self._counted = 0
         self._arrived_before = 0
+        self._in_flight_before = 0.0  # requests in the system, times seconds
         self._values: list[tuple[float, float]] = []  # per instance, and all requests
         self._no_out_before = self._no_in_before = 0.0
         if scenario.scaling:
-            self.at(MINUTE, self._end_of_minute)
+            self.at(scenario.scaling.period, self._end_of_period)
         if scenario.deployment:
             self.at(scenario.deployment.at, self._deploy)
         for fault in scenario.faults:
@@ -138,7 +140,7 @@ class FleetControl:
                 joining.append(k)
                 room -= k not in self._old
         if joining:
-            self._count_minute()
+            self._count_arrivals()
             world.join(joining)
             for k in joining:
                 del self._ready[k]
@@ -146,7 +148,7 @@ class FleetControl:
     def _retire(self, places: list[int]) -> None:
         """Take instances away: those that serve finish what they have, the others never start."""
         world = self.world
-        self._count_minute()
+        self._count_arrivals()
         starting = [k for k in places if k in world.starting]
         world.cancel(starting)
         for k in starting:
@@ -163,27 +165,33 @@ class FleetControl:
 
     # --- target tracking -----------------------------------------------------------------------
 
-    def _count_minute(self) -> None:
+    def _count_arrivals(self) -> None:
         """Add the arrivals since the last change of the fleet, each as 1 / instances."""
         arrived = self.workload.entered
         if self.world.serving:
-            self._minute += (arrived - self._counted) / len(self.world.serving)
+            self._per_instance += (arrived - self._counted) / len(self.world.serving)
         self._counted = arrived
 
-    def _end_of_minute(self) -> None:
-        policy = self.scenario.scaling
+    def _end_of_period(self) -> None:
+        policy, world = self.scenario.scaling, self.world
         assert policy
-        self._count_minute()
-        value, self._minute = self._minute, 0.0
-        load, self._arrived_before = self._counted - self._arrived_before, self._counted
+        self._count_arrivals()
+        if policy.metric == "invocations":
+            value, load = self._per_instance, float(self._counted - self._arrived_before)
+        else:
+            area = float(world.clock[SYSTEM_AREA])
+            load = (area - self._in_flight_before) / policy.period
+            value = load / len(world.serving) if world.serving else 0.0
+            self._in_flight_before = area
+        self._per_instance, self._arrived_before = 0.0, self._counted
         self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
-        self.at(self._now + MINUTE, self._end_of_minute)
+        self.at(self._now + policy.period, self._end_of_period)
 
     def _see(self, value: float, load: float) -> None:
-        """A minute's value has reached the alarms.
+        """A period's value has reached the alarms.
 
-        AWS does not publish how it computes the new capacity. Here it is the minute's load over the
-        target: that is current capacity x value / target, but no second step for a minute that
+        AWS does not publish how it computes the new capacity. Here it is the period's load over the
+        target: that is current capacity x value / target, but no second step for a period that
         the first step's instances had not seen yet.
         """
         policy = self.scenario.scaling
@@ -248,7 +256,7 @@ class FleetControl:
     def _strike(self, fault: InstanceFailure | ZoneOutage) -> None:
         """Instances die. Those that start die unseen too; those that drain take requests along."""
         world = self.world
-        self._count_minute()
+        self._count_arrivals()
         starting: list[int] = []
         if isinstance(fault, ZoneOutage):
             def there(places: Iterable[int]) -> list[int]:
@@ -272,7 +280,7 @@ class FleetControl:
                 fault: InstanceFailure | ZoneOutage) -> None:
         """Replace what is missing of the struck, or do without it from now on."""
         world = self.world
-        self._count_minute()
+        self._count_arrivals()
         gone = [k for k in starting if k in self._dead]  # the others were cancelled meanwhile
         counted = [k for k in struck if k in world.hanging] + gone
         old = sum(1 for k in counted if k in self._old)
@@ -302,7 +310,7 @@ class FleetControl:
         self.updating = True
         self._old = {*world.serving, *world.starting, *world.hanging}
         self._staying = self._pending = self.desired
-        step = max(1, min(self.desired, round(self.desired * plan.step_share)))
+        step = plan.step(self.desired)
         if plan.kind == "rolling":
             self._roll(step, plan)
             return

@@ -76,6 +76,16 @@ PREFIXES = Range(
          mend="Give how many different beginnings the requests have."),
     "the number of prefixes", 1, 100_000,
 )
+SCALING_METRIC = Choice(
+    rule("LLE867", "a scaling metric is not one that can be simulated",
+         mend="Choose one of the metrics; TargetTracking.on_concurrency makes the second."),
+    "a scaling metric", ("invocations", "concurrency"),
+)
+SCALING_PERIOD = Range(
+    rule("LLE868", "the period of a scaling metric is out of range",
+         mend="Give seconds: 60 for invocations, 10 for the metric of high resolution."),
+    "the period of a metric", 1, 3600, "seconds", False,
+)
 CONFIDENCE = Range(
     rule("LLE864", "a confidence is out of range",
          mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %."),
