@@ -100,13 +100,13 @@ class Shape:
         When a new version is deployed, in seconds.
     zone_lost_at : float or None
         When the first zone fails, in seconds.
-    """
 
     Raises
     ------
     ConfigurationError
         ``LLE881`` for levels that do not rise in time or have no traffic, ``LLE860`` for times out
         of range.
+    """
 
     name: str
     description: str
@@ -114,7 +114,6 @@ class Shape:
     deploy_at: float | None = None
     zone_lost_at: float | None = None
 
-    @property
     def __post_init__(self) -> None:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
         for value in (*ends, *shares):
@@ -128,6 +127,7 @@ class Shape:
             if getattr(self, name) is not None:
                 SECONDS.check(getattr(self, name), name)
 
+    @property
     def seconds(self) -> float:
         """How long it lasts."""
         return self.levels[-1][0]
