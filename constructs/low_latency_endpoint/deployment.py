@@ -177,16 +177,21 @@ class DeploymentPolicy:
             )
 
     def _check_total(self, wait: int, termination: int, maximum: int | None, where: str) -> None:
-        if maximum is None or any(is_token(value) for value in (wait, termination, maximum)):
+        if any(is_token(value) for value in (wait, termination, maximum)):
             return
         steps = 1
         if self.kind in ("LINEAR", "ROLLING"):
             steps = -(-100 // (self.size_percent or 100))
         total = wait * steps + termination
-        if total >= maximum:
+        waits = f"waits of {total} seconds ({steps} x {wait} + {termination})"
+        longest = int(MAXIMUM_EXECUTION_SECONDS.maximum or 0)
+        if total >= longest:  # whatever the maximum is, or is by default
             raise EXECUTION_TIME_TOO_SHORT.error(
-                got=f"{maximum} seconds, with waits of {total} seconds ({steps} x {wait} + "
-                    f"{termination})",
-                allowed=f"more than {total} seconds",
+                got=waits, allowed=f"waits of less than {longest} seconds together",
+                mend="Shorten the waits, or take larger steps.", where=where,
+            )
+        if maximum is not None and total >= maximum:
+            raise EXECUTION_TIME_TOO_SHORT.error(
+                got=f"{maximum} seconds, with {waits}", allowed=f"more than {total} seconds",
                 where=where,
             )

@@ -14,7 +14,7 @@ from constructs import Construct
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
-from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT
+from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
 from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
 from .private_link import INVOKE_ACTIONS
 from .scaling import InvocationScaling
@@ -56,7 +56,7 @@ class Endpoint(MetricSource, Construct):
     Raises
     ------
     ConfigurationError
-        LLE157 when the subnets have no room, LLE501 for the name, LLE502 to LLE509 and LLE52x for
+        LLE157 when the subnets have no room, LLE501 for the name, LLE502 to LLE511 and LLE52x for
         deployment and tags.
     """
 
@@ -77,6 +77,9 @@ class Endpoint(MetricSource, Construct):
             Names.unique_resource_name(self, max_length=63, separator="-").lower()
         )
         TAG_COUNT.check(len(tags or {}), path)
+        for key, value in (tags or {}).items():
+            check(TAG_KEY, key, path)
+            check(TAG_VALUE, value, f"{path}, tag {key}")
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,

@@ -11,10 +11,19 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from .findings import warn
-from .planning.images import check_image_runs_on
-from .planning.limits import METRIC_FREQUENCY, S3_URI, SAMPLING_PERCENTAGE, VARIANT_COUNT
+from .planning.images import check_ami_runs_on, check_image_runs_on
+from .planning.limits import (
+    CAPTURE_CONTENT_TYPE,
+    CAPTURE_CONTENT_TYPE_COUNT,
+    CAPTURE_COUNT,
+    CAPTURE_MODE,
+    METRIC_FREQUENCY,
+    S3_URI,
+    SAMPLING_PERCENTAGE,
+    VARIANT_COUNT,
+)
 from .planning.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
-from .validation import check, check_seconds, is_token
+from .validation import check, check_list, check_seconds, is_token
 from .variant import ProductionVariant
 
 if TYPE_CHECKING:
@@ -35,27 +44,42 @@ class DataCapture:
     sampling_percentage : int
         Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
         endpoints with high traffic".
-    capture : sequence of {"Input", "Output"}
-        By default both.
+    capture : sequence of {"Input", "Output", "InputAndOutput"}
+        By default both input and output.
     key : aws_kms.IKey, optional
         Encrypts what is written; the model's role may use it. Its own policy must leave the
         decision to IAM policies of the account, as it does for keys that CDK makes, or name the
         role. Give it too when the bucket encrypts with it by default.
+    csv_content_types, json_content_types : sequence of str
+        Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as
+        they are; by default bodies are captured in base64.
 
     Raises
     ------
     ConfigurationError
-        LLE416 for the percentage, LLE418 for the destination.
+        LLE416 for the percentage, LLE418 for the destination, LLE427 and LLE428 for what is
+        captured, LLE429 and LLE430 for content types, LLE807 for a text in place of a list.
     """
 
     destination: str
     sampling_percentage: int = 10
-    capture: Sequence[Literal["Input", "Output"]] = ("Input", "Output")
+    capture: Sequence[Literal["Input", "Output", "InputAndOutput"]] = ("Input", "Output")
     key: kms.IKey | None = None
+    csv_content_types: Sequence[str] = ()
+    json_content_types: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check(S3_URI, self.destination)
         check(SAMPLING_PERCENTAGE, self.sampling_percentage)
+        CAPTURE_COUNT.check(len(check_list(self.capture, str, "capture")), "capture")
+        for mode in self.capture:
+            check(CAPTURE_MODE, mode, "capture")
+        for where in ("csv_content_types", "json_content_types"):
+            types = check_list(getattr(self, where), str, where)
+            if types:
+                CAPTURE_CONTENT_TYPE_COUNT.check(len(types), where)
+            for content_type in types:
+                check(CAPTURE_CONTENT_TYPE, content_type, where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +133,7 @@ class EndpointConfiguration(Construct):
     ------
     ConfigurationError
         LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, and LLE33x when an image
-        cannot run on a variant's instance type.
+        or the inference AMI cannot run on a variant's instance type.
     """
 
     def __init__(
@@ -157,14 +181,17 @@ class EndpointConfiguration(Construct):
 def _grant(variants: Sequence[ProductionVariant], encryption_key: kms.IKey | None,
            data_capture: DataCapture | None) -> None:
     """Let each model's role do what the configuration asks of it."""
-    for model in {variant.model.node.path: variant.model for variant in variants}.values():
+    for model in {
+        model.node.path: model for variant in variants for model in variant.models
+    }.values():
         if encryption_key is not None:
             model.grant_volume_key(encryption_key)
         if data_capture is not None:
             model.grant_write(data_capture.destination, data_capture.key)
     for variant in variants:
         if variant.core_dump is not None:
-            variant.model.grant_write(variant.core_dump.destination, variant.core_dump.key)
+            for model in variant.models:
+                model.grant_write(variant.core_dump.destination, variant.core_dump.key)
 
 
 def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
@@ -195,7 +222,7 @@ def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
 def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:
     where = f"{configuration.node.path}, variant {variant.name}"
     ami = variant.inference_ami.version if variant.inference_ami else None
-    for instance_type in variant.instance_types:
+    for instance_type, model in variant.placements:
         if is_token(instance_type.name):
             continue
         if instance_type.facts is None:
@@ -203,7 +230,14 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
                  f"{instance_type} is not among the types this library knows; nothing about it "
                  "was checked.")
             continue
-        for container in variant.model.containers:
+        if ami and not is_token(ami):
+            check_ami_runs_on(ami, instance_type.name, where)
+        if variant.volume_size_gib is not None and instance_type.facts.local_storage_gb:
+            warn(configuration, f"volumeWithLocalStorage:{variant.name}",
+                 f"{instance_type} has {instance_type.facts.local_storage_gb} GB of local storage; "
+                 "AWS advises a volume size for types without it only, and does not say what it "
+                 "does here.")
+        for container in model.containers:
             reference = container.image.reference
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):
@@ -222,6 +256,10 @@ def _data_capture(
             config.CaptureOptionProperty(capture_mode=mode) for mode in capture.capture
         ],
         kms_key_id=capture.key.key_arn if capture.key else None,
+        capture_content_type_header=config.CaptureContentTypeHeaderProperty(
+            csv_content_types=list(capture.csv_content_types) or None,
+            json_content_types=list(capture.json_content_types) or None,
+        ) if capture.csv_content_types or capture.json_content_types else None,
     )
 
 

@@ -25,7 +25,15 @@ from .pattern_network import network_of, zones_of
 from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
 from .private_link import RuntimePrivateLink
 from .scaling import InvocationScaling
-from .variant import CoreDump, InferenceAmi, InstanceType, ProductionVariant, RoutingStrategy
+from .validation import check_list
+from .variant import (
+    CoreDump,
+    InferenceAmi,
+    InstanceType,
+    ProductionVariant,
+    RoutingStrategy,
+    check_instance_type,
+)
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -203,6 +211,8 @@ class LowLatencyEndpoint(Construct):
     ) -> None:
         super().__init__(scope, id)
         zones = zones_of(client_zones, network, self.node.path)
+        check_instance_type(instance_type, f"{self.node.path}, instance_type")
+        check_list(containers, Container, f"{self.node.path}, containers")
         self.plan = make_plan(
             client_zones=zones.zones,
             instance_type=instance_type.name,

@@ -35,7 +35,7 @@ from .planning.rules import (
     MODE_NEEDS_CONTAINERS,
     MULTI_MODEL_DATA,
 )
-from .validation import check, is_token
+from .validation import check, check_kind, check_list, is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -77,9 +77,11 @@ class Container:
 
     def __post_init__(self) -> None:
         check(CONTAINER_HOSTNAME, self.hostname)
+        check_kind(self.environment, Mapping, "a mapping of text to text", "environment")
         check(ENVIRONMENT_ENTRIES, len(self.environment))
         for key, value in self.environment.items():
             ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
+            check_kind(value, str, "text", f"environment {key}")
             if not is_token(value):
                 ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
         if self.multi_model and (self.data is None or not self.data.is_prefix):
@@ -263,7 +265,7 @@ class Model(Construct):
 def _check_containers(
     containers: Sequence[Container], inference_mode: str | None, where: str
 ) -> None:
-    CONTAINER_COUNT.check(len(containers), where)
+    CONTAINER_COUNT.check(len(check_list(containers, Container, f"{where}, containers")), where)
     check(INFERENCE_MODE, inference_mode, where)
     if inference_mode and len(containers) == 1:
         raise MODE_NEEDS_CONTAINERS.error(

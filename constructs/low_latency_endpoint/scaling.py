@@ -28,6 +28,7 @@ from .planning.rules import (
     POLICY_NAMED_TWICE,
     SCALING_STEPS,
 )
+from .planning.scaling_steps import check_steps
 from .validation import check, check_seconds, is_token
 from .variant import ProductionVariant
 
@@ -199,7 +200,8 @@ class InvocationScaling(Construct):
         threshold : float
             In the metric's own unit (microseconds for latencies).
         steps : sequence of ScalingStep
-            Ranges relative to the threshold.
+            Ranges relative to the threshold, each beginning where another one ends; the highest
+            is open above. Application Auto Scaling refuses gaps and overlaps.
         evaluation_periods : int
             Periods above the threshold until it acts; by default 1.
         cooldown : Duration, optional
@@ -210,13 +212,16 @@ class InvocationScaling(Construct):
         Raises
         ------
         ConfigurationError
-            LLE605, LLE626, LLE628, LLE702.
+            LLE605, LLE626, LLE628, LLE630, LLE702.
         """
         path = self.node.path
         self._claim(policy_name)
         check(EVALUATION_PERIODS, evaluation_periods, path)
         if not steps:
             raise SCALING_STEPS.error(got="no steps", allowed="at least one", where=path)
+        bounds = [(step.lower, step.upper) for step in steps]
+        if not any(is_token(bound) for step in bounds for bound in step):
+            check_steps(bounds, path)
         policy = appscaling.CfnScalingPolicy(
             self,
             policy_name,

@@ -30,7 +30,7 @@ from .planning.limits import (
     VOLUME_SIZE,
 )
 from .planning.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
-from .validation import check, check_seconds, is_token
+from .validation import check, check_kind, check_list, check_seconds, is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -75,6 +75,11 @@ class InstanceType:
         return self.name
 
 
+def check_instance_type(value: Any, where: str) -> None:
+    """Raise LLE807 for a bare name: the field takes a type that has been checked."""
+    check_kind(value, InstanceType, 'InstanceType("ml.m5.xlarge")', where)
+
+
 @dataclass(frozen=True)
 class InstancePool:
     """One of up to five instance types that a variant may run on, tried by priority.
@@ -84,17 +89,22 @@ class InstancePool:
     instance_type : InstanceType
     priority : int
         1 is tried first, 5 last.
+    model : Model, optional
+        Serves on this type in place of the variant's model, such as one compiled for its
+        accelerator. By default the variant's model does.
 
     Raises
     ------
     ConfigurationError
-        LLE414 for another priority.
+        LLE414 for another priority, LLE807 for a bare name.
     """
 
     instance_type: InstanceType
     priority: int
+    model: Model | None = None
 
     def __post_init__(self) -> None:
+        check_instance_type(self.instance_type, "instance_pools")
         check(INSTANCE_POOL_PRIORITY, self.priority)
 
 
@@ -267,6 +277,9 @@ class ProductionVariant:
         check(VARIANT_WEIGHT, self.weight, self.name)
         check(VOLUME_SIZE, self.volume_size_gib, self.name)
         check(CAPACITY_RESERVATION_ARN, self.capacity_reservation_arn, self.name)
+        if self.instance_type is not None:
+            check_instance_type(self.instance_type, f"{self.name}, instance_type")
+        check_list(self.instance_pools, InstancePool, f"{self.name}, instance_pools")
         if (self.instance_type is None) == (not self.instance_pools):
             raise TYPE_XOR_POOLS.error(
                 got="both" if self.instance_type else "neither",
@@ -290,6 +303,18 @@ class ProductionVariant:
             return (self.instance_type,)
         return tuple(pool.instance_type for pool in self.instance_pools)
 
+    @property
+    def placements(self) -> tuple[tuple[InstanceType, Model], ...]:
+        """The instance types this variant may run on, each with the model that it serves there."""
+        if self.instance_type is not None:
+            return ((self.instance_type, self.model),)
+        return tuple((pool.instance_type, pool.model or self.model) for pool in self.instance_pools)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that this variant may serve."""
+        return (self.model, *(pool.model for pool in self.instance_pools if pool.model))
+
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
         config = sagemaker.CfnEndpointConfig
@@ -297,7 +322,8 @@ class ProductionVariant:
             "instance_type": self.instance_type.name if self.instance_type else None,
             "instance_pools": [
                 config.InstancePoolProperty(
-                    instance_type=pool.instance_type.name, priority=pool.priority
+                    instance_type=pool.instance_type.name, priority=pool.priority,
+                    model_name_override=pool.model.model_name if pool.model else None,
                 )
                 for pool in self.instance_pools
             ] or None,

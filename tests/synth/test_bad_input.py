@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -310,6 +311,13 @@ row("LLE337", lambda w: w.image(
 row("LLE338", lambda w: w.image("ml.m5.xlarge", ami="al2-ami-sagemaker-inference-gpu-2"),
     "ml.m5.xlarge", "NVIDIA GPU")
 
+WITH_DOCKERFILE = str(Path(low_latency_endpoint.__file__).parent / "load_test" / "container")
+row("LLE338", lambda w: w.configured(
+    instance_type=InstanceType("ml.m5.xlarge"), model=w.model(containers=[Container(
+        image=ContainerImage.from_asset(WITH_DOCKERFILE))]),
+    inference_ami=InferenceAmi("al2-ami-sagemaker-inference-neuron-2")),
+    "ml.m5.xlarge with al2-ami-sagemaker-inference-neuron-2", "ml.inf2")
+
 # --- 4 variants and endpoint configuration -----------------------------------------------------
 
 
@@ -357,12 +365,20 @@ out_of("LLE415", lambda w, v: w.configured(instance_provision_timeout=Duration.s
        "300 to 3600 seconds", 299, 3601)
 out_of("LLE416", lambda _, v: DataCapture(destination="s3://b", sampling_percentage=v),
        "0 to 100 percent", -1, 101, 0.5)
+out_of("LLE427", lambda _, v: DataCapture(destination="s3://b", capture=(v,)), "InputAndOutput",
+       "input", "INPUT", "")
+row("LLE428", lambda _: DataCapture(destination="s3://b", capture=()), "0", "1 to 32")
+for kind in ("csv_content_types", "json_content_types"):
+    out_of("LLE429", lambda _, v, kind=kind: DataCapture(destination="s3://b", **{kind: [v]}),
+           "application/json", "json", "a/b; charset=utf-8", "", "a/" + "b" * 255)
+    row("LLE430", lambda _, kind=kind: DataCapture(
+        destination="s3://b", **{kind: [f"a/b{n}" for n in range(11)]}), "11", "1 to 10")
 out_of("LLE417", lambda w, v: w.configuration(
     w.variant(), metrics=MetricsPublishing(frequency=Duration.seconds(v))), "10, 30, 60",
     0, 15, 301)
 out_of("LLE418", lambda _, v: DataCapture(destination=v), "s3://",
-       "bucket", "http://b", "s3://", "s3://b/" + "k" * 512)
-out_of("LLE418", lambda _, v: CoreDump(v), "s3://", "bucket", "")
+       "bucket", "http://b", "s3://", "s3://b/" + "k" * 512, "https://b.s3.amazonaws.com/x")
+out_of("LLE418", lambda _, v: CoreDump(v), "s3://", "bucket", "", "https://b.s3.amazonaws.com/x")
 out_of("LLE419", lambda w, v: w.variant(capacity_reservation_arn=v), "training-plan",
        "reserved", "arn:aws:s3:::reserved", PLAN + "p" * 258)
 row("LLE421", lambda w: w.configuration(
@@ -387,6 +403,7 @@ row("LLE426", lambda w: w.configuration(w.variant(weight=0), w.variant(name="b",
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 out_of("LLE501", lambda w, v: w.endpoint(endpoint_name=v), "letters, digits",
        "a_b", "-a", "a" * 64, "")
+HOUR = Duration.hours(1)
 for make in (DeploymentPolicy.canary, DeploymentPolicy.linear, DeploymentPolicy.all_at_once,
              DeploymentPolicy.rolling):
     out_of("LLE502", lambda w, v, make=make: w.deployed(make(wait=Duration.seconds(v))),
@@ -402,6 +419,13 @@ row("LLE508", lambda w: w.endpoint(rollback_alarms=[cloudwatch.Alarm.from_alarm_
     w.stack, f"A{n}", f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:a{n}") for n in range(11)]),
     "11", "1 to 10")
 row("LLE509", lambda w: w.endpoint(tags={f"k{n}": "v" for n in range(51)}), "51", "0 to 50")
+out_of("LLE510", lambda w, v: w.endpoint(tags={v: "v"}), "not starting with aws:",
+       "", "k" * 129, "aws:team", "AWS:team", "a;b")
+out_of("LLE511", lambda w, v: w.endpoint(tags={"k": v}), "letters", "v" * 257, "a;b", 7)
+row("LLE521", lambda w: w.deployed(DeploymentPolicy.linear(step_percent=10, wait=HOUR)),
+    "36000 seconds (10 x 3600", "less than 28800")
+row("LLE521", lambda w: w.deployed(DeploymentPolicy.rolling(batch_percent=5, wait=HOUR)),
+    "72000 seconds", "less than 28800")
 row("LLE521", lambda w: w.deployed(DeploymentPolicy.canary(
     wait=Duration.minutes(10), maximum_execution=Duration.minutes(10))), "600 seconds", "more than")
 row("LLE522", lambda w: w.deployed(
@@ -470,6 +494,20 @@ row("LLE627", lambda w: w.scaled().on_schedule(
 METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
 row("LLE628", lambda w: w.scaled().step_on_metric("S", metric=METRIC, threshold=1, steps=[]),
     "no steps", "at least one")
+for steps, got in (
+    ([(0, 10), (5, None)], "one step to 10, the next from 5"),
+    ([(0, None), (10, None)], "several steps that are open above"),
+    ([(None, 0), (None, 5)], "several steps that are open below"),
+    ([(0, 10), (20, None)], "one step to 10, the next from 20"),
+    ([(10, 0)], "a step from 10 to 0"),
+    ([(3, 3)], "a step from 3 to 3"),
+    ([(None, None)], "open on both sides"),
+    ([(0, 10)], "a highest step to 10"),
+    ([(-10, 0)], "a lowest step from -10"),
+):
+    row("LLE630", lambda w, steps=steps: w.scaled().step_on_metric(
+        "S", metric=METRIC, threshold=1, steps=[
+            ScalingStep(lower=lower, upper=upper, change=1) for lower, upper in steps]), got, "")
 for stated in ({"max_concurrency_per_instance": 3}, {"scale_in_cooldown": Duration.minutes(9)},
                {"scale_out_cooldown": Duration.minutes(9)}):
     row("LLE629", lambda w, stated=stated: w.pattern(scaling=False, **stated), next(iter(stated)),
@@ -502,6 +540,18 @@ row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latenc
 out_of("LLE731", lambda w, v: w.alarms(model_latency={v: Duration.millis(1)}), "p99",
        "P99", "p101", "mean", "")
 row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
+
+# --- 8 arguments -------------------------------------------------------------------------------
+row("LLE807", lambda _: environment(N=1), "int 1", "text")
+row("LLE807", lambda _: Container(image=IMAGE, environment=["N"]), "list", "a mapping")
+row("LLE807", lambda w: w.variant(instance_type="ml.m5.xlarge"), "str 'ml.m5", "InstanceType(")
+row("LLE807", lambda _: InstancePool("ml.m5.xlarge", 1), "str 'ml.m5", "InstanceType(")
+row("LLE807", lambda w: w.variant(instance_pools=["ml.m5.xlarge"]), "str", "list of InstancePool")
+row("LLE807", lambda w: w.pattern(instance_type="ml.m5.xlarge"), "str 'ml.m5", "InstanceType(")
+row("LLE807", lambda w: w.pattern(containers=w.parts.container()), "Container", "even for one")
+row("LLE807", lambda w: w.model(containers=w.parts.container()), "Container", "a list of Container")
+row("LLE807", lambda w: w.model(containers=["image"]), "str 'image'", "a list of Container")
+row("LLE807", lambda _: DataCapture(destination="s3://b", capture="Input"), "str", "a list of str")
 
 # Reachable elsewhere, or not at all through a construct, and why.
 ELSEWHERE = {

@@ -79,6 +79,21 @@ def test_data_capture_by_default(synthesised):
     assert capture["CaptureOptions"] == [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}]
 
 
+def test_content_types_that_are_captured_as_they_are(synthesised):
+    config = synthesised(data_capture=DataCapture(
+        destination="s3://captured", json_content_types=["application/json"],
+        csv_content_types=["text/csv", "text/plain"]))
+    assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
+        "CsvContentTypes": ["text/csv", "text/plain"], "JsonContentTypes": ["application/json"]}
+
+
+def test_content_types_of_one_kind(synthesised):
+    config = synthesised(data_capture=DataCapture(
+        destination="s3://captured", json_content_types=["application/json"]))
+    assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
+        "JsonContentTypes": ["application/json"]}
+
+
 @pytest.mark.parametrize(("given", "expected"), [
     ({"enhanced": True, "frequency": Duration.seconds(10)},
      {"EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10}),

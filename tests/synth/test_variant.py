@@ -7,7 +7,14 @@ from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from low_latency_endpoint import InferenceAmi, InstancePool, InstanceType, RoutingStrategy
+from low_latency_endpoint import (
+    ContainerImage,
+    DataCapture,
+    InferenceAmi,
+    InstancePool,
+    InstanceType,
+    RoutingStrategy,
+)
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.variant import CoreDump
 
@@ -145,6 +152,52 @@ def test_instance_pools_instead_of_a_type(synthesised):
         {"InstanceType": "ml.m5.xlarge", "Priority": 1},
         {"InstanceType": "ml.m6i.xlarge", "Priority": 2},
     ]
+
+
+def test_a_pool_with_a_model_of_its_own(stack, parts, template_of):
+    compiled = parts.model(stack, "Compiled")
+    pools = [
+        InstancePool(InstanceType("ml.m5.xlarge"), 1),
+        InstancePool(InstanceType("ml.m6i.xlarge"), 2, model=compiled),
+    ]
+    parts.configuration(
+        stack, variants=[parts.variant(
+            stack, instance_pools=pools, core_dump=CoreDump("s3://dumps/sentiment"))],
+        data_capture=DataCapture(destination="s3://captured/sentiment"))
+    template = template_of(stack)
+    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert variant["InstancePools"][0] == {"InstanceType": "ml.m5.xlarge", "Priority": 1}
+    assert variant["InstancePools"][1]["ModelNameOverride"] == stack.resolve(compiled.model_name)
+    # Whichever model serves, it writes what it captures and dumps.
+    for properties in template.of_type("AWS::IAM::Policy").values():
+        written = str([statement["Resource"] for statement in properties["PolicyDocument"][
+            "Statement"] if statement["Action"] == "s3:PutObject"])
+        assert "captured/sentiment" in written
+        assert "dumps/sentiment" in written
+
+
+def test_the_image_of_a_pools_own_model_is_checked_against_its_type(stack, parts):
+    gpu = parts.model(stack, "Gpu", containers=[parts.container(image=ContainerImage.from_dlc(
+        "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04"))])
+    pools = [
+        InstancePool(InstanceType("ml.g5.xlarge"), 1, model=gpu),
+        InstancePool(InstanceType("ml.m5.xlarge"), 2),
+    ]
+    parts.configuration(stack, "Fits", variants=[parts.variant(stack, instance_pools=pools)])
+    wrong = [InstancePool(InstanceType("ml.m5.xlarge"), 1, model=gpu)]
+    variant = parts.variant(stack, name="wrong", instance_pools=wrong)
+    with pytest.raises(ConfigurationError) as raised:
+        parts.configuration(stack, "Wrong", variants=[variant])
+    assert raised.value.code == "LLE336"
+
+
+def test_a_volume_beside_local_storage_is_a_warning(stack, parts):
+    plain = parts.configuration(stack, variants=[parts.variant(stack, volume_size_gib=100)])
+    local = parts.variant(
+        stack, name="local", volume_size_gib=100, instance_type=InstanceType("ml.m5d.xlarge"))
+    doubtful = parts.configuration(stack, "Doubtful", variants=[local])
+    assert "volumeWithLocalStorage" not in str([e.data for e in plain.node.metadata])
+    assert "volumeWithLocalStorage" in str([entry.data for entry in doubtful.node.metadata])
 
 
 @pytest.mark.parametrize("property", ["EnableSSMAccess", "RoutingConfig", "VolumeSizeInGB"])

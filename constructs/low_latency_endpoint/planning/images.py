@@ -16,6 +16,7 @@ from .instance_types import InstanceFacts, instance_facts
 __all__ = [
     "ImageNeeds",
     "InferenceAmiFacts",
+    "check_ami_runs_on",
     "check_image_runs_on",
     "dlc_account",
     "dlc_accounts",
@@ -128,6 +129,25 @@ def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,
     return warnings + _ami_doubts(needs, ami)
 
 
+def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
+    """Raise when an inference AMI is for another accelerator than the instance type has.
+
+    Unlike :func:`check_image_runs_on` it needs no image, so it also holds for one yet to be built.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE338``.
+
+    Examples
+    --------
+    >>> check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g5.xlarge")
+    """
+    facts, chosen = instance_facts(instance_type), inference_amis().get(ami)
+    for broken, allowed in _ami_elsewhere(facts, chosen) if facts and chosen else ():
+        raise broken.error(got=f"{instance_type} with {ami}", allowed=allowed, where=where)
+
+
 def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str]]:
     found = []
     if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
@@ -149,11 +169,9 @@ def _ami_mismatches(needs: ImageNeeds, facts: InstanceFacts,
     chosen = inference_amis().get(ami or "")
     if chosen is None:
         return []
-    if facts.accelerator != chosen.accelerator or (
-        chosen.families and facts.family not in chosen.families
-    ):
-        families = ", ".join(f"ml.{family}" for family in chosen.families)
-        return [(AMI_ON_TYPE, f"{families or 'NVIDIA GPU'} types with {ami}")]
+    elsewhere = _ami_elsewhere(facts, chosen)
+    if elsewhere:
+        return elsewhere
     # Only a newer major version is sure to fail: drivers run newer minor versions of their major.
     if needs.cuda and chosen.cuda and needs.cuda[0] > chosen.cuda[0]:
         newest = max(
@@ -163,6 +181,15 @@ def _ami_mismatches(needs: ImageNeeds, facts: InstanceFacts,
         return [(CUDA_ON_AMI, f"CUDA up to {_dotted(chosen.cuda)} with {ami}; "
                               f"{newest.name} has {_dotted(newest.cuda)}")]
     return []
+
+
+def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[Rule, str]]:
+    if facts.accelerator == chosen.accelerator and (
+        not chosen.families or facts.family in chosen.families
+    ):
+        return []
+    families = ", ".join(f"ml.{family}" for family in chosen.families)
+    return [(AMI_ON_TYPE, f"{families or 'NVIDIA GPU'} types with {chosen.name}")]
 
 
 def _ami_doubts(needs: ImageNeeds, ami: str | None) -> list[str]:

@@ -268,8 +268,23 @@ SAMPLING_PERCENTAGE = _range("LLE416", "the data capture sampling", 0, 100, unit
                              source=API + "DataCaptureConfig.html")
 METRIC_FREQUENCY = _choice("LLE417", "the metric publish frequency in seconds",
                            (10, 30, 60, 120, 180, 240, 300), source=API + "MetricsConfig.html")
-S3_URI = _pattern("LLE418", "the S3 destination", r"(https|s3)://[^/]+/?.*", "an s3:// URI",
+# The API's own pattern lets https:// through, for which no role could be given its rights.
+S3_URI = _pattern("LLE418", "the S3 destination", r"s3://[^/]+/?.*", "an s3:// URI",
                   max_length=512, source=API + "DataCaptureConfig.html")
+CAPTURE_MODE = _choice("LLE427", "what data capture records", ("Input", "Output", "InputAndOutput"),
+                       source=API + "CaptureOption.html")
+CAPTURE_COUNT = _range("LLE428", "the number of capture options", 1, 32,
+                       source=API + "DataCaptureConfig.html",
+                       mend='Give ("Input", "Output"), or one of them; or leave data capture out.')
+CAPTURE_CONTENT_TYPE = _pattern(
+    "LLE429", "a content type of data capture", r"[a-zA-Z0-9](-*[a-zA-Z0-9])*\/"
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9.])*", "type/subtype, such as application/json", max_length=256,
+    source=API + "CaptureContentTypeHeader.html",
+)
+CAPTURE_CONTENT_TYPE_COUNT = _range(
+    "LLE430", "the number of content types of data capture", 1, 10,
+    source=API + "CaptureContentTypeHeader.html",
+)
 CAPACITY_RESERVATION_ARN = _pattern(
     "LLE419", "the capacity reservation's ARN",
     r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*", "the ARN of an ML "
@@ -296,6 +311,12 @@ MAXIMUM_EXECUTION_SECONDS = _range("LLE507", "the longest deployment time", 600,
 ROLLBACK_ALARM_COUNT = _range("LLE508", "the number of rollback alarms", 1, 10,
                               source=API + "AutoRollbackConfig.html")
 TAG_COUNT = _range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
+TAG_KEY = _pattern("LLE510", "the key of a tag", r"(?![aA][wW][sS]:)[\w\s.:/=+\-@]+",
+                   "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
+                   max_length=128, source=API + "Tag.html")
+TAG_VALUE = _pattern("LLE511", "the value of a tag", r"[\w\s.:/=+\-@]*",
+                     "letters, digits, spaces and _ . : / = + - @", max_length=256,
+                     source=API + "Tag.html")
 
 # --- 6 scaling ---------------------------------------------------------------------------------
 MIN_CAPACITY = _range("LLE601", "the minimum number of instances", 1, None,

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import rule
 from .decisions import PlanWarning
 from .durations import seconds_of
-from .images import check_image_runs_on
+from .images import check_ami_runs_on, check_image_runs_on
 from .instance_types import InstanceFacts, instance_facts
 from .latency_target import LatencyTarget
 from .limits import (
@@ -226,6 +226,8 @@ def _image_warnings(images: Sequence[str], instance_type: str,
         found.append(PlanWarning(
             "unknown-inference-ami", f"the inference AMI {ami!r} is not in this version's list"
         ))
+    elif ami is not None:
+        check_ami_runs_on(ami, instance_type, "inference_ami")
     for index, image in enumerate(images):
         where = f"images[{index}]"
         IMAGE_URI.check(image, where)

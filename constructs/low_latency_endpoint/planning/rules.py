@@ -97,7 +97,6 @@ LINK_OF_OTHER_VPC = rule(
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 
-
 # --- 3 model -----------------------------------------------------------------------------------
 HOSTNAMES_ALL_OR_NONE = rule(
     "LLE321", "either every container has a hostname or none",
@@ -274,4 +273,11 @@ ZONE_IMBALANCE = Range(
     rule("LLE727", "an imbalance is the busiest zone's share over an even share",
          mend="Give a factor above 1, such as 1.5."),
     "the zone imbalance", 1.01, 16, "", False,
+)
+
+# --- 8 arguments -------------------------------------------------------------------------------
+ARGUMENT_KIND = rule(
+    "LLE807", "an argument is of another kind than it takes",
+    mend='Pass what is allowed, such as InstanceType("ml.m5.xlarge"), containers=[Container(...)] '
+         'or environment={"WORKERS": "4"}.',
 )

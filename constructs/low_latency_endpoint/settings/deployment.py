@@ -91,7 +91,13 @@ class DeploymentSettings(SettingsModel):
                             "a rolling update keeps no old fleet that could wait")
         longest = duration_of(given.get("maximum_execution"))
         waits = _waits(given)
-        if longest is not None and waits >= longest:
+        most = timedelta(seconds=limits.MAXIMUM_EXECUTION_SECONDS.maximum or 0)
+        if waits >= most:  # whatever maximum_execution is, or is by default
+            yield finding(EXECUTION_TIME_TOO_SHORT,
+                          got=f"waits of {waits.total_seconds():g} seconds together",
+                          allowed=f"less than {most.total_seconds():g} seconds",
+                          mend="Shorten the waits, or take larger steps.")
+        elif longest is not None and waits >= longest:
             yield finding(EXECUTION_TIME_TOO_SHORT, "maximum_execution",
                           got=given["maximum_execution"],
                           allowed=f"more than the waits' {waits.total_seconds():g} seconds")

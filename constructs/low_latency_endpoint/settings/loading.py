@@ -92,7 +92,8 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
 
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
-    "instance_type": ("instance_type",), "routing": ("routing",),
+    "instance_type": ("instance_type",), "inference_ami": ("inference_ami",),
+    "routing": ("routing",),
     "min_instances": ("instances", "min"), "initial_instances": ("instances", "initial"),
     "max_instances": ("instances", "max"),
     "max_concurrency_per_instance": ("scaling", "concurrency_target"),

@@ -6,6 +6,7 @@ Data and nothing else, so that docs/errors.md and `low-latency errors` can list 
 from __future__ import annotations
 
 from ..errors import rule
+from ..planning import limits
 from ..planning.limits import GUIDE, Pattern
 
 API = "/sagemaker/latest/APIReference/API_"
@@ -101,13 +102,13 @@ IMAGE_TAG = _form(
     source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md",
 )
 TAG_KEY = _form(
-    "LLE918", "the key of a tag", r"(?![aA][wW][sS]:)[\w\s.:/=+\-@]+",
-    "letters, digits, spaces and _ . : / = + - @, not starting with aws:", max_length=128,
+    "LLE918", "the key of a tag", limits.TAG_KEY.regex, limits.TAG_KEY.allowed,
+    max_length=limits.TAG_KEY.max_length,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 TAG_VALUE = _form(
-    "LLE919", "the value of a tag", r"[\w\s.:/=+\-@]*",
-    "letters, digits, spaces and _ . : / = + - @", max_length=256,
+    "LLE919", "the value of a tag", limits.TAG_VALUE.regex, limits.TAG_VALUE.allowed,
+    max_length=limits.TAG_VALUE.max_length,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 

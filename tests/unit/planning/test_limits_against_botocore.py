@@ -35,6 +35,8 @@ RANGES = {
     "MAXIMUM_EXECUTION_SECONDS": "BlueGreenUpdatePolicy.MaximumExecutionTimeoutInSeconds",
     "ROLLBACK_ALARM_COUNT": "AutoRollbackConfig.Alarms",
     "TAG_COUNT": "CreateEndpointInput.Tags",
+    "CAPTURE_COUNT": "DataCaptureConfig.CaptureOptions",
+    "CAPTURE_CONTENT_TYPE_COUNT": "CaptureContentTypeHeader.JsonContentTypes",
 }
 # The library asks for more than the API where the API's own minimum makes no sense here.
 STRICTER_MINIMUM = {"CONTAINER_COUNT": 1}
@@ -46,10 +48,12 @@ PATTERNS = {
     "ENVIRONMENT_KEY": "ContainerDefinition.Environment.{k}",
     "VARIANT_NAME": "ProductionVariant.VariantName",
     "ENDPOINT_NAME": "CreateEndpointInput.EndpointName",
+    "CAPTURE_CONTENT_TYPE": "JsonContentType",
 }
 CHOICES = {
     "INFERENCE_MODE": "InferenceExecutionConfig.Mode",
     "INFERENCE_AMI": "ProductionVariant.InferenceAmiVersion",
+    "CAPTURE_MODE": "CaptureOption.CaptureMode",
 }
 
 
@@ -89,6 +93,7 @@ def test_patterns(name: str) -> None:
     assert limit.max_length == stated["max"]
     samples = ["a", "a-b", "a--b", "-a", "a-", "a_b", "a.b", "A9", "9", "_k", "", " ", "a b",
                "s3://b", "s3://b/k/", "https://h/p", "http://h/p", "s3:///k", "x" * 63, "x" * 64,
+               "text/csv", "a/b.c", "a/b;c", "application/vnd.ms-x",
                "x" * 255, "x" * 256, "k" * 1024, "k" * 1025, "123.dkr.ecr.r.amazonaws.com/a:b"]
     for sample in samples:
         allowed = len(sample) <= stated["max"] and re.fullmatch(stated["pattern"], sample)
