@@ -9,9 +9,9 @@ import typer
 
 if TYPE_CHECKING:
     from ..planning.decisions import LatencyPlan
-    from ..planning.simulation import Comparison, SimulationResult
-    from ..planning.simulation.assumptions import Model
-    from ..planning.simulation.searching import SearchResult
+    from ..planning.simulation import Shape
+    from ..planning.simulation.load_test_result import LoadTestResult
+    from ..settings import EndpointSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,11 @@ def simulate(
     )] = None,
     traffic: Annotated[str | None, typer.Option(
         metavar="SHAPE", help="Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or "
-                              "all; with the plan's scaling.")] = None,
+                              "all; with the plan's scaling, or with the policies of --search, "
+                              "which takes spike without it.")] = None,
+    traffic_from: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Recorded traffic over time: CSV of times and counts, or CloudWatch's "
+                             "answer with sums of Invocations (JSON).")] = None,
     from_load_test: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Service times and throughput as a load test measured them.")] = None,
     tps: Annotated[float | None, typer.Option(
@@ -49,16 +53,23 @@ def simulate(
         help="Requests that an instance works on at once.")] = None,
     slope: Annotated[float | None, typer.Option(
         help="By how much each neighbour lengthens a request: batching.")] = None,
-    replications: Annotated[int, typer.Option(help="Independent runs.")] = 8,
+    replications: Annotated[int | None, typer.Option(
+        help="Independent runs. Without it 8; 4 over time, 2 for each of --traffic all.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.")] = 1,
     processes: Annotated[int | None, typer.Option(
         help="Processes; as many as there are processors without it.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     html: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write one self-contained page with charts.")] = None,
+    point: Annotated[int | None, typer.Option(
+        metavar="NUMBER", help="With --search: the point of its tables to adopt; the best fixed "
+                               "fleet without it.")] = None,
     adopt: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="With --search: write the plan with the point found, its numbers "
-                             "naming the simulation as their source (Markdown).")] = None,
+        metavar="FILE", help="With --search: write the plan with that point, its numbers naming "
+                             "the simulation as their source (Markdown).")] = None,
+    write: Annotated[bool, typer.Option(
+        "--write", help="With --search: write that point into the settings file; comments "
+                        "stay.")] = False,
 ) -> None:
     """Say what would happen: latency, use and cost of an endpoint, without renting it.
 
@@ -70,47 +81,105 @@ def simulate(
       low-latency simulate endpoint.yaml
       low-latency simulate endpoint.yaml --compare-routing --from-load-test result.json
       low-latency simulate endpoint.yaml --search "p99<200ms at 1000 TPS, cheapest"
+      low-latency simulate endpoint.yaml --search "p99<200ms at 1000 TPS" --point 3 --write
       low-latency simulate endpoint.yaml --traffic spike --html spike.html
     """
     import os
 
     from ..planning.simulation.assumptions import model_of_plan
     from ..planning.simulation.load_test_result import read_load_test_result
+    from .simulate_report import Report
 
-    if sum((compare_routing, search is not None, traffic is not None)) > 1:
-        raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
-    if adopt is not None and search is None:
-        raise typer.BadParameter("--adopt goes with --search")
-    name, plan, throughput, latency = _planned(settings, endpoint)
+    _check_options(
+        compare_routing=compare_routing, search=search, traffic=traffic, traffic_from=traffic_from,
+        tps=tps, instances=instances, routing=routing, point=point, adopt=adopt, write=write,
+        variation=variation, measured=from_load_test is not None and service_time is None)
+    name, plan, stated = _planned(settings, endpoint)
+    load_test = read_load_test_result(from_load_test) if from_load_test else None
     model = model_of_plan(
-        plan, throughput=throughput, latency=latency,
-        load_test=read_load_test_result(from_load_test) if from_load_test else None,
+        plan, throughput=stated.throughput.measured if stated.throughput else None,
+        latency=stated.latency.target, load_test=load_test,
         service_seconds=_seconds(service_time), variation=variation, concurrency=concurrency,
         slope=slope, peak_tps=tps, instances=instances,
         routing=routing.upper().replace("-", "_") if routing else None)
-    options = {"replications": replications, "seed": seed,
-               "processes": processes or os.cpu_count() or 1}
-    report = _Report(name, settings, model, plan)
+    shapes = _shapes(traffic, traffic_from)
+    if shapes and search is None and instances is not None and model.scales:
+        raise typer.BadParameter("--instances goes with a fleet that does not scale: over time "
+                                 "scaling decides, within the settings' instances")
+    report = Report(name, settings, model, plan, {
+        "seed": seed, "processes": processes or os.cpu_count() or 1}, replications)
     if search is not None:
-        report.search(search, options, adopt)
-    elif traffic is not None:
-        report.over_time(traffic, options)
+        report.search(search, shapes, point, adopt, write=write)
+    elif shapes:
+        report.over_time(shapes)
     elif compare_routing:
-        report.compare(options)
+        report.compare()
     else:
-        report.steady(options)
+        report.steady()
+    if load_test:
+        report.warnings += _misfits(load_test, name, stated)
     report.show(json, html)
 
 
-def _planned(path: Path, name: str | None) -> tuple[str, LatencyPlan, Any, Any]:
+def _check_options(*, compare_routing: bool, search: str | None, traffic: str | None,
+                   traffic_from: Path | None, variation: float | None, measured: bool, write: bool,
+                   **given: Any) -> None:
+    """Refuse what would be dropped in silence."""
+    over_time = traffic is not None or traffic_from is not None
+    if traffic is not None and traffic_from is not None:
+        raise typer.BadParameter("give one of --traffic and --traffic-from")
+    if compare_routing and (search is not None or over_time):
+        raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
+    if search is None:
+        for name in ("point", "adopt"):
+            if given[name] is not None:
+                raise typer.BadParameter(f"--{name} goes with --search")
+        if write:
+            raise typer.BadParameter("--write goes with --search")
+    else:
+        for name, why in (("tps", "the goal says how many"),
+                          ("instances", "the search walks over them"),
+                          ("routing", "the search tries the strategies")):
+            if given[name] is not None:
+                raise typer.BadParameter(f"--{name} does not go with --search: {why}")
+    if compare_routing and given["routing"] is not None:
+        raise typer.BadParameter("--routing does not go with --compare-routing, which compares "
+                                 "the strategies")
+    if variation is not None and measured:
+        raise typer.BadParameter("--variation does not go with --from-load-test, which measured "
+                                 "it; add --service-time to assume both")
+
+
+def _shapes(traffic: str | None, recorded: Path | None) -> list[Shape]:
+    from ..planning.simulation import read_recorded_traffic, shape, shapes
+
+    if recorded is not None:
+        return [read_recorded_traffic(recorded)]
+    if traffic is None:
+        return []
+    return list(shapes().values()) if traffic == "all" else [shape(traffic)]
+
+
+def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> list[str]:
+    """What does not fit between a load test and the settings."""
+    from ..planning.load_test_validity import other_instance_type
+
+    found = []
+    if load_test.endpoint and stated.endpoint_name and load_test.endpoint not in (
+            stated.endpoint_name, key):
+        found.append(f"the load test called {load_test.endpoint}, the settings' endpoint is "
+                     f"{stated.endpoint_name}")
+    if other := other_instance_type(load_test.instance_type, stated.instance_type):
+        found.append(other)
+    return found
+
+
+def _planned(path: Path, name: str | None) -> tuple[str, LatencyPlan, EndpointSettings]:
     from ..settings import load_settings, plan_endpoint
 
     settings = load_settings(path)
     chosen = name or next(iter(settings.endpoints))
-    plan = plan_endpoint(settings, chosen)
-    found = settings.endpoints[chosen]
-    return (chosen, plan, found.throughput.measured if found.throughput else None,
-            found.latency.target)
+    return chosen, plan_endpoint(settings, chosen), settings.endpoints[chosen]
 
 
 def _seconds(text: str | None) -> float | None:
@@ -124,152 +193,3 @@ def _seconds(text: str | None) -> float | None:
     except BreachError:
         raise typer.BadParameter(
             f"{text!r} is no duration; write a number and a unit, such as 45ms") from None
-
-
-class _Report:
-    """What is said: a sentence, tables, and what was assumed."""
-
-    def __init__(self, name: str, settings: Path, model: Model, plan: LatencyPlan) -> None:
-        self.name, self.settings, self.model, self.plan = name, settings, model, plan
-        self.sentences: list[str] = []
-        self.tables: list[tuple[str, list[str], list[list[str]]]] = []
-        self.charts: list[Any] = []
-        self.data: dict[str, Any] = {}
-        self.assumed = list(model.assumed)
-
-    def steady(self, options: dict[str, Any]) -> None:
-        """The fleet at its peak."""
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import latency_chart
-        from ..planning.simulation.wording import steady_sentence, steady_table
-
-        result = run(self.model.steady(), **options)
-        self.sentences.append(steady_sentence(self.model, result))
-        self.tables.append(("", *steady_table({self.model.routing: result})))
-        self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
-        self.data = {"steady": result.to_dict()}
-
-    def compare(self, options: dict[str, Any]) -> None:
-        """The strategies under the same chance."""
-        from ..planning.simulation import compare
-        from ..planning.simulation.charts import latency_chart
-        from ..planning.simulation.wording import (
-            change_rows,
-            comparison_sentence,
-            steady_table,
-        )
-
-        both: Comparison = compare(
-            {routing: self.model.steady(routing=routing)
-             for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")}, **options)
-        self.sentences.append(comparison_sentence(self.model, both))
-        self.tables.append(("", *steady_table(both.results)))
-        self.tables.append(("", ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests",
-                                 "Change"], change_rows(both)))
-        self.charts.append(lambda: latency_chart(both.results, self.model))
-        self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
-
-    def over_time(self, wanted: str, options: dict[str, Any]) -> None:
-        """The plan's scaling on shapes of traffic."""
-        from ..planning.simulation import shape, shapes
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import timeline_chart
-        from ..planning.simulation.wording import shape_row, shape_sentence, shape_titles
-
-        chosen = list(shapes().values()) if wanted == "all" else [shape(wanted)]
-        rows, self.data = [], {"traffic": {}}
-        # Hours of requests, in which luck evens out: fewer replications do.
-        options = {**options, "replications": min(options["replications"],
-                                                  4 if len(chosen) == 1 else 2)}
-        for one in chosen:
-            result: SimulationResult = run(self.model.over_time(one), **options)
-            self.sentences.append(shape_sentence(self.model, one, result))
-            rows.append(shape_row(one, result))
-            self.charts.append(lambda one=one, result=result: timeline_chart(
-                one, result, self.model))
-            self.data["traffic"][one.name] = result.to_dict()
-        self.tables.append(("", shape_titles(), rows))
-        self.assumed += [
-            "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
-            "minute; instances are paid for from their launch",
-            "the shapes are made, not recorded: see shapes.json",
-        ]
-
-    def search(self, text: str, options: dict[str, Any], adopt_to: Path | None) -> None:
-        """Fleets and policies for a goal."""
-        from ..planning.simulation.charts import front_chart
-        from ..planning.simulation.searching import adopt, parse_goal, search
-        from ..planning.simulation.wording import (
-            found_rows,
-            found_titles,
-            search_data,
-            search_sentences,
-            settings_fragment,
-        )
-
-        result: SearchResult = search(
-            self.model, parse_goal(text), seed=options["seed"], processes=options["processes"],
-            replications=max(2, options["replications"] // 2))
-        self.sentences += search_sentences(result)
-        self.tables.append((f"Pareto front at a steady {result.goal.tps:,g} TPS", found_titles(),
-                            found_rows(result.front, result)))
-        self.tables.append((f"Pareto front on the shape '{result.shape.name}': "
-                            f"{result.shape.description}", found_titles(),
-                            found_rows(result.front_over_time, result)))
-        self.charts.append(lambda: front_chart(result))
-        self.data = {"search": search_data(result)}
-        best = result.best
-        if best:
-            self.sentences.append(settings_fragment(best, result))
-            if adopt_to is not None:
-                adopted = adopt(self.plan, best, result)
-                _write(adopt_to, f"## {self.name}\n\n{adopted.to_markdown()}")
-        elif adopt_to is not None:
-            self.sentences.append(f"Nothing holds the goal, so {adopt_to} was not written.")
-
-    def show(self, as_json: bool, html: Path | None) -> None:
-        """Print it, and write the page."""
-        if html is not None:
-            from ..planning.simulation.charts import page
-
-            title = f"{self.name}: what would happen"
-            _write(html, page(title, self.sentences, self.tables,
-                              [make() for make in self.charts], self.assumed))
-        if as_json:
-            import json
-
-            typer.echo(json.dumps(
-                {"settings": str(self.settings), "endpoint": self.name, "answer": self.sentences,
-                 **self.data, "assumed": self.assumed}, indent=2, ensure_ascii=False))
-            return
-        _print_report(self.sentences, self.tables, self.assumed)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise typer.BadParameter(f"cannot write {path}: {problem.strerror}") from None
-
-
-def _print_report(sentences: list[str], tables: list[tuple[str, list[str], list[list[str]]]],
-                  assumed: list[str]) -> None:
-    from rich import box
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    from .output import print_parts
-
-    parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in sentences]
-    for title, titles, rows in tables:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None,
-                      title_justify="left")
-        for number, head in enumerate(titles):
-            table.add_column(Text(head), justify="left" if number == 0 else "right")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        parts.append(table)
-    parts.append(Text("Assumed:"))
-    parts += [Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in assumed]
-    print_parts(*parts)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..planning.decisions import LatencyPlan, PlanWarning
+from ..planning.load_test_validity import other_instance_type
 from ..settings import load_settings, plan_endpoint
 from ..settings.breach import Place
 from ..settings.loading import check_text
@@ -120,11 +121,8 @@ def _noted(plan: LatencyPlan, limit: FoundLimit, instance_type: str) -> LatencyP
         replace(each, note=f"{each.note}; {note}" if each.note else note)
         if _INPUT in each.inputs else each for each in plan)
     warnings = list(plan.warnings)
-    if limit.instance_type and limit.instance_type != instance_type:
-        warnings.append(PlanWarning(
-            "load-test-instance-type",
-            f"the load test ran on {limit.instance_type}, the settings have {instance_type}: "
-            "measure again on the type that is planned"))
+    if other := other_instance_type(limit.instance_type, instance_type):
+        warnings.append(PlanWarning("load-test-instance-type", other))
     if limit.lower_bound:
         warnings.append(PlanWarning(
             "load-test-lower-bound",

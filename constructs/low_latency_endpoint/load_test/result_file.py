@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..planning.load_test_validity import LIMIT_NEEDED, check_result_is_valid
 from ..planning.simulation.load_test_result import SCHEMA
 from ..planning.throughput import MeasuredThroughput
 from .joined_metrics import JoinedMetrics
 from .latencies import LatencyHistogram
-from .run_rules import LIMIT_NEEDED, LIMIT_REACHED, RESULT_FILE, WRITTEN
+from .run_rules import LIMIT_REACHED, RESULT_FILE, WRITTEN
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
 from .serving import Fleet
@@ -227,9 +228,7 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
         ended = " that did not come to its end" if content.get("interrupted") else ""
         raise LIMIT_NEEDED.error(got=f"a run of --{content.get('mode', '?')}{ended}",
                                  allowed="the result of --find-limit", where=where)
-    if limit.get("problem"):
-        raise LIMIT_NEEDED.error(got=str(limit["problem"]), allowed="a limit without a problem",
-                                 where=where)
+    check_result_is_valid(content, where)
     tps = limit.get("tps_per_instance")
     if isinstance(tps, bool) or not isinstance(tps, (int, float)) or not tps > 0 \
             or not math.isfinite(tps):

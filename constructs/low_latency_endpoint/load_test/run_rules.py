@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import rule
 from ..planning.limits import Range
+from ..planning.load_test_validity import LIMIT_NEEDED
 
 __all__ = [
     "ALLOWED_ERRORS", "FIRST_BYTE_STREAMS", "INSTANCES_KNOWN", "LATENCY_NEEDED", "LIMIT_NEEDED",
@@ -38,10 +39,6 @@ NOTHING_ANSWERED = rule(
 RESULT_FILE = rule(
     "LLE955", "a load-test result cannot be read",
     mend="Give a file that low-latency load-test --output wrote.",
-)
-LIMIT_NEEDED = rule(
-    "LLE956", "the load test found no throughput that a plan could rest on",
-    mend="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
 )
 WRITTEN = rule(
     "LLE957", "a file of the load test cannot be written",

@@ -8,33 +8,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.planning.simulation import simulate
-from low_latency_endpoint.planning.simulation.assumptions import Model, model_of_plan
-from low_latency_endpoint.planning.simulation.estimates import Estimate
 from low_latency_endpoint.planning.simulation.load_test_result import (
     load_test_result_of,
     read_load_test_result,
 )
 from low_latency_endpoint.planning.simulation.published import CASES, gains
-from low_latency_endpoint.planning.simulation.searching import (
-    Candidate,
-    Found,
-    Goal,
-    adopt,
-    pareto_front,
-    parse_goal,
-    search,
-)
-from low_latency_endpoint.planning.simulation.traffic import Shape
-from low_latency_endpoint.settings import load_settings, plan_endpoint
 
 REPOSITORY = Path(__file__).parents[3]
 SHIPPED = str(REPOSITORY / "endpoint.yaml")
@@ -52,15 +36,6 @@ def run(*arguments: str) -> str:
     done = CliRunner().invoke(app, ["simulate", *arguments])
     assert done.exit_code == 0, (done.output, done.exception)
     return done.output
-
-
-@pytest.fixture(scope="module")
-def model() -> Model:
-    settings = load_settings(SHIPPED)
-    endpoint = settings.endpoints["sentiment"]
-    assert endpoint.throughput
-    return model_of_plan(plan_endpoint(settings, "sentiment"), latency=endpoint.latency.target,
-                         throughput=endpoint.throughput.measured)
 
 
 # --- the command -------------------------------------------------------------------------------
@@ -113,11 +88,38 @@ def test_prefix_routing_says_how_it_is_simulated() -> None:
     assert any(each.startswith("PREFIX_AWARE is simulated as") for each in answer["assumed"])
 
 
-def test_options_that_exclude_each_other_are_refused() -> None:
-    for wrong in (["--compare-routing", "--traffic", "spike"], ["--adopt", "x.md"],
-                  ["--service-time", "45"]):
-        done = CliRunner().invoke(app, ["simulate", SHIPPED, *wrong])
-        assert done.exit_code == 2
+GOAL = ("--search", "p99<200ms at 20 TPS")
+
+
+@pytest.mark.parametrize("wrong", [
+    ("--compare-routing", "--traffic", "spike"), ("--compare-routing", *GOAL), ("--adopt", "x.md"),
+    ("--service-time", "45"), ("--write",), ("--point", "1"), (*GOAL, "--routing", "random"),
+    (*GOAL, "--instances", "20"), (*GOAL, "--tps", "50"), (*GOAL, "--point", "99"),
+    ("--compare-routing", "--routing", "random"), ("--traffic", "spike", "--instances", "3"),
+    ("--traffic", "spike", "--traffic-from", "counts.csv"),
+    ("--from-load-test", "result.json", "--variation", "1")], ids=" ".join)
+def test_options_that_would_be_dropped_are_refused(wrong: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["simulate", SHIPPED, *wrong])
+    assert done.exit_code == 2, done.output
+
+
+def test_prefix_routing_is_left_out_of_a_comparison_and_that_is_said(tmp_path: Path) -> None:
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text(Path(SHIPPED).read_text("utf-8").replace(
+        "    warm_up:", "    routing: {prefix_aware: {prefix_length: 1024, "
+                        "concurrency_threshold: 16}}\n    warm_up:", 1), "utf-8")
+    answer = json.loads(run(str(settings), "--compare-routing", "--json", "--replications", "3"))
+    assert any(each.startswith("The settings route PREFIX_AWARE, which is not compared")
+               for each in answer["answer"])
+
+
+def test_so_many_replications_as_were_asked_for() -> None:
+    for arguments, found in (
+            (("--traffic", "spike"), lambda answer: answer["traffic"]["spike"]),
+            ((), lambda answer: answer["steady"])):
+        answer = json.loads(run(SHIPPED, *arguments, "--tps", "50", "--replications", "5",
+                                "--json"))
+        assert found(answer)["replications"] == 5
 
 
 def test_what_befalls_an_endpoint_over_time_is_told() -> None:
@@ -164,6 +166,69 @@ def test_a_bad_file_has_a_code(change: dict[str, object], code: str) -> None:
     assert caught.value.code == code
 
 
+INVALID = {"kind": "client-bound", "severity": "invalid", "title": "the generator was the limit",
+           "evidence": ["cpu 99 %"]}
+LIMIT = {"tps_per_instance": 187.0, "rate": 190.0, "problem": "", "lower_bound": False}
+
+
+@pytest.mark.parametrize("change", [
+    {"verdicts": [INVALID], "limit": LIMIT}, {"verdicts": [INVALID]},
+    {"limit": {**LIMIT, "problem": "not confirmed"}}, {"limit": None, "interrupted": True},
+    {"limit": None, "failure": "the generator ended"}])
+def test_what_a_plan_refuses_is_not_simulated(change: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_test_result_of({**RESULT, **change}, "result.json")
+    assert caught.value.code == "LLE956"
+
+
+def simulated(folder: Path, change: dict[str, object]) -> dict[str, object]:
+    path = folder / "result.json"
+    path.write_text(json.dumps({**RESULT, **change}), encoding="utf-8")
+    return json.loads(run(SHIPPED, "--from-load-test", str(path), "--json"))
+
+
+def test_the_simulator_takes_the_throughput_that_the_plan_takes() -> None:
+    assert load_test_result_of({**RESULT, "limit": LIMIT}).rate_per_instance == 187
+
+
+@pytest.mark.parametrize(("limit", "holds"), [
+    (None, "200"), ({**LIMIT, "tps_per_instance": 150.0, "lower_bound": True}, "200"),
+    ({**LIMIT, "tps_per_instance": 300.0, "lower_bound": True}, "300")])
+def test_a_rate_that_is_no_limit_is_not_taken_for_one(limit: object, holds: str,
+                                                      tmp_path: Path) -> None:
+    answer = simulated(tmp_path, {"limit": limit, "rate": 10.0, "concurrency": None})
+    assert any(each.startswith(f"an instance holds {holds} requests per second")
+               for each in answer["assumed"])
+
+
+def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**RESULT, "limit": None, "concurrency": None}), encoding="utf-8")
+    text = Path(SHIPPED).read_text("utf-8").splitlines(keepends=True)
+    at = next(number for number, line in enumerate(text) if line.strip() == "throughput:")
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text("".join(text[:at] + text[at + 4:]), "utf-8")
+    done = CliRunner().invoke(app, ["simulate", str(settings), "--tps", "100",
+                                    "--from-load-test", str(path)])
+    assert isinstance(done.exception, ConfigurationError)
+    assert done.exception.code == "LLE875"
+
+
+def test_a_load_test_of_something_else_is_a_warning(tmp_path: Path) -> None:
+    answer = simulated(tmp_path, {"endpoint": "toxicity",
+                                  "fleet": {"instance_type": "ml.g5.xlarge"}})
+    assert answer["warnings"] == [
+        "the load test called toxicity, the settings' endpoint is sentiment",
+        "the load test ran on ml.g5.xlarge, the settings have ml.m5.12xlarge: measure again on the "
+        "type that is planned"]
+    assert not simulated(tmp_path, {"endpoint": "sentiment"})["warnings"]
+
+
+def test_the_slope_that_no_load_test_measures_is_among_what_is_assumed(tmp_path: Path) -> None:
+    assert any("slope 0" in each for each in simulated(tmp_path, {"slope": 0.0})["assumed"])
+    assert not any("slope 0" in each for each in simulated(tmp_path, {"slope": 0.01})["assumed"])
+
+
 @pytest.mark.parametrize("content", [None, "", "[1]", "{"])
 def test_no_file_no_json_no_object(content: str | None, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
@@ -172,62 +237,6 @@ def test_no_file_no_json_no_object(content: str | None, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_load_test_result(path)
     assert caught.value.code == "LLE873"
-
-
-# --- the search --------------------------------------------------------------------------------
-
-def test_goals_are_read_or_refused() -> None:
-    assert parse_goal("p99 < 0.2s at 1,000 TPS, fastest") == Goal(99.0, 0.2, 1000.0, "fastest")
-    assert parse_goal("p99.9<500ms at 20 tps").percentile == 99.9
-    for text in ("", "p99<200 at 1000 TPS", "p98<200ms at 10 TPS", "p99<0ms at 10 TPS"):
-        with pytest.raises(ConfigurationError) as caught:
-            parse_goal(text)
-        assert caught.value.code == "LLE874"
-
-
-SHORT = Shape("short", "a rise", ((600.0, 0.3), (1800.0, 1.0)))
-
-
-def test_a_search_finds_what_holds_and_the_plan_adopts_it(model: Model) -> None:
-    result = search(model, parse_goal("p99<200ms at 100 TPS, cheapest"), over=SHORT,
-                    requests=20_000)
-    best = result.best
-    assert best
-    assert best.holds
-    assert best.latency.high < 0.2
-    # One instance fewer does not hold it, or cannot serve the rate at all.
-    fewer = [each for each in result.steady if each.cost < best.cost - 0.5]
-    assert not any(each.holds for each in fewer)
-    capacity = model.steady(instances=1).instance_rate
-    assert best.candidate.maximum == int(100 / capacity) + 1
-    # What is told apart is judged again by a simulation of its own.
-    again = simulate(
-        model.steady(instances=best.candidate.maximum, routing=best.candidate.routing)
-        .with_(traffic=model.steady().traffic.__class__(100.0)), requests=50_000, seed=9)
-    assert again.percentile(99.0).mean == pytest.approx(best.latency.mean, rel=0.1)
-
-    settings = load_settings(SHIPPED)
-    plan = adopt(plan_endpoint(settings, "sentiment"), best, result)
-    decision = plan["min_instances"]
-    assert decision.value == best.candidate.minimum
-    assert "simulation" in decision.rule
-    assert "confirm it with a load test" in decision.note
-    assert plan["subnet_size"] == plan_endpoint(settings, "sentiment")["subnet_size"]
-
-
-def test_a_front_holds_nothing_that_is_beaten(model: Model) -> None:
-    result = search(model, parse_goal("p99<200ms at 100 TPS"), over=SHORT, requests=10_000)
-    for front, all_found in ((result.front, result.steady),
-                             (result.front_over_time, result.over_time)):
-        assert front == pareto_front(all_found)
-        for point in front:
-            assert not any(other.cost < point.cost and other.latency.mean < point.latency.mean
-                           for other in all_found)
-
-
-def test_an_impossible_goal_finds_nothing(model: Model) -> None:
-    result = search(model, parse_goal("p99<20ms at 100 TPS"), over=SHORT, requests=10_000)
-    assert result.best is None
 
 
 # --- the published table -----------------------------------------------------------------------
@@ -248,24 +257,3 @@ def test_batching_gives_the_published_gains_and_one_worker_does_not() -> None:
 def test_one_instance_leaves_nothing_to_route() -> None:
     (gain,) = gains(CASES[0], (1,), requests=20_000, replications=3)
     assert (gain.throughput.mean, gain.p99.mean) == (0, 0)
-
-
-def test_a_plan_that_scales_on_concurrency_takes_the_search_over_with_its_metric() -> None:
-    settings = load_settings(SHIPPED)
-    endpoint = settings.endpoints["sentiment"]
-    scaling = endpoint.scaling.model_copy(update={"concurrency_target": 3.0})
-    by_concurrency = settings.model_copy(update={"endpoints": {
-        "sentiment": endpoint.model_copy(update={"scaling": scaling})}})
-    plan = plan_endpoint(by_concurrency, "sentiment")
-    assert plan["scaling_target"].value == 3
-    assert endpoint.throughput
-    made = model_of_plan(plan, latency=endpoint.latency.target,
-                         throughput=endpoint.throughput.measured)
-    assert made.scales
-    assert any("simulated on invocations" in each for each in made.assumed)
-    found = Found(Candidate("RANDOM", 2, 8, 0.5, 60.0), Estimate(0.1, 0.01), 4.0, 0, True)
-    result = SimpleNamespace(goal=Goal(99, 0.2, 1000), seed=1, assumed=(), tps_per_instance=200.0)
-    adopted = adopt(plan, found, cast(Any, result))
-    assert adopted["scaling_target"].value == 6000  # 200 x 0.5 x 60
-    assert adopted["scaling_target"].unit == "invocations per instance per minute"
-    assert adopted["scaling_metric"].value == "SageMakerVariantInvocationsPerInstance"

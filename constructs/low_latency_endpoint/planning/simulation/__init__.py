@@ -12,6 +12,7 @@ from . import rules as rules  # the error codes, for the list of all of them
 
 if TYPE_CHECKING:
     from .estimates import Estimate
+    from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import (
         Deployment,
@@ -24,24 +25,35 @@ if TYPE_CHECKING:
     )
     from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
     from .simulating import Comparison, SimulationResult, compare, simulate
-    from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, Shape, ShapedLoop, shape, shapes
+    from .traffic import (
+        ArrivalTrace,
+        ClosedLoop,
+        OpenLoop,
+        Shape,
+        ShapedLoop,
+        shape,
+        shape_of_counts,
+        shapes,
+    )
 
 __all__ = [
     "ArrivalTrace", "ClosedLoop", "Comparison", "Constant", "Deployment", "Empirical", "Estimate",
     "Exponential", "Gamma", "InstanceFailure", "Lognormal", "OpenLoop", "PrefixCache",
     "Replication", "Scenario", "Shape", "ShapedLoop", "SimulationResult", "TargetTracking",
-    "TokenCount", "ZoneOutage", "Zones", "compare", "shape", "shapes", "simulate",
+    "TokenCount", "ZoneOutage", "Zones", "compare", "read_recorded_traffic", "shape",
+    "shape_of_counts", "shapes", "simulate",
 ]
 
 _MODULES = {
     "estimates": ("Estimate",),
+    "recorded_traffic": ("read_recorded_traffic",),
     "replication": ("Replication",),
     "scenario": ("Deployment", "InstanceFailure", "PrefixCache", "Scenario", "TargetTracking",
                  "ZoneOutage", "Zones"),
     "service_laws": ("Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "TokenCount"),
     "simulating": ("Comparison", "SimulationResult", "compare", "simulate"),
     "traffic": ("ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "shape",
-                "shapes"),
+                "shape_of_counts", "shapes"),
 }
 
 

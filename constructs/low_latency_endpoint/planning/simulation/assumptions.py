@@ -200,8 +200,7 @@ def model_of_plan(
         ``LLE875`` when nothing says what an instance serves; the codes of values out of range.
     """
     assumed: list[str] = []
-    measured = load_test.rate_per_instance if load_test else (
-        throughput.tps_per_instance if throughput else None)
+    measured = _measured(throughput, load_test, assumed)
     service, concurrency, slope = _instance(
         measured, _p99(latency), load_test, service_seconds, variation, concurrency, slope,
         assumed)
@@ -256,6 +255,25 @@ def model_of_plan(
     )
 
 
+def _measured(throughput: MeasuredThroughput | None, load_test: LoadTestResult | None,
+              assumed: list[str]) -> float | None:
+    """What one instance holds: as the load test found it, else as the settings state it."""
+    stated = throughput.tps_per_instance if throughput else None
+    if load_test is None:
+        return stated
+    found = load_test.rate_per_instance
+    if found is not None and not load_test.lower_bound:
+        return found
+    if found is not None and (stated is None or stated < found):
+        assumed.append(f"an instance holds {found:g} requests per second: it held them in the load "
+                       "test, which did not reach its limit; it may hold more")
+        return found
+    if stated is not None:
+        assumed.append(f"an instance holds {stated:g} requests per second, as the settings state: "
+                       "the load test did not find its limit")
+    return stated
+
+
 def _p99(latency: LatencyTarget | None) -> float | None:
     found = latency.milliseconds.get("p99") if latency else None
     return found / 1000 if found else None
@@ -265,6 +283,7 @@ def _instance(measured: float | None, target: float | None, load_test: LoadTestR
               seconds: float | None, variation: float | None, concurrency: int | None,
               slope: float | None, assumed: list[str]) -> tuple[ServiceLaw, int, float]:
     """Service law, concurrency and slope of one instance."""
+    given = slope
     if slope is None:
         slope = load_test.slope if load_test else 0.0
     SLOPE.check(slope, "slope")
@@ -304,9 +323,19 @@ def _instance(measured: float | None, target: float | None, load_test: LoadTestR
             assumed.append(f"service times vary like a lognormal law, coefficient of variation "
                            f"{cv:g}")
     if concurrency is None:
+        if measured is None and load_test:
+            raise THROUGHPUT_NEEDED.error(
+                got="a load test without a limit, and no throughput in the settings",
+                allowed="the result of --find-limit, throughput in the settings, or --concurrency",
+                where="throughput")
         if measured is None:
             concurrency = 1
         else:
             concurrency = max(1, math.ceil(measured * law.mean_seconds / BUSY_AT_MEASURED))
         assumed.append(f"an instance works on {concurrency} requests at once")
+    if given is None and not slope and concurrency > 1:
+        assumed.append(
+            "requests that an instance works on at once do not slow each other down (slope 0): "
+            + ("the load test does not tell; " if load_test else "")
+            + "for a batching server pass --slope")
     return law, concurrency, slope

@@ -8,7 +8,8 @@ from typing import Any
 
 from .assumptions import Model
 from .rules import EXTRA_NEEDED
-from .searching import Found, SearchResult
+from .search_goals import Found, SearchResult
+from .search_wording import traffic_name
 from .simulating import SimulationResult
 from .traffic import Shape
 
@@ -115,7 +116,8 @@ def front_chart(result: SearchResult) -> Any:
     figure.update_yaxes(type="log")
     for title, found, front, colour in (
         (f"steady {result.goal.tps:,g} TPS", result.steady, result.front, "#1f6f8b"),
-        (f"shape '{result.shape.name}'", result.over_time, result.front_over_time, "#c2571a"),
+        *([(traffic_name(result), result.over_time, result.front_over_time, "#c2571a")]
+          if result.over_time else []),
     ):
         figure.add_trace(_points(objects, found, title, mode="markers",
                                  marker={"color": colour, "opacity": 0.45, "size": 8}))
@@ -139,8 +141,11 @@ def _points(objects: Any, found: Iterable[Found], name: str, **style: Any) -> An
 
 def page(title: str, sentences: Iterable[str],
          tables: Iterable[tuple[str, list[str], list[list[str]]]], charts: Iterable[Any],
-         assumed: Iterable[str]) -> str:
-    """One page that needs nothing from elsewhere: plotly's script is in it."""
+         assumed: Iterable[str], *, code: Iterable[tuple[str, str]] = ()) -> str:
+    """One page that needs nothing from elsewhere: plotly's script is in it.
+
+    ``code`` holds titles and texts whose lines and spaces are kept.
+    """
     escape = html.escape
     parts = [f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
              f"<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -159,6 +164,8 @@ def page(title: str, sentences: Iterable[str],
         parts += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
                   for row in rows]
         parts.append("</table></div>")
+    parts += [f"<h2>{escape(head)}</h2><pre class='scroll'>{escape(text)}</pre>"
+              for head, text in code]
     parts.append("<h2>Assumed</h2><ul>" + "".join(f"<li>{escape(each)}</li>" for each in assumed)
                  + "</ul></body></html>\n")
     return "\n".join(parts)

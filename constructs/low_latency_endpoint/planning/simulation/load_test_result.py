@@ -15,6 +15,9 @@ One JSON object; times in milliseconds, rates in requests per second::
 ``service_time_ms`` holds ``quantiles`` (time by probability, 0 and 1 included) or ``samples`` (a
 list), measured with one request at a time, so that no wait is in them. ``rate`` is what the
 instances held together. ``concurrency`` and ``slope`` may be missing.
+
+``low-latency load-test`` writes more, of which ``limit`` and ``verdicts`` are heeded: an invalid
+result is refused, and without a limit ``rate`` only says what was offered, so it is not taken.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..load_test_validity import check_result_is_valid
 from .rules import CONCURRENCY, LOAD_TEST_FILE, RATE, SIMULATED_INSTANCES, SLOPE
 from .service_laws import Empirical
 
@@ -43,8 +47,9 @@ class LoadTestResult:
     ----------
     source : str
         Where it comes from, in words.
-    rate : float
-        Requests per second that ``instances`` held together.
+    rate : float or None
+        Requests per second that ``instances`` held together; ``None`` for a load test that looked
+        for no limit.
     service : Empirical
         Law of the service time of one request that has the instance to itself.
     instances : int
@@ -52,19 +57,26 @@ class LoadTestResult:
         Requests that one instance works on at once; ``None`` when not measured.
     slope : float
         See :class:`.scenario.Scenario`.
+    lower_bound : bool
+        Whether the instances hold more than ``rate``, and nobody looked how much.
+    endpoint, instance_type : str
+        What was tested; empty where the file does not say.
     """
 
     source: str
-    rate: float
+    rate: float | None
     service: Empirical
     instances: int = 1
     concurrency: int | None = None
     slope: float = 0.0
+    lower_bound: bool = False
+    endpoint: str = ""
+    instance_type: str = ""
 
     @property
-    def rate_per_instance(self) -> float:
+    def rate_per_instance(self) -> float | None:
         """Requests per second of one instance."""
-        return self.rate / self.instances
+        return None if self.rate is None else self.rate / self.instances
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file; quantiles at 1,001 probabilities at most."""
@@ -90,8 +102,9 @@ def read_load_test_result(path: str | Path) -> LoadTestResult:
     Raises
     ------
     ConfigurationError
-        ``LLE873`` for a file that is missing or of another form; the codes of the values for
-        values out of range.
+        ``LLE873`` for a file that is missing or of another form; ``LLE956`` for a result that says
+        nothing about the endpoint, as a plan refuses it; the codes of the values for values out of
+        range.
     """
     where = str(path)
     try:
@@ -119,18 +132,34 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
         raise LOAD_TEST_FILE.error(
             got="instances null: the load test could not read how many served", where=where,
             allowed="a number of instances", mend="Run the load test again with --instances.")
+    check_result_is_valid(content, where)
     concurrency, slope = content.get("concurrency"), content.get("slope") or 0.0
     if concurrency is not None:
         CONCURRENCY.check(concurrency, f"{where}: concurrency")
+    instances = int(SIMULATED_INSTANCES.check(content.get("instances", 1), f"{where}: instances"))
+    limit, fleet = content.get("limit"), content.get("fleet")
     return LoadTestResult(
         source=str(content.get("source") or where),
-        rate=float(RATE.check(content.get("rate"), f"{where}: rate")),
+        rate=_rate(content, instances, where),
         service=_service(times, where),
-        instances=int(SIMULATED_INSTANCES.check(content.get("instances", 1),
-                                                f"{where}: instances")),
+        instances=instances,
         concurrency=None if concurrency is None else int(concurrency),
         slope=float(SLOPE.check(slope, f"{where}: slope")),
+        lower_bound=isinstance(limit, Mapping) and bool(limit.get("lower_bound")),
+        endpoint=str(content.get("endpoint") or ""),
+        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
     )
+
+
+def _rate(content: Mapping[str, Any], instances: int, where: str) -> float | None:
+    """What the instances held: the limit that a plan takes too, or the rate of a file by hand."""
+    if "limit" not in content:
+        return float(RATE.check(content.get("rate"), f"{where}: rate"))
+    limit = content["limit"]
+    if not isinstance(limit, Mapping):
+        return None
+    one = RATE.check(limit.get("tps_per_instance"), f"{where}: limit.tps_per_instance")
+    return float(one) * instances
 
 
 def _service(times: Mapping[str, Any], where: str) -> Empirical:

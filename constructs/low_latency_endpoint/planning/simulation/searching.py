@@ -3,226 +3,188 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from ..decisions import Decision, LatencyPlan
-from ..plan_fleet import CONCURRENCY_METRIC, INVOCATIONS_METRIC, INVOCATIONS_UNIT
 from .assumptions import Model
-from .estimates import Estimate, estimate
-from .rules import SEARCH_GOAL
+from .estimates import Estimate
+from .replication import Replication, RunLength
+from .rules import REPLICATIONS
 from .scenario import Scenario
-from .simulating import SimulationResult, compile_here, simulate
+from .search_goals import (
+    HOLDS,
+    MISSES,
+    NEAR,
+    ONCE,
+    Candidate,
+    Found,
+    Goal,
+    SearchResult,
+    best_of,
+    pareto_front,
+    parse_goal,
+)
+from .simulating import SimulationResult, replicated
 from .traffic import Shape, shape
 
-__all__ = ["Candidate", "Found", "Goal", "SearchResult", "adopt", "parse_goal", "search"]
+__all__ = ["Candidate", "Found", "Goal", "SearchResult", "parse_goal", "search"]
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
-_GOAL = re.compile(
-    r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"
-    r"\s*(?:,\s*(cheapest|fastest)\s*)?", re.IGNORECASE)
+FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
+_FULL = 0.99             # load of the smallest fleet that is tried
+_WIDER = 1.7             # times the smallest fleet: the largest, and again while p99 falls
+_RAISES = 4              # so up to 14 times the smallest fleet
+_FALLS = 0.99            # a p99 that fell by less than 1 % has reached its floor
+_MAY_HOLD = 1.1          # a first look up to so far above the goal is looked at again
+_LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
+
+Looked = tuple[Candidate, Shape | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What a search is for.
-
-    Attributes
-    ----------
-    percentile : float
-        Of the client latency.
-    seconds : float
-        What it must stay under.
-    tps : float
-        At this peak.
-    wish : str
-        ``cheapest`` or ``fastest`` among those that hold it.
-    """
-
-    percentile: float
-    seconds: float
-    tps: float
-    wish: str = "cheapest"
-
-    def __str__(self) -> str:
-        return (f"p{self.percentile:g} < {1000 * self.seconds:g} ms at {self.tps:,g} TPS, "
-                f"{self.wish}")
-
-
-def parse_goal(text: str) -> Goal:
-    """Read a goal.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE874`` for anything else.
-
-    Examples
-    --------
-    >>> parse_goal("p99<200ms at 1000 TPS, cheapest")
-    Goal(percentile=99.0, seconds=0.2, tps=1000.0, wish='cheapest')
-    """
-    match = _GOAL.fullmatch(text)
-    if not match or float(match[2]) <= 0 or float(match[4].replace(",", "")) <= 0:
-        raise SEARCH_GOAL.error(got=repr(text), allowed="a percentile of p50, p90, p95, p99, "
-                                                        "p99.9 under a time at a rate")
-    seconds = float(match[2]) / (1000 if match[3].lower() == "ms" else 1)
-    return Goal(float(match[1]), seconds, float(match[4].replace(",", "")),
-                (match[5] or "cheapest").lower())
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fleet to try: fixed when minimum and maximum are the same.
-
-    Attributes
-    ----------
-    routing : str
-    minimum, maximum : int
-        Instances.
-    safety_factor : float or None
-        Share of the measured throughput that scaling aims at; ``None`` for a fixed fleet.
-    scale_out_cooldown : float or None
-        Seconds.
-    """
-
-    routing: str
-    minimum: int
-    maximum: int
-    safety_factor: float | None = None
-    scale_out_cooldown: float | None = None
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the fleet stays as it is."""
-        return self.safety_factor is None
-
-    def __str__(self) -> str:
-        strategy = self.routing.replace("_OUTSTANDING_REQUESTS", " OUTSTANDING").lower()
-        if self.fixed:
-            return f"{self.minimum} instances, {strategy}"
-        return (f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
-                f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A candidate and what it gave.
-
-    Attributes
-    ----------
-    candidate : Candidate
-    latency : Estimate
-        The goal's percentile, in seconds.
-    cost : float
-        Mean number of paid instances: instance hours per hour.
-    failed : int
-    holds : bool
-        Whether the whole interval is under the goal, and nothing failed.
-    """
-
-    candidate: Candidate
-    latency: Estimate
-    cost: float
-    failed: int
-    holds: bool
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found.
-
-    Attributes
-    ----------
-    goal : Goal
-    steady : tuple of Found
-        Fixed fleets at the steady peak, by cost.
-    over_time : tuple of Found
-        Scaling policies and the best fixed fleets on the shape, by cost.
-    shape : Shape
-    seed, replications : int
-    tps_per_instance : float
-    assumed : tuple of str
-    """
-
-    goal: Goal
-    steady: tuple[Found, ...]
-    over_time: tuple[Found, ...]
-    shape: Shape
-    seed: int
-    replications: int
-    tps_per_instance: float
-    assumed: tuple[str, ...]
-
-    @property
-    def best(self) -> Found | None:
-        """The fleet at the steady peak that the goal asks for; ``None`` when none holds it."""
-        held = [each for each in self.steady if each.holds]
-        key = (lambda each: (each.cost, each.latency.mean)) if self.goal.wish == "cheapest" else (
-            lambda each: (each.latency.mean, each.cost))
-        return min(held, key=key, default=None)
-
-    @property
-    def best_over_time(self) -> Found | None:
-        """The same on the shape."""
-        return min((each for each in self.over_time if each.holds),
-                   key=lambda each: (each.cost, each.latency.mean), default=None)
-
-    @property
-    def front(self) -> tuple[Found, ...]:
-        """The Pareto front at the steady peak: nothing is both cheaper and quicker."""
-        return pareto_front(self.steady)
-
-    @property
-    def front_over_time(self) -> tuple[Found, ...]:
-        """The Pareto front on the shape."""
-        return pareto_front(self.over_time)
-
-
-def pareto_front(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Those for which no other is as cheap and as quick, by cost."""
-    front: list[Found] = []
-    for each in sorted(found, key=lambda one: (one.cost, one.latency.mean)):
-        if not front or each.latency.mean < front[-1].latency.mean:
-            front.append(each)
-    return tuple(front)
-
-
-def search(model: Model, goal: Goal, *, over: Shape | None = None, seed: int = 1,
-           replications: int = 4, requests: int = 40_000, processes: int = 1) -> SearchResult:
+def search(model: Model, goal: Goal, *, over: Shape | Sequence[Shape] | None = None,
+           seed: int = 1, replications: int = 8, shape_replications: int = 4,
+           requests: int = 40_000, processes: int = 1) -> SearchResult:
     """Walk instance counts, strategies, safety factors and cooldowns.
+
+    Fixed fleets at the steady peak first: in steps, then halving the step between the largest that
+    fails and the smallest that holds, for each strategy; when none holds, further up for as long as
+    the latency falls. Then scaling policies on the shapes: each once, and again with all
+    replications what lies on the front or may be the answer, so that the answer has an interval.
 
     Parameters
     ----------
     model : Model
         The endpoint; its peak becomes the goal's.
     goal : Goal
-    over : Shape, optional
-        On which scaling policies are judged. By default ``spike``.
-    seed, replications, requests, processes
-        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet. Scaling policies are
-        tried once, and those on the front again with all replications.
-    """
-    model = replace(model, peak_tps=goal.tps)
-    over = over or shape("spike")
-    one = model.steady(instances=1).instance_rate
-    fewest = max(1, math.floor(goal.tps / one / 0.99) + 1)
-    most = max(fewest + 2, math.ceil(1.7 * fewest), model.instances)
-    step = max(1, (most - fewest) // 10)
-    counts = sorted({*range(fewest, most + 1, step), max(model.instances, fewest)})
-    fixed = [Candidate(routing, count, count) for count in counts for routing in STRATEGIES]
-    steady = _try(model, goal, fixed, None, seed, replications, requests, processes)
-    held = [each for each in steady if each.holds]
-    enough = min((each.candidate.maximum for each in held), default=most)
+    over : Shape or sequence of Shape, optional
+        On which scaling policies are judged: by the worst latency and the mean cost. By default
+        ``spike``; with an empty sequence none are.
+    seed, requests, processes
+        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet.
+    replications, shape_replications : int
+        Independent runs at the steady peak, and on each shape. By default 8 and 4; what is too near
+        to the goal to tell gets up to four times as many.
 
-    # Scaling policies with the strategy that did better at the steady peak.
+    Raises
+    ------
+    ConfigurationError
+        ``LLE858`` for fewer than 4 replications.
+    """
+    for given, where in ((replications, "replications"),
+                         (shape_replications, "shape_replications")):
+        if REPLICATIONS.check(given, where) < FEWEST_REPLICATIONS:
+            raise REPLICATIONS.rule.error(
+                got=given, allowed=f"at least {FEWEST_REPLICATIONS} for a search", where=where,
+                mend="Give at least four: with fewer the interval is wider than the differences.")
+    model = replace(model, peak_tps=goal.tps)
+    shapes = (shape("spike"),) if over is None else (
+        (over,) if isinstance(over, Shape) else tuple(over))
+    runs = _Runs(model, goal, seed, requests, processes)
+    steady = _steady(model, goal, runs, replications)
+    over_time = _over_time(model, goal, runs, steady, shapes, shape_replications) if shapes else []
+    return SearchResult(
+        goal, tuple(sorted(steady, key=lambda each: each.cost)),
+        tuple(sorted(over_time, key=lambda each: each.cost)), shapes, seed, replications,
+        shape_replications, model.tps_per_instance, model.assumed)
+
+
+def fewest_instances(model: Model) -> int:
+    """The smallest fleet that a plan takes: two, and one per client zone (``LLE810``)."""
+    return max(2, model.zones)
+
+
+# --- fixed fleets at the steady peak -------------------------------------------------------------
+
+def _steady(model: Model, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+    one = model.steady(instances=1).instance_rate
+    fewest = max(fewest_instances(model), math.floor(goal.tps / one / _FULL) + 1)
+    most = max(fewest + 2, math.ceil(_WIDER * fewest))
+    found: dict[Candidate, Found] = {}
+
+    def look(counts: Iterable[int]) -> None:
+        fresh = [Candidate(routing, count, count) for count in sorted(set(counts))
+                 for routing in STRATEGIES if Candidate(routing, count, count) not in found]
+        found.update(runs.looked_at(fresh, (None,), replications))
+
+    plans = [model.instances] if model.instances >= fewest else []
+    look([*range(fewest, most + 1, max(1, (most - fewest) // 10)), most, *plans])
+    top = most
+    for _ in range(_RAISES):
+        if any(each.holds for each in found.values()):
+            break
+        before, top = _quickest(found.values(), top), math.ceil(_WIDER * top)
+        look([top])
+        if _quickest(found.values(), top) > _FALLS * before:
+            break
+    while middles := [middle for routing in STRATEGIES
+                      if (middle := _middle(found.values(), routing)) is not None]:
+        look(middles)
+    # Where the interval straddles the goal, a cheaper fleet may hold it after all.
+    found |= runs.looked_at(_undecided(found.values(), goal), (None,), 4 * replications)
+    return list(found.values())
+
+
+def _quickest(found: Iterable[Found], count: int) -> float:
+    return min(each.latency.mean for each in found if each.candidate.minimum == count)
+
+
+def _middle(found: Iterable[Found], routing: str) -> int | None:
+    """The count between the largest fleet that fails and the smallest that holds."""
+    mine = [each for each in found if each.candidate.routing == routing]
+    holds = min((each.candidate.minimum for each in mine if each.holds), default=0)
+    fails = max((each.candidate.minimum for each in mine if each.candidate.minimum < holds),
+                default=holds)
+    return (fails + holds) // 2 if holds - fails > 1 else None
+
+
+def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
+    """What would be better than the best if it held."""
+    found = list(found)
+    best = best_of(found, goal)
+    near = [each for each in found if each.verdict == NEAR and (
+        best is None or each.rank(goal.wish) < best.rank(goal.wish))]
+    return [each.candidate for each in sorted(near, key=lambda one: one.rank(goal.wish))][:4]
+
+
+# --- scaling policies on shapes ------------------------------------------------------------------
+
+def _over_time(model: Model, goal: Goal, runs: _Runs, steady: Sequence[Found],
+               shapes: tuple[Shape, ...], replications: int) -> list[Found]:
+    found = runs.looked_at(_policies(model, goal, steady), shapes, 1)
+    while again := _to_repeat(found.values(), goal):
+        found |= runs.looked_at(again, shapes, replications)
+    if undecided := _undecided(found.values(), goal):
+        found |= runs.looked_at(undecided, shapes, 2 * replications)
+        while again := _to_repeat(found.values(), goal):
+            found |= runs.looked_at(again, shapes, replications)
+    return list(found.values())
+
+
+def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
+    """What stands on a first look alone, and lies on the front or may be the answer."""
+    found = list(found)
+    best = best_of(found, goal)
+    may = sorted((each for each in found if each.verdict == ONCE
+                  and each.latency.mean < _MAY_HOLD * goal.seconds
+                  and (best is None or each.rank(goal.wish) < best.rank(goal.wish))),
+                 key=lambda one: one.rank(goal.wish))
+    front = [each for each in pareto_front(found) if each.replications == 1]
+    # Two at a time: when the best of them holds the goal, the others need no second look.
+    return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
+
+
+def _policies(model: Model, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
+    """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
+    least = min(each.candidate.minimum for each in steady)
+    held = [each for each in steady if each.holds]
+    enough = min((each.candidate.maximum for each in held),
+                 default=max(least + 2, math.ceil(_WIDER * least)))
     routing = min(steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
                   ).candidate.routing
+    fewest = fewest_instances(model)
     factors = sorted({0.5, model.safety_factor, 0.8})
-    floors = sorted({min(model.minimum, enough), max(2, math.ceil(enough / 2)), enough})
+    floors = sorted({max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)),
+                     enough})
     # At its peak a policy may want more than the fleet that just holds it.
     policies = [
         Candidate(routing, floor, max(floor, math.ceil(
@@ -231,52 +193,79 @@ def search(model: Model, goal: Goal, *, over: Shape | None = None, seed: int = 1
         for cooldown in ((60.0, 300.0) if floor < enough and factor == model.safety_factor
                          else (60.0,))
     ]
-    policies += [Candidate(each, enough, enough) for each in STRATEGIES]
-    first = _try(model, goal, policies, over, seed, 1, None, processes)
-    # The front again with intervals, until none of its points stands on a first look alone.
-    surer: dict[Candidate, Found] = {}
-    over_time = list(first)
-    while looked_at := [each.candidate for each in pareto_front(over_time)
-                        if each.candidate not in surer]:
-        again = _try(model, goal, looked_at, over, seed, max(2, replications // 2), None,
-                     processes)
-        surer |= {each.candidate: each for each in again}
-        over_time = [surer.get(each.candidate, each) for each in first]
-    return SearchResult(
-        goal, tuple(sorted(steady, key=lambda each: each.cost)),
-        tuple(sorted(over_time, key=lambda each: each.cost)),
-        over, seed, replications, model.tps_per_instance, model.assumed)
+    return [each for each in policies if each.minimum < each.maximum] + [
+        Candidate(each, enough, enough) for each in STRATEGIES]
 
 
-def _try(model: Model, goal: Goal, candidates: Sequence[Candidate], over: Shape | None, seed: int,
-         replications: int, requests: int | None, processes: int) -> list[Found]:
-    jobs = [(model, goal, each, over, seed, replications, requests) for each in candidates]
-    if processes <= 1 or len(jobs) < 2:
-        return [_found(job) for job in jobs]
-    compile_here()
-    with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
-        return list(pool.map(_found, jobs))
+# --- running and judging -------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs so far; a later look at a candidate adds replications to those that it has."""
+
+    model: Model
+    goal: Goal
+    seed: int
+    requests: int
+    processes: int
+    kept: dict[Looked, list[Replication]] = field(default_factory=dict)
+
+    def looked_at(self, candidates: Iterable[Candidate], shapes: Sequence[Shape | None],
+                  replications: int) -> dict[Candidate, Found]:
+        """Each candidate with so many replications on each shape; ``None`` is the steady peak."""
+        candidates = list(candidates)
+        wanted: list[Looked] = [(each, over) for each in candidates for over in shapes]
+        jobs = [(key, number) for key in wanted
+                for number in range(len(self.kept.get(key, ())), replications)]
+        for (key, _), run in zip(jobs, replicated(
+                [(self._scenario(key), self._length(key), self.seed, number, None)
+                 for key, number in jobs], self.processes), strict=True):
+            self.kept.setdefault(key, []).append(run)
+        return {each: self._found(each, shapes) for each in candidates}
+
+    def _scenario(self, key: Looked) -> Scenario:
+        return scenario_of(self.model, *key)
+
+    def _length(self, key: Looked) -> RunLength:
+        over = key[1]
+        return RunLength(self.requests) if over is None else RunLength(None, over.seconds, 0.0)
+
+    def _found(self, candidate: Candidate, shapes: Sequence[Shape | None]) -> Found:
+        parts = []
+        for over in shapes:
+            runs = self.kept[candidate, over]
+            latency = self._latency(candidate, over, runs)
+            cost = sum(run.instance_hours * 3600 / run.seconds for run in runs) / len(runs)
+            parts.append((latency, cost, _verdict(latency, runs, over, self.goal),
+                          over.name if over else ""))
+        latency, _, _, worst = max(parts, key=lambda part: part[0].mean)
+        verdicts = {part[2] for part in parts}
+        return Found(
+            candidate, latency, sum(part[1] for part in parts) / len(parts),
+            sum(run.failed for over in shapes for run in self.kept[candidate, over]),
+            min(len(self.kept[candidate, over]) for over in shapes),
+            next(each for each in (MISSES, ONCE, NEAR, HOLDS) if each in verdicts), worst)
+
+    def _latency(self, candidate: Candidate, over: Shape | None,
+                 runs: list[Replication]) -> Estimate:
+        percentile = self.goal.percentile
+        if len(runs) == 1:
+            return Estimate(runs[0].percentiles[percentile], 0.0)
+        return SimulationResult(self._scenario((candidate, over)), tuple(runs),
+                                self.seed).percentile(percentile)
 
 
-def _found(job: tuple[Any, ...]) -> Found:
-    model, goal, candidate, over, seed, replications, requests = job
-    scenario = scenario_of(model, candidate, over)
-    if replications == 1:  # a first look; it has no interval
-        from .compilation import loops
-        from .replication import RunLength, replicate
-
-        run = replicate(scenario, RunLength(None, over.seconds, 0.0, None), loops(), seed, 0)
-        latency = Estimate(run.percentiles[goal.percentile], 0.0)
-        runs: Sequence[Any] = (run,)
-    else:
-        result: SimulationResult = simulate(scenario, requests=requests, replications=replications,
-                                            seed=seed, window=None)
-        latency = estimate([each.percentiles[goal.percentile] for each in result.replications])
-        runs = result.replications
-    cost = sum(run.instance_hours * 3600 / run.seconds for run in runs) / len(runs)
+def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None,
+             goal: Goal) -> str:
     failed = sum(run.failed for run in runs)
-    return Found(candidate, latency, cost, failed,
-                 latency.high < goal.seconds and failed == 0)
+    borne = _LOST_WITH_A_ZONE if over and over.zone_lost_at is not None else 0.0
+    if failed > borne * (failed + sum(run.requests for run in runs)):
+        return MISSES
+    if len(runs) == 1:
+        return ONCE
+    if latency.high < goal.seconds:
+        return HOLDS
+    return MISSES if latency.low >= goal.seconds else NEAR
 
 
 def scenario_of(model: Model, candidate: Candidate, over: Shape | None) -> Scenario:
@@ -293,43 +282,3 @@ def scenario_of(model: Model, candidate: Candidate, over: Shape | None) -> Scena
         minimum=candidate.minimum, maximum=candidate.maximum,
         scale_out_cooldown=candidate.scale_out_cooldown)
     return model.over_time(over, policy, routing=candidate.routing)
-
-
-def adopt(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
-    """The plan with a point of a search in it, and where each number comes from.
-
-    Only the decisions that the search walked over change: routing, minimum, initial and maximum
-    instances, scaling target and scale-out cooldown. What follows from them elsewhere in the plan
-    (subnet sizes, alarms, warm-up) does not: state the numbers in the settings for that.
-    """
-    one = found.candidate
-    values: dict[str, Any] = {
-        "routing_strategy": one.routing, "instances_at_peak": one.maximum,
-        "min_instances": one.minimum, "initial_instances": one.minimum,
-        "max_instances": one.maximum,
-    }
-    if one.fixed:
-        values["initial_instances"] = one.maximum
-    else:
-        assert one.safety_factor
-        values |= {"scale_out_cooldown": one.scale_out_cooldown,
-                   "scaling_target": result.tps_per_instance * one.safety_factor * 60}
-        values.pop("instances_at_peak")
-        if plan["scaling_metric"].value == CONCURRENCY_METRIC:  # the search tracks invocations
-            values["scaling_metric"] = INVOCATIONS_METRIC
-    rule = f"found by simulation for {result.goal}"
-    inputs = {
-        f"simulated p{result.goal.percentile:g}":
-            f"{1000 * found.latency.mean:.3g} ± {1000 * found.latency.half_width:.2g} ms",
-        "paid instances": round(found.cost, 2), "seed": result.seed,
-    }
-    note = "simulated, not measured: confirm it with a load test. Assumed: " + "; ".join(
-        result.assumed)
-    decisions: list[Decision] = [
-        replace(each, value=values[each.name], rule=rule, inputs=inputs, source="", note=note,
-                overridden=False,
-                unit=INVOCATIONS_UNIT if each.name == "scaling_target" else each.unit)
-        if each.name in values else each
-        for each in plan
-    ]
-    return replace(plan, decisions=tuple(decisions))

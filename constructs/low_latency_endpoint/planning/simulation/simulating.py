@@ -263,7 +263,7 @@ def simulate(
     length = _length(scenario, requests, seconds, discard, window)
     jobs = [(scenario, length, seed, number, compiled) for number in range(replications)]
     loops(compiled)  # say what is missing here, and not in another process
-    return SimulationResult(scenario, tuple(_spread(jobs, processes)), seed, confidence)
+    return SimulationResult(scenario, tuple(replicated(jobs, processes)), seed, confidence)
 
 
 def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
@@ -289,7 +289,7 @@ def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
                            options.get("discard"), options.get("window")), seed, number, compiled)
         for scenario in scenarios.values() for number in range(replications)
     ]
-    runs = list(_spread(jobs, processes))
+    runs = list(replicated(jobs, processes))
     return Comparison({
         name: SimulationResult(scenario, tuple(runs[at * replications:(at + 1) * replications]),
                                seed, confidence)
@@ -333,7 +333,7 @@ def _length(scenario: Scenario, requests: int | None, seconds: float | None,
     return RunLength(requests, seconds, discard, window)
 
 
-def _spread(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
+def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
     """Run jobs here, or over processes; the order and the results are the same."""
     if processes <= 1 or len(jobs) < 2:
         return [_replicate(job) for job in jobs]

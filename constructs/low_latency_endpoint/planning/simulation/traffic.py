@@ -15,7 +15,8 @@ from .rules import RATE, SECONDS, SHAPE, SHAPE_LEVELS, TRACE, USERS
 from .service_laws import Constant, ServiceLaw
 
 __all__ = [
-    "ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "Traffic", "shape", "shapes",
+    "ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "Traffic", "shape",
+    "shape_of_counts", "shapes",
 ]
 
 SHAPES = Path(__file__).parent / "shapes.json"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from .assumptions import Model
 from .estimates import Estimate
-from .searching import Found, SearchResult
 from .simulating import Comparison, SimulationResult
 from .traffic import Shape
 
@@ -128,72 +126,3 @@ def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
         f"{result.slow_share.mean:.2%}", f"{result.failed / len(result.replications):,.0f}",
         f"{min(serving)} to {max(serving)}", f"{result.instance_hours.mean:,.2f}",
     ]
-
-
-def search_sentences(result: SearchResult) -> list[str]:
-    """What a search found."""
-    goal = result.goal
-    best, moving = result.best, result.best_over_time
-    if best is None:
-        most = max(each.candidate.maximum for each in result.steady)
-        first = (f"No fleet up to {most} instances holds p{goal.percentile:g} under "
-                 f"{1000 * goal.seconds:g} ms at {goal.tps:,g} TPS.")
-    else:
-        first = (f"{goal.wish.capitalize()} for p{goal.percentile:g} under "
-                 f"{1000 * goal.seconds:g} ms at {goal.tps:,g} TPS: {best.candidate}, with "
-                 f"{milliseconds(best.latency)}.")
-    name = result.shape.name
-    if moving is None:
-        quickest = min(result.over_time, key=lambda each: each.latency.mean)
-        return [first, f"On the shape '{name}' nothing tried holds it; the quickest is "
-                       f"{quickest.candidate}, with {milliseconds(quickest.latency)}."]
-    return [first, f"On the shape '{name}' the cheapest that holds it is {moving.candidate}: "
-                   f"{moving.cost:.2f} instances paid on average, {milliseconds(moving.latency)}."]
-
-
-def found_titles() -> list[str]:
-    """Heads of the table of a front."""
-    return ["Fleet", "Paid instances", "Latency", "Holds"]
-
-
-def found_rows(found: Iterable[Found], result: SearchResult) -> list[list[str]]:
-    """Points of a front."""
-    return [[str(each.candidate), f"{each.cost:.2f}", milliseconds(each.latency),
-             "yes" if each.holds else "no"] for each in found]
-
-
-def settings_fragment(found: Found, result: SearchResult) -> str:
-    """The point as lines of a settings file, with where they come from."""
-    one = found.candidate
-    lines = [
-        f"# simulated: {result.goal}: {milliseconds(found.latency)} "
-        f"({result.replications} replications, seed {result.seed})",
-        f"routing: {one.routing.lower()}",
-        f"instances: {{min: {one.minimum}, initial: {one.maximum}, max: {one.maximum}}}",
-    ]
-    if not one.fixed:
-        lines += [f"scaling: {{scale_out_cooldown: {one.scale_out_cooldown:g}s}}",
-                  f"# throughput: safety_factor: {one.safety_factor:g}"]
-    return "In the settings of the endpoint:\n  " + "\n  ".join(lines)
-
-
-def search_data(result: SearchResult) -> dict[str, Any]:
-    """A search as JSON-safe data."""
-    def point(each: Found | None) -> dict[str, Any] | None:
-        if each is None:
-            return None
-        one = each.candidate
-        return {
-            "routing": one.routing, "min_instances": one.minimum, "max_instances": one.maximum,
-            "safety_factor": one.safety_factor, "scale_out_cooldown": one.scale_out_cooldown,
-            "latency_ms": {"mean": 1e3 * each.latency.mean,
-                           "half_width": 1e3 * each.latency.half_width},
-            "paid_instances": each.cost, "failed": each.failed, "holds": each.holds,
-        }
-
-    return {
-        "goal": str(result.goal), "best": point(result.best),
-        "front": [point(each) for each in result.front],
-        "shape": result.shape.name, "best_on_shape": point(result.best_over_time),
-        "front_on_shape": [point(each) for each in result.front_over_time],
-    }
