@@ -88,6 +88,7 @@ def simulate(
 
     from ..planning.simulation.assumptions import model_of_plan
     from ..planning.simulation.load_test_result import read_load_test_result
+    from ..settings.simulated_deployment import simulated_deployment
     from .simulate_report import Report
 
     _check_options(
@@ -101,7 +102,8 @@ def simulate(
         latency=stated.latency.target, load_test=load_test,
         service_seconds=_seconds(service_time), variation=variation, concurrency=concurrency,
         slope=slope, peak_tps=tps, instances=instances,
-        routing=routing.upper().replace("-", "_") if routing else None)
+        routing=routing.upper().replace("-", "_") if routing else None,
+        deployment=simulated_deployment(stated))
     shapes = _shapes(traffic, traffic_from)
     if shapes and search is None and instances is not None and model.scales:
         raise typer.BadParameter("--instances goes with a fleet that does not scale: over time "

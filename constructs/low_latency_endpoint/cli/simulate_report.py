@@ -88,9 +88,8 @@ class Report:
                 one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
         self.tables.append((f"{replications} replications", shape_titles(), rows))
-        self._assume_over_time(shapes, self.model.peak_tps, [
-            "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
-            "minute; instances are paid for from their launch"])
+        self._assume_over_time(shapes, self.model.peak_tps, dict.fromkeys(
+            each for one in shapes for each in self.model.assumed_over_time(one)))
 
     def search(self, text: str, shapes: Sequence[Shape], number: int | None, adopt_to: Path | None,
                *, write: bool) -> None:
