@@ -9,6 +9,7 @@ from datetime import timedelta
 import boto3
 
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
@@ -19,11 +20,11 @@ __all__ = ["JumpingGenerator"]
 
 
 class JumpingGenerator:
-    """Callers that each wait for their answer (closed loop), in jumping time.
+    """Callers that each wait for their answer, or arrivals that wait for nobody, in jumping time.
 
     Seconds of a step pass as fast as the machine can serve its requests, and a busy machine makes
-    none of them slower. The load stays until every request that counts is answered, so that a
-    block's last ones meet the same as the others, however slow the answers are.
+    none of them slower. A closed loop's load stays until every request that counts is answered, so
+    that a block's last ones meet the same as the others, however slow the answers are.
     """
 
     def __init__(self, aws: LocalAws, loop: JumpingLoop, target: Target) -> None:
@@ -42,16 +43,39 @@ class JumpingGenerator:
         """There is nothing to close."""
 
     async def _run(self, step: Step) -> StepResult:
-        assert step.users is not None, "a closed loop"
+        call = self._call if step.arrivals is None else self._call_when_due
         async with AsyncRuntimeClient(
             session=self._session, url=self._url, concurrency=1000, retries=0,
             latency_target=timedelta(seconds=30),
         ) as client:
             self._loop.jump_from_now_on(True)
             try:
-                return await self._call(client, step)
+                return await call(client, step)
             finally:
                 self._loop.jump_from_now_on(False)
+
+    async def _call_when_due(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
+        assert step.arrivals is not None
+        clock, records = self._loop.time, Records()
+        begin = clock()
+
+        async def request(due: float) -> None:
+            begun = clock() - begin
+            await client.invoke_endpoint(EndpointName=self._target.endpoint_name, Body=b"{}")
+            ended = clock() - begin
+            records.completed += 1
+            records.answered_in_time += ended < step.seconds
+            records.latency.record(ended - due)
+            records.service.record(ended - begun)
+            records.send_lag.record(begun - due)
+
+        async with asyncio.TaskGroup() as group:
+            for due in step.arrivals.offsets(step.seconds, seed=step.seed):
+                await asyncio.sleep(begin + due - clock())
+                records.intended += 1
+                records.sent += 1
+                group.create_task(request(due))
+        return result_of(step, records, begin, streaming=False)
 
     async def _call(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
         clock = self._loop.time

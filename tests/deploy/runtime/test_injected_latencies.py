@@ -1,0 +1,121 @@
+"""Known service times and a stall, through the local runtime: every percentile comes out.
+
+Callers and model servers sleep on a clock that jumps (see :mod:`.jumping_loop`): a busy machine
+makes no request slower, and what a caller waits is what was injected and nothing else. The same
+laws in real time, sent by the load generator's own processes: tests/load_test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.judging import quantile_bounds
+from low_latency_endpoint.load_test.latencies import PERCENTS, LatencyHistogram
+from low_latency_endpoint.load_test.steps import Step, StepResult, Target
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
+from low_latency_endpoint.local_aws.model_servers.simulated import Simulation
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+
+from .conftest import Site
+from .jumping_generator import JumpingGenerator
+from .jumping_loop import JumpingLoop
+
+MANY = 1000  # workers: nothing waits for another
+RESOLUTION = 0.001
+SEED = 5
+LOGNORMAL = ServiceTime.lognormal(p50=0.020, p99=0.060)
+LAWS = {
+    "constant": ServiceTime.constant(0.020),
+    "bimodal": ServiceTime.empirical([0.020] * 95 + [0.250] * 5),
+    "lognormal": LOGNORMAL,
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A local AWS whose clock jumps."""
+
+    aws: LocalAws
+    loop: JumpingLoop
+
+    def run(self, server: SimulatedModelServer, step: Step) -> StepResult:
+        """A step on an endpoint of its own with one instance of that server."""
+        self.aws.set_model_servers({"model": server})
+        endpoint = Site(self.aws).endpoint()
+        target = Target(endpoint, "us-east-1")
+        return JumpingGenerator(self.aws, self.loop, target).run(step)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    loop = JumpingLoop()
+    server = SimulatedModelServer()
+    with LocalAws.in_process(model_servers={"model": server},
+                             runtime=RuntimeOptions(clock_speed=0.0, seed=1)) as aws:
+        loop.become_the_runtimes(aws)
+        yield Place(aws, loop)
+
+
+def agree(result: StepResult, true: LatencyHistogram) -> None:
+    """Every percentile of p50 to p99.99 within 1 % or the timer's resolution."""
+    assert result.completed == result.intended == true.count
+    found = result.latency.quantiles([percent / 100 for percent in PERCENTS])
+    expected = true.quantiles([percent / 100 for percent in PERCENTS])
+    wrong = [f"p{percent:g}: {one:.5f} not {other:.5f}"
+             for percent, one, other in zip(PERCENTS, found, expected, strict=True)
+             if abs(one - other) > max(0.01 * other, RESOLUTION)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_every_percentile_is_that_of_the_service_times_drawn(place: Place, name: str) -> None:
+    law = LAWS[name]
+    server = SimulatedModelServer(law, concurrency=MANY, seed=SEED)
+    result = place.run(server, Step(name, 40, PoissonArrivals(250), seed=3))
+    draws = random.Random(f"{SEED}/0")  # as the first instance draws
+    agree(result, LatencyHistogram.of(law.draw(draws) for _ in range(result.intended)))
+    assert result.send_lag.max < RESOLUTION
+    if law is LOGNORMAL:  # what was asked for, as closely as so many samples can tell
+        for quantile, wanted in ((0.5, 0.020), (0.99, 0.060)):
+            bounds = quantile_bounds(result.latency, quantile, 0.999)
+            assert bounds.low <= wanted <= bounds.high
+            assert bounds.high / bounds.low < 1.25
+
+
+STALL = 4.005, 6.005  # since the first request; between two of them
+SERVICE = 0.02
+
+
+def stood_still(moment: float) -> float:
+    """When an instance that stands still goes on."""
+    return STALL[1] if STALL[0] <= moment < STALL[1] else moment
+
+
+def test_a_stall_is_in_every_percentile_as_callers_met_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """100 a second, 20 ms each, and for two seconds the instance neither begins nor answers."""
+    work, clock = Simulation._work, place.loop.time
+    first: list[float] = []
+
+    async def stalling(simulation: Simulation, share: float = 1.0) -> None:
+        first.append(clock())
+        await asyncio.sleep(stood_still(clock() - first[0]) + first[0] - clock())
+        await work(simulation, share)
+        await asyncio.sleep(stood_still(clock() - first[0]) + first[0] - clock())
+
+    monkeypatch.setattr(Simulation, "_work", stalling)
+    server = SimulatedModelServer(ServiceTime.constant(SERVICE), concurrency=MANY)
+    step = Step("stall", 12, ConstantArrivals(100))
+    result = place.run(server, step)
+    due = list(step.arrivals.offsets(step.seconds)) if step.arrivals else []
+    agree(result, LatencyHistogram.of(
+        stood_still(stood_still(at) + SERVICE) - at for at in (one - due[0] for one in due)))
+    assert result.latency.percentile(99) > 1.8
