@@ -78,7 +78,7 @@ class Report:
 
         rows, self.data = [], {"traffic": {}}
         # Hours of requests, in which luck evens out: fewer replications do.
-        replications = self._replications(4 if len(shapes) == 1 else 2)
+        replications = self._replications(4)
         for one in shapes:
             result: SimulationResult = run(self.model.over_time(one), replications=replications,
                                            **self.options)
@@ -111,6 +111,9 @@ class Report:
         self.tables += points_tables(result)
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
+        if self.model.concurrency_target is not None:
+            self.assumed.append("the search tries scaling on invocations per instance, while the "
+                                "settings scale on requests in flight")
         self._assume_over_time(result.shapes, result.goal.tps, [
             "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
             "minute; instances are paid for from their launch"])
