@@ -44,20 +44,37 @@ def forward(
     if environ.get("CONTENT_TYPE"):
         headers["Content-Type"] = environ["CONTENT_TYPE"]
     connection = http.client.HTTPConnection(runtime.url().removeprefix("http://"))
-    connection.request(environ["REQUEST_METHOD"], quote(environ["PATH_INFO"]), body, headers)
-    response = connection.getresponse()
+    try:
+        connection.request(environ["REQUEST_METHOD"], quote(environ["PATH_INFO"]), body, headers)
+        response = connection.getresponse()
+    except BaseException:
+        connection.close()
+        raise
     kept = [(n, v) for n, v in response.getheaders() if n.lower() not in _OF_THE_CONNECTION]
     if response.length is not None:
         kept.append(("Content-Length", str(response.length)))
     start_response(f"{response.status} {response.reason}", kept)
-    return _read(connection, response)
+    return _Body(connection, response)
 
 
-def _read(
-    connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-) -> Iterator[bytes]:
-    try:
-        while chunk := response.read1(65536):
+class _Body:
+    """The answer's body, read as the caller takes it.
+
+    No generator: one that the server closes before it has begun (its caller has gone) would never
+    come to its `finally`, and leave the connection open.
+    """
+
+    def __init__(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self._connection = connection
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._response.read1(65536):
             yield chunk
-    finally:
-        connection.close()
+
+    def close(self) -> None:
+        """Close the connection; the WSGI server calls this at the end, however it came."""
+        self._response.close()
+        self._connection.close()
