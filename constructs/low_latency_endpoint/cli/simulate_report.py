@@ -94,6 +94,7 @@ class Report:
     def search(self, text: str, shapes: Sequence[Shape], number: int | None, adopt_to: Path | None,
                *, write: bool) -> None:
         """Fleets and policies for a goal."""
+        from ..planning.simulation import shape
         from ..planning.simulation.charts import front_chart
         from ..planning.simulation.search_wording import (
             points_tables,
@@ -102,10 +103,11 @@ class Report:
         )
         from ..planning.simulation.searching import parse_goal, search
 
+        goal, shapes = parse_goal(text), shapes or [shape("spike")]
+        _say_how_long(shapes, goal.tps)
         result: SearchResult = search(
-            self.model, parse_goal(text), over=shapes or None,
-            replications=self._replications(8), shape_replications=self._replications(4),
-            **self.options)
+            self.model, goal, over=shapes, replications=self._replications(8),
+            shape_replications=self._replications(4), **self.options)
         self.sentences += search_sentences(result)
         self._say_prefix_aware("searched")
         self.tables += points_tables(result)
@@ -225,6 +227,15 @@ class Report:
             typer.echo(f"{head}:\n\n{text}")  # lines stay whole, to be copied
         print_parts(Text("Assumed:"),
                     *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed))
+
+
+def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
+    """Minutes without a word look like a program that hangs."""
+    runs = 25  # a dozen policies once, and three or four of them with all replications
+    million = runs * tps * sum(each.seconds * each.mean_share for each in shapes) / 1e6
+    if million > 200:
+        typer.echo(f"About {million:,.0f} million requests to simulate: this takes minutes.",
+                   err=True)
 
 
 def _write(path: Path, text: str) -> None:
