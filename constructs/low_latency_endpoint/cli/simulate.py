@@ -54,7 +54,7 @@ def simulate(
     slope: Annotated[float | None, typer.Option(
         help="By how much each neighbour lengthens a request: batching.")] = None,
     replications: Annotated[int | None, typer.Option(
-        help="Independent runs. Without it 8; 4 over time, 2 for each of --traffic all.")] = None,
+        help="Independent runs. Without it 8; 4 over time.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.")] = 1,
     processes: Annotated[int | None, typer.Option(
         help="Processes; as many as there are processors without it.")] = None,

@@ -128,6 +128,16 @@ def test_what_befalls_an_endpoint_over_time_is_told() -> None:
     assert "made, not recorded" in output
 
 
+def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
+    answer = json.loads(run(SHIPPED, "--traffic", "spike", "--tps", "100", "--json"))
+    found = answer["traffic"]["spike"]
+    assert found["replications"] == 4
+    assert set(found["time_over_target_seconds"]) == {"mean", "half_width"}
+    assert len(found["timeline"]) == 50  # minutes
+    assert sum(line["requests"] for line in found["timeline"]) == pytest.approx(
+        found["requests"] / 4)
+
+
 @pytest.mark.parametrize("arguments", [
     [], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]],
     ids=["plain", "compare", "search"])

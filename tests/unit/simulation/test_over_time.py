@@ -207,6 +207,63 @@ def test_when_nobody_serves_calls_fail_and_users_come_back() -> None:
     assert lines[-1].requests == pytest.approx(1000, abs=2)
 
 
+# --- time over the target ----------------------------------------------------------------------
+
+def overloaded(target: float | None = 1.0, **options: object):
+    """One instance that serves one a second, and two a second from 600 s to 900 s."""
+    levels = ((600.0, 0.25), (900.0, 1.0), (2400.0, 0.25))
+    return simulate(Scenario(
+        service=Constant(1.0), latency_target=target,
+        traffic=ShapedLoop(2.0, Shape("jam", "", levels), poisson=False)),
+        **{**SPREAD, **options})
+
+
+def test_time_over_target_is_counted_over_all_replications() -> None:
+    """300 wait at 900 s, and half a request a second is left over for them: gone at 1500 s."""
+    over = overloaded(target=1.5).time_over_target
+    assert over
+    assert over.mean == pytest.approx(900, abs=60)
+    assert over.half_width == 0  # nothing is left to chance
+    by_chance = simulate(Scenario(
+        service=Exponential(0.5), traffic=OpenLoop(1.0), latency_target=2.0),
+        seconds=7200.0, window=60.0, replications=6)
+    over = by_chance.time_over_target
+    assert over
+    seconds = [run.seconds_over_target for run in by_chance.replications]
+    assert len(set(seconds)) > 1
+    assert over.half_width > 0
+    assert min(seconds) <= over.mean <= max(seconds)
+
+
+def test_a_minute_in_which_calls_fail_is_over_the_target() -> None:
+    found = simulate(Scenario(
+        service=Constant(0.01), traffic=OpenLoop(10.0, poisson=False), latency_target=1.0,
+        faults=(InstanceFailure(at=100.0, replacement_seconds=200.0),)),
+        seconds=600.0, window=60.0, discard=0.0, **SPREAD)
+    over = found.time_over_target
+    assert over
+    assert over.mean == 300  # of the minutes from 60 s to 360 s
+
+
+def test_no_target_or_no_timeline_is_no_time() -> None:
+    assert overloaded(target=None).time_over_target is None
+    assert simulate(QUIET.with_(latency_target=1.0), requests=1000,
+                    replications=2).time_over_target is None
+
+
+def test_data_hold_the_timeline_and_the_time_over_target() -> None:
+    found = overloaded()
+    data = found.to_dict()
+    assert data["time_over_target_seconds"]["mean"] == found.time_over_target.mean
+    lines, runs = data["timeline"], [run.timeline for run in found.replications]
+    assert [line["end_seconds"] for line in lines] == [60.0 * minute for minute in range(1, 41)]
+    for at, line in enumerate(lines):
+        for name in ("requests", "failed", "serving", "launched", "slow"):
+            assert line[name] == sum(getattr(run[at], name) for run in runs) / len(runs)
+        assert line["p99_ms"] == pytest.approx(500 * sum(run[at].p99 for run in runs))
+    assert simulate(QUIET, requests=1000, replications=2).to_dict()["timeline"] == []
+
+
 # --- deployments -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("kind", "share", "extra", "ready"), [

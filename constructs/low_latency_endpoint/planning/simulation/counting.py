@@ -46,6 +46,12 @@ class Window:
     launched: int
     in_flight: int
 
+    @property
+    def over_target(self) -> bool:
+        """Whether p99 was above the latency target: more than one call in a hundred was answered
+        late or failed."""
+        return 100 * (self.slow + self.failed) > self.requests + self.failed
+
 
 class Counter:
     """Histograms and sums of one replication."""

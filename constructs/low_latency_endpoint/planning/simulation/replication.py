@@ -125,6 +125,11 @@ class Replication:
     entered: int
     timeline: tuple[Window, ...] = field(default=(), repr=False)
 
+    @property
+    def seconds_over_target(self) -> float:
+        """Time in windows whose p99 was above the latency target, failed calls counted as late."""
+        return sum(line.end - line.begin for line in self.timeline if line.over_target)
+
 
 def places_needed(scenario: Scenario) -> int:
     """Places for all instances that may be there at once, those that drain included."""

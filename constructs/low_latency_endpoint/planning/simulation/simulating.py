@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from .compilation import loops
-from .counting import PERCENTILES
+from .counting import PERCENTILES, Window
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
 from .rules import (
@@ -120,6 +121,17 @@ class SimulationResult:
         return self.estimate(lambda run: run.slow_share)
 
     @property
+    def time_over_target(self) -> Estimate | None:
+        """Seconds in which p99 was above the latency target, failed calls counted as late.
+
+        Judged window by window; ``None`` without a target or without a timeline.
+        """
+        if self.scenario.latency_target is None or not all(
+                run.timeline for run in self.replications):
+            return None
+        return self.estimate(lambda run: run.seconds_over_target)
+
+    @property
     def instance_hours(self) -> Estimate:
         """Paid instance hours."""
         return self.estimate(lambda run: run.instance_hours)
@@ -135,11 +147,15 @@ class SimulationResult:
         return sum(run.failed for run in self.replications)
 
     def to_dict(self) -> dict[str, Any]:
-        """The estimates as JSON-safe data; times in milliseconds."""
+        """The estimates as JSON-safe data; latencies in milliseconds, other times in seconds.
+
+        ``timeline`` holds a line for each window, each number the mean over the replications.
+        """
         def shown(value: Estimate, factor: float = 1.0) -> dict[str, float]:
             return {"mean": value.mean * factor, "half_width": value.half_width * factor}
 
         names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
+        over = self.time_over_target
         return {
             "instances": self.scenario.instances,
             "routing": self.scenario.routing,
@@ -157,9 +173,27 @@ class SimulationResult:
             "utilisation": shown(self.utilisation),
             "in_system": shown(self.estimate(lambda run: run.in_system)),
             "slower_than_target": shown(self.slow_share),
+            "time_over_target_seconds": shown(over) if over else None,
             "instance_hours": shown(self.instance_hours),
             "littles_law": max(run.littles_law for run in self.replications),
+            "timeline": [_line(lines) for lines in zip(
+                *(run.timeline for run in self.replications), strict=True)],
         }
+
+
+def _line(windows: Sequence[Window]) -> dict[str, float | None]:
+    """One window of all replications; percentiles of those in which requests were answered."""
+    def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:
+        values = [factor * getattr(each, name) for each in windows
+                  if each.requests or not answered]
+        return fmean(values) if values else None
+
+    return {
+        "begin_seconds": windows[0].begin, "end_seconds": windows[0].end,
+        "p50_ms": mean("p50", 1e3, answered=True), "p99_ms": mean("p99", 1e3, answered=True),
+        **{name: mean(name) for name in (
+            "requests", "slow", "failed", "serving", "launched", "in_flight", "over_target")},
+    }
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,18 @@ def milliseconds(value: Estimate) -> str:
         f"{mean:,.0f} ± {half:,.0f} {unit}")
 
 
+def minutes(seconds: Estimate) -> str:
+    """A time in minutes, with its interval.
+
+    Examples
+    --------
+    >>> minutes(Estimate(1230.0, 45.0)), minutes(Estimate(1200.0, 0.0))
+    ('20.5 ± 0.75', '20')
+    """
+    value = seconds.scaled(1 / 60)
+    return f"{value.mean:.4g}" + (f" ± {value.half_width:.2g}" if value.half_width else "")
+
+
 def percent(value: Estimate) -> str:
     """A relative change with its interval."""
     return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
@@ -97,16 +109,16 @@ def change_rows(both: Comparison) -> list[list[str]]:
 
 def shape_sentence(model: Model, shape: Shape, result: SimulationResult) -> str:
     """What happened under a shape."""
-    late = [line for line in result.replications[0].timeline if model.latency_target
-            and line.p99 > model.latency_target]
     text = (f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
             f"{result.instance_hours.mean:.4g} instance hours")
     if result.failed:
         text += f", {result.failed / len(result.replications):,.0f} requests failed"
-    if model.latency_target:
-        text += (f"; p99 above the target in {len(late)} of "
-                 f"{len(result.replications[0].timeline)} minutes"
-                 if late else "; p99 within the target in every minute")
+    over = result.time_over_target
+    if over is not None:
+        counted = ", failed calls counted," if result.failed else ""
+        text += (f"; p99{counted} above the target in {minutes(over)} of "
+                 f"{shape.seconds / 60:,.0f} minutes"
+                 if over.mean else "; p99 within the target in every minute")
     if result.percentile(99.0).mean > _GIVES_UP:
         text += ("; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
                  "than simulated")
@@ -115,14 +127,17 @@ def shape_sentence(model: Model, shape: Shape, result: SimulationResult) -> str:
 
 def shape_titles() -> list[str]:
     """Heads of the table of shapes."""
-    return ["Traffic", "p50", "p99", "Over target", "Failed", "Instances", "Instance hours"]
+    return ["Traffic", "p50", "p99", "Late", "Minutes over target", "Failed", "Instances",
+            "Instance hours"]
 
 
 def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
     """One shape."""
-    serving = [line.serving for line in result.replications[0].timeline]
+    serving = [line.serving for run in result.replications for line in run.timeline]
+    over = result.time_over_target
     return [
         shape.name, milliseconds(result.percentile(50.0)), milliseconds(result.percentile(99.0)),
-        f"{result.slow_share.mean:.2%}", f"{result.failed / len(result.replications):,.0f}",
+        f"{result.slow_share.mean:.2%}", minutes(over) if over else "no target",
+        f"{result.failed / len(result.replications):,.0f}",
         f"{min(serving)} to {max(serving)}", f"{result.instance_hours.mean:,.2f}",
     ]
