@@ -70,7 +70,7 @@ class StepsTable:
         cells = "".join(cell[-1:] for column in shown for cell in column.cells)
         notes = [text for mark, text in _MARKS.items() if mark in cells]
         if any(column.name == _PER_INSTANCE for column in shown):
-            notes.append(f"{_PER_INSTANCE} Invocations per instance and minute")
+            notes.append(f"{_PER_INSTANCE}: invocations per instance and minute")
         if dropped:
             notes.append(f"Left out for want of width, and in --csv: {', '.join(dropped)}")
         notes.append(_generator(self._steps))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         RecommendationRequest,
         SamplePayload,
     )
-    from ..settings import Settings
+    from ..settings import RecommendationSettings, Settings
 
 __all__ = ["register"]
 
@@ -45,7 +45,10 @@ def recommend(
         metavar="NAME", help="Endpoint of the file, when it has several.")] = None,
     instance_type: Annotated[list[str] | None, typer.Option(
         "--instance-type", "-t", metavar="TYPE", help="Type to try; again for each, up to ten. "
-        "Makes it a load test (Advanced job). Without any, AWS chooses (Default job).")] = None,
+        "Makes it a load test (Advanced job). Default: the settings' recommendation; without any, "
+        "AWS chooses (Default job).")] = None,
+    any_type: Annotated[bool, typer.Option(
+        "--any-type", help="Let AWS choose the types, though the settings name some.")] = False,
     role_arn: Annotated[str | None, typer.Option(
         metavar="ARN", help="Role with which AWS makes the endpoints under test.")] = None,
     sample_payload: Annotated[str | None, typer.Option(
@@ -56,8 +59,8 @@ def recommend(
     content_type: Annotated[str | None, typer.Option(
         metavar="TYPE", help="Content type of the payload. Default: the warm-up's.")] = None,
     phase: Annotated[list[str] | None, typer.Option(
-        metavar="SHAPE", help="users=1,spawn-rate=3,duration=10m (the default); again for each "
-        "phase.")] = None,
+        metavar="SHAPE", help="users=1,spawn-rate=3,duration=10m; again for each phase. Default: "
+        "the settings' recommendation, else this one.")] = None,
     stairs: Annotated[str | None, typer.Option(
         metavar="SHAPE", help="steps=5,users-per-step=3,duration=10m, instead of phases.")] = None,
     vary: Annotated[list[str] | None, typer.Option(
@@ -127,6 +130,8 @@ def recommend(
     from .job_following import only_endpoint
 
     _check_mode(job, list_=list_, stop=stop, adopt=adopt, scaling=scaling)
+    if any_type and instance_type:
+        raise typer.BadParameter("--any-type and --instance-type exclude each other.")
     loaded = load_settings(settings)
     key = only_endpoint(list(loaded.endpoints), endpoint)
     with needs_operations():
@@ -147,14 +152,17 @@ def recommend(
                              "--profile": profile, "--region": region})
     if job is None:
         JOB_ROLE.check(role_arn or "", "--role-arn")
+        stated = loaded.endpoints[key].recommendation
         types = tuple(instance_type or ())
+        if not (types or any_type) and stated is not None:
+            types = stated.instance_types or ()
         described = recommendation.describe_container(
             loaded.endpoints[key], domain=domain, task=task, framework=framework,
             framework_version=framework_version)
         payload = recommendation.sample_payload(
             sample_payload, upload_to, content_type, loaded.endpoints[key])
         test = _load_test(types, phase or [], stairs, vary or [], here.threshold,
-                          max_invocations, max_duration, max_parallel, continue_when_flat)
+                          max_invocations, max_duration, max_parallel, continue_when_flat, stated)
         doubts = recommendation.check_types_to_try(types, loaded.endpoints[key])
         source, vpc = _model(here, model_name, model_package_arn)
         request = recommendation.RecommendationRequest(
@@ -215,9 +223,10 @@ def _threshold(settings: Settings, key: str, given: str | None) -> LatencyThresh
 
 def _load_test(types: tuple[str, ...], phases: list[str], stairs: str | None, vary: list[str],
                threshold: LatencyThreshold, max_invocations: int, max_duration: str,
-               max_parallel: int, continue_when_flat: bool) -> LoadTest | None:
-    from ..operations.recommendation import DEFAULT_TRAFFIC, LoadTest, parse_phases, parse_stairs
-    from ..operations.recommendation.traffic import seconds_of_text
+               max_parallel: int, continue_when_flat: bool,
+               stated: RecommendationSettings | None) -> LoadTest | None:
+    from ..operations.recommendation import LoadTest, parse_phases, parse_stairs
+    from ..operations.recommendation.traffic import seconds_of_text, stated_traffic
 
     if phases and stairs:
         raise typer.BadParameter("--phase and --stairs exclude each other.")
@@ -235,7 +244,7 @@ def _load_test(types: tuple[str, ...], phases: list[str], stairs: str | None, va
     return LoadTest(
         threshold=threshold,
         traffic=parse_stairs(stairs) if stairs
-        else parse_phases(phases) if phases else DEFAULT_TRAFFIC,
+        else parse_phases(phases) if phases else stated_traffic(stated),
         max_invocations=max_invocations,
         max_seconds=seconds_of_text(max_duration, "--max-duration"), max_parallel=max_parallel,
         continue_when_flat=continue_when_flat, environment=environment)

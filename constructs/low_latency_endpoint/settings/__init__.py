@@ -26,6 +26,7 @@ from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, M
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .plans import largest_fleet, largest_fleet_of_plan, plan_endpoint
+from .recommendation import PhaseSettings, RecommendationSettings, StairsSettings
 from .schema import settings_json_schema
 from .stack import Settings
 from .traffic import (
@@ -58,13 +59,16 @@ __all__ = [
     "MetricSettings",
     "ModelDataSettings",
     "NetworkSettings",
+    "PhaseSettings",
     "PrefixAwareRouting",
     "PrefixAwareSettings",
     "PrivateLinkSettings",
+    "RecommendationSettings",
     "RollingSettings",
     "ScalingSettings",
     "Settings",
     "SlowRequestSettings",
+    "StairsSettings",
     "ThroughputSettings",
     "WarmUpPayloadSettings",
     "WarmUpSettings",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
@@ -25,12 +25,15 @@ from .containers import ContainerSettings
 from .deployment import DeploymentSettings
 from .fields import Limited, checked
 from .model_base import SettingsModel, items_of, mapping_of
+from .recommendation import RecommendationSettings
 from .rules import (
     CUSTOM_AMI,
     KMS_KEY_ARN,
     NEEDS_ANOTHER,
     ROLE_ARN,
     SAMPLES_NOTHING,
+    TAG_KEY,
+    TAG_VALUE,
 )
 from .traffic import (
     InstanceCountSettings,
@@ -41,7 +44,9 @@ from .traffic import (
 )
 from .warm_up import WarmUpSettings
 
+Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
 KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
+ContentTypes = tuple[Annotated[str, Limited(limits.CAPTURE_CONTENT_TYPE)], ...]
 S3Uri = Annotated[str, Limited(limits.S3_URI)]
 KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
@@ -78,13 +83,30 @@ class DataCaptureSettings(SettingsModel):
     """Record requests and responses in S3."""
 
     s3: S3Uri = Field(examples=["s3://my-bucket/captured/"], description="S3 destination.")
+    kms_key_arn: KmsKeyArn | None = Field(
+        default=None, examples=[KMS_KEY_EXAMPLE],
+        description="KMS key that encrypts them. Default: the bucket's own encryption.")
+    capture: tuple[Literal["input", "output"], ...] = Field(
+        default=("input", "output"), strict=False, examples=[["input"]],
+        description="What is recorded: input (requests), output (responses). Default: both.")
+    csv_content_types: ContentTypes = Field(
+        default=(), strict=False, examples=[["text/csv"]],
+        description="Content types that are recorded as CSV. Default: all bodies in base64.")
+    json_content_types: ContentTypes = Field(
+        default=(), strict=False, examples=[["application/json"]],
+        description="Content types that are recorded as JSON. Default: all bodies in base64.")
     sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = Field(
         default=10, examples=[10],
         description="Share of the requests; less for high traffic. Default: 10.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """Zero percent captures nothing."""
+        """Zero percent captures nothing, neither does an empty list; lists keep their limits."""
+        for name, limit in (("capture", limits.CAPTURE_COUNT),
+                            ("csv_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
+                            ("json_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT)):
+            if isinstance(given.get(name), (list, tuple)):
+                yield from breaches((name,), limit.check, len(items_of(given, name)))
         if given.get("sampling_percentage") == 0:
             yield finding(SAMPLES_NOTHING, "sampling_percentage", got="0", allowed="1 to 100")
 
@@ -195,6 +217,14 @@ class EndpointSettings(SettingsModel):
     data_capture: DataCaptureSettings | None = Field(
         default=None, examples=[{"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}],
         description="Record requests and responses. Default: off.")
+    tags: Tags = Field(
+        default_factory=dict, examples=[{"team": "nlp"}],
+        description="Tags of everything that belongs to this endpoint; they win over those of the "
+                    "whole stack. Up to 50 together.")
+    recommendation: RecommendationSettings | None = Field(
+        default=None, examples=[{"instance_types": ["ml.c6i.4xlarge", "ml.g5.xlarge"]}],
+        description="What low-latency recommend tries; nothing of the stack. Default: what its "
+                    "options say.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:

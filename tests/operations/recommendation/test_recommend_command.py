@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from low_latency_endpoint.settings import load_settings
 
@@ -33,6 +34,49 @@ def expect_start(account: Account) -> list[dict[str, Any]]:
 
     account("sagemaker").create_inference_recommendations_job = create
     return requests
+
+
+def stated(folder: Path, **recommendation: Any) -> Path:
+    """The shipped settings with what is to be tried."""
+    content = yaml.safe_load(SHIPPED.read_text("utf-8"))
+    content["endpoints"]["sentiment"]["recommendation"] = recommendation
+    file = folder / "endpoint.yaml"
+    file.write_text(yaml.safe_dump(content), "utf-8")
+    return file
+
+
+PHASES = [{"users": 2, "spawn_rate": 1, "duration": "5m"}]
+STAIRS = {"steps": 4, "users_per_step": 2, "duration": "20m"}
+
+
+@pytest.mark.parametrize(("recommendation", "options", "types", "traffic"), [
+    ({"instance_types": ["ml.c6i.4xlarge"], "phases": PHASES}, (), ["ml.c6i.4xlarge"],
+     {"TrafficType": "PHASES", "Phases": [
+         {"InitialNumberOfUsers": 2, "SpawnRate": 1, "DurationInSeconds": 300}]}),
+    ({"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS}, ("-t", "ml.g5.xlarge"),
+     ["ml.g5.xlarge"],
+     {"TrafficType": "STAIRS", "Stairs": {
+         "DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2}}),
+    ({"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+     ("--phase", "users=1,spawn-rate=0,duration=2m"), ["ml.c6i.4xlarge"],
+     {"TrafficType": "PHASES", "Phases": [
+         {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 120}]}),
+    ({"instance_types": ["ml.c6i.4xlarge"]}, ("--any-type",), None, None),
+])
+def test_types_and_traffic_come_from_the_settings(
+        low_latency: Command, account: Account, tmp_path: Path, recommendation: dict[str, Any],
+        options: tuple[str, ...], types: list[str] | None, traffic: dict[str, Any] | None) -> None:
+    account.deployed()
+    requests = expect_start(account)
+    done = low_latency("recommend", str(stated(tmp_path, **recommendation)), *options, *START,
+                       "--yes", "--no-wait")
+    assert done.status == 0, done
+    [request] = requests
+    configuration = request["InputConfig"]
+    assert request["JobType"] == ("Advanced" if types else "Default")
+    assert configuration.get("TrafficPattern") == traffic
+    assert [each["InstanceType"] for each in configuration.get(
+        "EndpointConfigurations", [])] == (types or [])
 
 
 def test_from_start_to_results(low_latency: Command, account: Account) -> None:

@@ -56,6 +56,9 @@ GOOD_SHARED: list[dict[str, str | None]] = [
     {"account": '"012345678901"'},
     {"client_zones": "{names: [eu-west-1a, eu-west-1b]}", "region": "eu-west-1"},
     {"network": "{cidr: 10.1.0.0/20, subnet_prefix_length: 24, flow_logs: false}"},
+    {"network": "{flow_logs: all}"},
+    {"network": "{flow_logs: true}"},
+    {"private_link": "{endpoint_policy: false}"},
     {"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}"},
     {"network": f"{{vpc_id: {VPC}}}", "client_zones": "{names: [us-east-1a, us-east-1b]}"},
     {"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
@@ -83,6 +86,11 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"instances": "{min: 2, initial: 4, max: 12}"},
     {"scaling": "{metric: concurrency, concurrency_target: 4, scale_in_cooldown: 5m}"},
     {"scaling": "{enabled: false}"},
+    {"data_capture": f"{{s3: s3://b/, capture: [output], kms_key_arn: {KEY}, "
+                     "csv_content_types: [text/csv], json_content_types: [application/json]}"},
+    {"tags": "{team: nlp}"},
+    {"containers": "[{image: {asset: examples, file: Serve.Dockerfile, platform: linux/arm64, "
+                   "build_args: {MODEL: distilbert, PORT: 8080}}}]"},
     {"instance_type": "ml.t2.medium", "throughput": "{peak_tps: 10, tps_per_instance: 10}"},
     {"instance_type": "ml.t2.medium"},
     {"startup_health_check_timeout": "60s", "model_data_download_timeout": "1h"},
@@ -94,6 +102,10 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"kms_key_arn": KEY, "kms_key_with_local_storage": "true", "instance_type": "ml.g5.xlarge"},
     {"data_capture": "{s3: s3://bucket/captured/, sampling_percentage: 10}"},
     {"dashboard": "false"},
+    {"recommendation": "{instance_types: [ml.c6i.4xlarge], phases: [{users: 1, spawn_rate: 0, "
+                       "duration: 2m}, {users: 3, spawn_rate: 3, duration: 1h}]}"},
+    {"recommendation": "{instance_types: [ml.c6i.4xlarge, ml.g5.xlarge], "
+                       "stairs: {steps: 5, users_per_step: 3, duration: 10m}}"},
     {"alarms": "{client_error_rate: 0.05, model_error_rate: 0.01, minimum_invocations: 0, "
                "slow_requests: {threshold: 1s, objective: 0.995}, cpu_utilization: 70, "
                "memory_utilization: 80, disk_utilization: 80, gpu_utilization: 90, "
@@ -156,6 +168,8 @@ BAD_SHARED: list[Case] = [
     ({"endpoints": "[]"}, "LLE906", "endpoints"),
     ({"network": "true"}, "LLE906", "network"),
     ({"network": "{flow_logs: yes}"}, "LLE906", "network"),
+    ({"network": "{flow_logs: [all]}"}, "LLE906", "network"),
+    ({"private_link": "{fips: true, endpoint_policy: true}"}, "LLE213", "private_link"),
     ({"private_link": "{fips: 'true'}"}, "LLE906", "private_link"),
     ({"tags": "{team: true}"}, "LLE919", "tags"),
     ({"private_link": "{allow_cidrs: [10.0.0.0]}"}, "LLE910", "private_link"),
@@ -243,6 +257,18 @@ BAD_ENDPOINT: list[Case] = [
     ({"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 0}}"}, "LLE412",
      "routing"),
     ({"data_capture": "{s3: s3://b/, sampling_percentage: 101}"}, "LLE416", "data_capture"),
+    ({"data_capture": "{s3: s3://b/, capture: []}"}, "LLE428", "data_capture"),
+    ({"data_capture": "{s3: s3://b/, capture: [Input]}"}, "LLE909", "data_capture"),
+    ({"data_capture": "{s3: s3://b/, capture: input}"}, "LLE906", "data_capture"),
+    ({"data_capture": "{s3: s3://b/, json_content_types: [json]}"}, "LLE429", "data_capture"),
+    ({"data_capture": f"{{s3: s3://b/, csv_content_types: "
+                      f"[{', '.join(f'a/b{n}' for n in range(11))}]}}"}, "LLE430", "data_capture"),
+    ({"data_capture": "{s3: s3://b/, kms_key_arn: mine}"}, "LLE926", "data_capture"),
+    ({"tags": "{'aws:team': nlp}"}, "LLE918", "tags"),
+    ({"tags": f"{{{', '.join(f'k{n}: v' for n in range(51))}}}"}, "LLE509", "tags"),
+    ({"containers": "[{image: {uri: a/b:1, platform: linux/arm64}}]"}, "LLE928", "containers"),
+    ({"containers": "[{image: {asset: examples, platform: linux/riscv}}]"}, "LLE312",
+     "containers"),
     ({"alarms": "{minimum_invocations: -1}"}, "LLE704", "alarms"),
     ({"alarms": "{slow_requests: {threshold: 1s, objective: 0.5}}"}, "LLE726", "alarms"),
     ({"alarms": "{cpu_utilization: 4080}"}, "LLE725", "alarms"),
@@ -255,6 +281,21 @@ BAD_ENDPOINT: list[Case] = [
     ({"warm_up": "{payload: {file: nothing.json}}"}, "LLE928", "warm_up"),
     ({"metrics": "{publish_frequency: 45s}"}, "LLE417", "metrics"),
     ({"core_dump": "{s3: bucket}"}, "LLE418", "core_dump"),
+    ({"recommendation": "{phases: [{users: 1, spawn_rate: 3, duration: 10m}]}"}, "LLE928",
+     "recommendation"),
+    ({"recommendation": "{instance_types: [ml.g5.xlarge], phases: []}"}, "LLE928",
+     "recommendation"),
+    ({"recommendation": "{instance_types: [ml.g5.xlarge], phases: [{users: 1, spawn_rate: 3, "
+      "duration: 10m}], stairs: {steps: 1, users_per_step: 1, duration: 10m}}"}, "LLE929",
+     "recommendation"),
+    ({"recommendation": "{instance_types: []}"}, "LLE973", "recommendation"),
+    ({"recommendation": "{instance_types: [ml.g5.xlarge, ml.g5.xlarge]}"}, "LLE973",
+     "recommendation"),
+    ({"recommendation": "{instance_types: [g5.xlarge]}"}, "LLE405", "recommendation"),
+    ({"recommendation": "{instance_types: [ml.g5.xlarge], phases: [{users: 4, spawn_rate: 3, "
+      "duration: 10m}]}"}, "LLE974", "recommendation"),
+    ({"recommendation": "{instance_types: [ml.g5.xlarge], stairs: {steps: 1, users_per_step: 1, "
+      "duration: 90s}}"}, "LLE974", "recommendation"),
     ({"capacity_reservation_arn": "mine"}, "LLE419", "capacity_reservation_arn"),
     ({"kms_key_arn": KEY, "instance_type": "ml.g5.xlarge"}, "LLE424", "kms_key_arn"),
     ({"endpoint_name": "a" * 64}, "LLE501", "endpoint_name"),

@@ -21,6 +21,7 @@ from .rules import (
     MAX_INVOCATIONS,
     MAX_PARALLEL,
     MAX_TESTS,
+    MAX_TYPES,
     MODEL_TO_TEST,
     TRAFFIC_FORM,
     TYPES_TO_TRY,
@@ -36,7 +37,6 @@ from .traffic import (
 __all__ = ["LoadTest", "ModelSource", "RecommendationRequest", "VpcConfig", "check_types_to_try",
            "job_request"]
 
-MAX_TYPES = 10
 TAGS = [{"Key": "created-by", "Value": "low-latency-endpoint"}]
 
 

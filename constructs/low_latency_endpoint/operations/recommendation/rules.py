@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from ...errors import rule
 from ...planning.limits import API, GUIDE, Choice, Pattern, Range
+from ...planning.recommendation_limits import (
+    MAX_TYPES,
+    PHASE_SPAWN_RATE,
+    PHASE_USERS,
+    STAIR_STEPS,
+    STAIR_USERS,
+    TRAFFIC_RULE,
+    TRAFFIC_SECONDS,
+    TYPES_TO_TRY,
+)
+
+__all__ = [
+    "FRAMEWORK", "GENERATIVE_FORM", "GENERATIVE_TYPES", "GOAL", "JOB_NAME", "JOB_ROLE",
+    "JOB_SECONDS", "MAX_INVOCATIONS", "MAX_PARALLEL", "MAX_TESTS", "MAX_TYPES", "MODEL_TO_TEST",
+    "NOT_ADOPTABLE", "NO_SUCH_RESULT", "PHASE_SPAWN_RATE", "PHASE_USERS", "SAMPLE_PAYLOAD",
+    "STAIR_STEPS", "STAIR_USERS", "THRESHOLD_FORM", "TOKENS", "TRAFFIC_FORM", "TRAFFIC_SECONDS",
+    "TYPES_TO_TRY",
+]
 
 JOBS = GUIDE + "inference-recommender-recommendation-jobs.html"
 LOAD_TEST = GUIDE + "inference-recommender-load-test.html"
@@ -30,22 +48,7 @@ MODEL_TO_TEST = rule(
     mend="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
     source=INPUT,
 )
-TYPES_TO_TRY = rule(
-    "LLE973", "the instance types to try are not what the job takes",
-    mend="Name other types with --instance-type, once for each.", source=INPUT,
-)
-_TRAFFIC = rule(
-    "LLE974", "the traffic of a load test is out of range",
-    mend="Give --phase users=1,spawn-rate=1,duration=2m (again for each phase) or --stairs "
-         "steps=5,users-per-step=3,duration=10m.",
-    source=LOAD_TEST,
-)
-TRAFFIC_FORM = _TRAFFIC
-TRAFFIC_SECONDS = Range(_TRAFFIC, "a phase's length", 120, 3600, "seconds")
-PHASE_USERS = Range(_TRAFFIC, "the users a phase starts with", 1, 3)
-PHASE_SPAWN_RATE = Range(_TRAFFIC, "the users added each minute", 0, 3)
-STAIR_STEPS = Range(_TRAFFIC, "the number of steps", 1, None)
-STAIR_USERS = Range(_TRAFFIC, "the users added at each step", 1, 3)
+TRAFFIC_FORM = TRAFFIC_RULE
 
 _STOPPING = rule(
     "LLE975", "a limit of the job is out of range",

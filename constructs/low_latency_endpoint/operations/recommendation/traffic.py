@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...errors import ConfigurationError
+from ...settings import RecommendationSettings
 from ...settings.breach import BreachError
 from ...settings.fields import duration_text, parse_duration
 from .rules import (
@@ -25,7 +26,8 @@ from .rules import (
 )
 
 __all__ = ["DEFAULT_TRAFFIC", "Phase", "Stairs", "Traffic", "parse_phases", "parse_stairs",
-           "seconds_of_text", "seconds_of_traffic", "traffic_request", "traffic_text"]
+           "seconds_of_text", "seconds_of_traffic", "stated_traffic", "traffic_request",
+           "traffic_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,17 @@ def traffic_text(traffic: Traffic) -> str:
 
 def _minutes(seconds: int) -> str:
     return duration_text(timedelta(seconds=seconds))
+
+
+def stated_traffic(stated: RecommendationSettings | None) -> Traffic:
+    """The settings' traffic; the default where they state none."""
+    if stated is not None and stated.stairs is not None:
+        return Stairs(stated.stairs.steps, stated.stairs.users_per_step,
+                      int(stated.stairs.duration.total_seconds()))
+    if stated is not None and stated.phases:
+        return tuple(Phase(each.users, each.spawn_rate, int(each.duration.total_seconds()))
+                     for each in stated.phases)
+    return DEFAULT_TRAFFIC
 
 
 def parse_phases(texts: Sequence[str]) -> tuple[Phase, ...]:
