@@ -615,7 +615,7 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     file.write_text(report.to_json(), encoding="utf-8")
     simulated = read_load_test_result(file)
-    assert simulated.rate == report.run.limit.rate  # type: ignore[union-attr]
+    assert simulated.rate == report.run.limit.tps_per_instance  # type: ignore[union-attr]
     assert (simulated.instances, simulated.concurrency) == (1, 4)
     assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     planned = read_found_limit(file)
@@ -637,7 +637,11 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
     done = run(rate_plan([50, 150, 400], seconds=20, goal=GOAL), FakeGenerator(queue_limit=20))
     file = tmp_path / "result.json"
     file.write_text(LoadTestReport(Target("e", "us-east-1"), done, FLEET).to_json(), "utf-8")
-    assert read_load_test_result(file).rate == pytest.approx(150, rel=0.05), "the highest that held"
+    content = json.loads(file.read_text("utf-8"))
+    assert content["rate"] == pytest.approx(150, rel=0.05), "the highest that held"
+    simulated = read_load_test_result(file)
+    assert simulated.rate is None, "no limit was looked for"
+    assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
     assert (caught.value.code, caught.value.got) == ("LLE956", "a run of --rate")
