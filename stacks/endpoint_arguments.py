@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -41,6 +42,8 @@ from low_latency_endpoint.settings import (
 )
 from low_latency_endpoint.variant import CoreDump
 from low_latency_endpoint.warm_up import KeepWarmOptions
+
+_CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
 
 
 def endpoint_arguments(
@@ -98,6 +101,10 @@ def endpoint_arguments(
         given["data_capture"] = DataCapture(
             destination=settings.data_capture.s3,
             sampling_percentage=settings.data_capture.sampling_percentage,
+            capture=[_CAPTURED[each] for each in settings.data_capture.capture],
+            key=_key(scope, f"{key}-CaptureKey", settings.data_capture.kms_key_arn),
+            csv_content_types=settings.data_capture.csv_content_types,
+            json_content_types=settings.data_capture.json_content_types,
         )
     if settings.metrics:
         given["metrics"] = MetricsPublishing(
@@ -130,7 +137,10 @@ def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerI
         )
         return ContainerImage.from_ecr_repository(repository, image.ecr.tag)
     if image.asset:
-        return ContainerImage.from_asset(str(image.asset))
+        return ContainerImage.from_asset(
+            str(image.asset), file=image.file, build_args=dict(image.build_args) or None,
+            platform=ecr_assets.Platform.custom(image.platform) if image.platform else None,
+        )
     return ContainerImage.from_uri(str(image.uri))
 
 

@@ -61,6 +61,8 @@ class LowLatencyEndpointStack(Stack):
             )
             made.output_settings_for_callers()
             self.endpoints[key] = made
+            for name, value in endpoint.tags.items():
+                Tags.of(made).add(name, value)
         for name, value in settings.tags.items():
             Tags.of(self).add(name, value)
 
@@ -78,8 +80,10 @@ class LowLatencyEndpointStack(Stack):
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
             )
         options: dict[str, Any] = {"cidr": network.cidr} if network.cidr else {}
-        if network.flow_logs is False:
-            options["flow_logs"] = None
+        if network.flow_logs is not None:
+            options["flow_logs"] = (
+                ec2.FlowLogTrafficType[network.flow_logs.upper()] if network.flow_logs else None
+            )
         return ZoneAlignedNetwork(
             self, "Network", client_zones=zones, max_instances=largest_fleet(settings),
             subnet_prefix_length=network.subnet_prefix_length, **options,
@@ -111,6 +115,7 @@ class LowLatencyEndpointStack(Stack):
                 fips=stated.fips,
                 bidirectional_streaming=stated.bidirectional_streaming,
                 sagemaker_api=stated.sagemaker_api,
+                endpoint_policy=stated.endpoint_policy,
                 hosted_zone_vpcs=[
                     looked_up_vpc(self, vpc_id) for vpc_id in stated.hosted_zone_vpc_ids
                 ],

@@ -11,7 +11,11 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from .findings import warn
-from .planning.images import check_ami_runs_on, check_image_runs_on
+from .planning.images import (
+    check_ami_runs_on,
+    check_built_image_runs_on,
+    check_image_runs_on,
+)
 from .planning.limits import (
     CAPTURE_CONTENT_TYPE,
     CAPTURE_CONTENT_TYPE_COUNT,
@@ -238,6 +242,11 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
                  "AWS advises a volume size for types without it only, and does not say what it "
                  "does here.")
         for container in model.containers:
+            built_for = container.image.architecture
+            doubt = "" if built_for is None else check_built_image_runs_on(
+                built_for, instance_type.name, where)
+            if doubt:
+                warn(configuration, f"imagePlatform:{variant.name}", doubt)
             reference = container.image.reference
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, CfnMapping, Fn, Stack
@@ -42,6 +42,16 @@ class ContainerImage(ABC):
     def reference(self) -> str:
         """What is known of the image at synth, for checks against the instance type."""
 
+    @property
+    def architecture(self) -> str | None:
+        """What it is built for: ``x86_64``, ``arm64``, or text that is empty where the machine
+        that builds it decides. None where it is built already: then its name may say it."""
+        return None
+
+    def built_for(self, architecture: str | None) -> ContainerImage:
+        """The image, built for instances of this architecture if that is not settled yet."""
+        return self
+
     @abstractmethod
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         """The image's URI, and what the model's role must be allowed to pull it."""
@@ -72,8 +82,9 @@ class ContainerImage(ABC):
                    platform: ecr_assets.Platform | None = None) -> ContainerImage:
         """An image that the CDK CLI builds from a folder with a Dockerfile (needs Docker).
 
-        ``platform`` is by default the architecture of the machine that builds; name it when the
-        instance type has another.
+        ``platform`` is by default that of the instances, as far as the model knows them
+        (:class:`LowLatencyEndpoint` tells it; else pass ``architecture=`` to :class:`Model`), and
+        otherwise that of the machine that builds.
         """
         return _AssetImage(directory, file, build_args, platform)
 
@@ -149,6 +160,9 @@ class _RepositoryImage(ContainerImage):
         return uri, _pull(self.repository.repository_arn)
 
 
+_PLATFORMS = {"x86_64": "linux/amd64", "arm64": "linux/arm64"}
+
+
 @dataclass(frozen=True)
 class _AssetImage(ContainerImage):
     directory: str
@@ -159,6 +173,18 @@ class _AssetImage(ContainerImage):
     @property
     def reference(self) -> str:
         return ""
+
+    @property
+    def architecture(self) -> str | None:
+        name = self.platform.platform if self.platform else ""
+        return {platform: each for each, platform in _PLATFORMS.items()}.get(name, name)
+
+    def built_for(self, architecture: str | None) -> ContainerImage:
+        if self.platform is not None or architecture not in _PLATFORMS:
+            return self
+        from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
+
+        return replace(self, platform=ecr_assets.Platform.custom(_PLATFORMS[architecture]))
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here

@@ -252,6 +252,7 @@ class LowLatencyEndpoint(Construct):
             role=role,
             inference_mode=inference_mode,
             network_isolation=network_isolation,
+            architecture=instance_type.facts.architecture if instance_type.facts else None,
         )
         self.configuration = EndpointConfiguration(
             self,

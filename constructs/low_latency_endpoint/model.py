@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
@@ -19,6 +19,7 @@ from .model_data import ModelData, container_property
 from .model_rights import encrypting_volumes, hosting, writing_with, written_objects
 from .network import ZoneAlignedNetwork
 from .planning.limits import (
+    ARCHITECTURE,
     CONTAINER_COUNT,
     CONTAINER_HOSTNAME,
     ENVIRONMENT_ENTRIES,
@@ -115,6 +116,9 @@ class Model(Construct):
     network_isolation : bool
         No network calls from or to the containers; SageMaker then fetches model data through the
         VPC, which the network's S3 gateway endpoint serves. By default off.
+    architecture : {"x86_64", "arm64"}, optional
+        Of the instances, for images built from a Dockerfile without a platform of their own. By
+        default they are built for the machine that builds them.
     security_groups : sequence of aws_ec2.ISecurityGroup, optional
         By default the network's ``model_security_group``.
 
@@ -130,7 +134,7 @@ class Model(Construct):
     Raises
     ------
     ConfigurationError
-        LLE301, LLE308 to LLE310, LLE321 to LLE324.
+        LLE301, LLE308 to LLE311, LLE321 to LLE324, LLE807.
 
     Examples
     --------
@@ -159,10 +163,16 @@ class Model(Construct):
         inference_mode: Literal["Serial", "Direct"] | None = None,
         network_isolation: bool = False,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        architecture: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path
         _check_containers(containers, inference_mode, path)
+        check(ARCHITECTURE, architecture, path)
+        containers = [
+            replace(container, image=container.image.built_for(architecture))
+            for container in containers
+        ]
         groups = list(security_groups) if security_groups is not None else [
             network.model_security_group
         ]

@@ -19,6 +19,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
@@ -292,6 +293,7 @@ row("LLE328", lambda w: w.parts.model(w.new_stack(region="xx-north-1")), "xx-nor
 out_of("LLE329", lambda w, v: ModelData.from_s3(
     s3.Bucket.from_bucket_name(w.stack, "Bucket", "models"), v), "model.tar.gz", "", "/")
 
+WITH_DOCKERFILE = str(Path(low_latency_endpoint.__file__).parent / "load_test" / "container")
 GPU = "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker"
 NEURONX = "2.1.2-neuronx-py310-sdk2.20.0-ubuntu20.04"
 row("LLE330", lambda w: w.image("ml.inf2.xlarge", tag=GPU), "ml.inf2.xlarge", "ml.g5")
@@ -304,6 +306,15 @@ row("LLE333", lambda w: w.image(
     "ml.inf2.xlarge", "ml.inf1")
 row("LLE334", lambda w: w.image("ml.c7g.xlarge"), "ml.c7g.xlarge", "x86_64")
 row("LLE335", lambda w: w.image("ml.m5.xlarge", "pytorch-inference-arm64"), "ml.m5.xlarge", "arm64")
+ARM64 = ecr_assets.Platform.LINUX_ARM64
+row("LLE335", lambda w: w.configured(model=w.model(containers=[Container(
+    image=ContainerImage.from_asset(WITH_DOCKERFILE, platform=ARM64))])),
+    "built for arm64 on ml.m5.xlarge", "arm64 types")
+row("LLE334", lambda w: w.configured(
+    instance_type=InstanceType("ml.c7g.xlarge"), model=w.model(architecture="x86_64", containers=[
+        Container(image=ContainerImage.from_asset(WITH_DOCKERFILE))])),
+    "built for x86_64 on ml.c7g.xlarge", "x86_64 types")
+out_of("LLE311", lambda w, v: w.model(architecture=v), "x86_64, arm64", "amd64", "")
 row("LLE336", lambda w: w.image("ml.m5.xlarge", tag=GPU), "ml.m5.xlarge", "ml.g5")
 row("LLE337", lambda w: w.image(
     "ml.g5.xlarge", tag="2.9.0-gpu-py312-cu130-ubuntu22.04",
@@ -311,7 +322,6 @@ row("LLE337", lambda w: w.image(
 row("LLE338", lambda w: w.image("ml.m5.xlarge", ami="al2-ami-sagemaker-inference-gpu-2"),
     "ml.m5.xlarge", "NVIDIA GPU")
 
-WITH_DOCKERFILE = str(Path(low_latency_endpoint.__file__).parent / "load_test" / "container")
 row("LLE338", lambda w: w.configured(
     instance_type=InstanceType("ml.m5.xlarge"), model=w.model(containers=[Container(
         image=ContainerImage.from_asset(WITH_DOCKERFILE))]),
@@ -557,6 +567,7 @@ row("LLE807", lambda _: DataCapture(destination="s3://b", capture="Input"), "str
 ELSEWHERE = {
     "LLE155": "the stack of the settings file looks VPCs up",
     "LLE156": "the stack of the settings file looks subnets up",
+    "LLE312": "a platform is ecr_assets.Platform in Python; the settings file names it",
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
               "says which one is meant",
     "LLE733": "a Duration is always finite",

@@ -9,7 +9,13 @@ import pytest
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
 
-from low_latency_endpoint import ContainerImage
+from low_latency_endpoint import (
+    ClientZones,
+    ContainerImage,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+)
 from low_latency_endpoint.errors import ConfigurationError
 
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
@@ -115,6 +121,37 @@ def test_by_dockerfile_as_it_is_to_be_built(stack, parts, tmp_path):
     assert built["source"]["dockerFile"] == "Serve.Dockerfile"
     assert built["source"]["dockerBuildArgs"] == {"MODEL": "distilbert"}
     assert built["source"]["platform"] == "linux/arm64"
+
+
+@pytest.mark.parametrize(("type", "platform"), [
+    ("ml.m5.xlarge", "linux/amd64"), ("ml.c7g.xlarge", "linux/arm64"), ("ml.m99.xlarge", None),
+])
+def test_by_dockerfile_for_the_architecture_of_the_instances(stack, parts, tmp_path, type,
+                                                             platform):
+    """And not for that of the machine that happens to build it."""
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    LowLatencyEndpoint(
+        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container(image=ContainerImage.from_asset(str(tmp_path)))],
+        instance_type=InstanceType(type), latency=LatencyTarget(p99=cdk.Duration.millis(200)))
+    (built,) = asset_manifest(stack)["dockerImages"].values()
+    assert built["source"].get("platform") == platform
+
+
+def platform_warnings(configuration):
+    return [entry for entry in configuration.node.metadata if "imagePlatform" in str(entry.data)]
+
+
+@pytest.mark.parametrize(("given", "doubtful"), [
+    ({}, True), ({"architecture": "x86_64"}, False),
+])
+def test_by_dockerfile_where_the_machine_that_builds_decides(stack, parts, tmp_path, given,
+                                                            doubtful):
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    container = parts.container(image=ContainerImage.from_asset(str(tmp_path)))
+    model = parts.model(stack, containers=[container], **given)
+    configuration = parts.configuration(stack, variants=[parts.variant(stack, model=model)])
+    assert bool(platform_warnings(configuration)) == doubtful
 
 
 # us-east-1 and eu-south-1 stand in CDK's table of registries, the others do not.

@@ -17,6 +17,7 @@ __all__ = [
     "ImageNeeds",
     "InferenceAmiFacts",
     "check_ami_runs_on",
+    "check_built_image_runs_on",
     "check_image_runs_on",
     "dlc_account",
     "dlc_accounts",
@@ -146,6 +147,49 @@ def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
     facts, chosen = instance_facts(instance_type), inference_amis().get(ami)
     for broken, allowed in _ami_elsewhere(facts, chosen) if facts and chosen else ():
         raise broken.error(got=f"{instance_type} with {ami}", allowed=allowed, where=where)
+
+
+def check_built_image_runs_on(architecture: str, instance_type: str, where: str = "") -> str:
+    """Raise when an image is built for another architecture than the instance type has.
+
+    Parameters
+    ----------
+    architecture : str
+        What it is built for; empty where the machine that builds it decides.
+    instance_type, where : str
+        As for :func:`check_image_runs_on`.
+
+    Returns
+    -------
+    str
+        What is doubtful; empty when nothing is.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE334``, ``LLE335``.
+
+    Examples
+    --------
+    >>> check_built_image_runs_on("x86_64", "ml.m5.xlarge")
+    ''
+    """
+    facts = instance_facts(instance_type)
+    if facts is None or facts.architecture is None:
+        return ""
+    if not architecture:
+        return (
+            "an image that is built from a Dockerfile without a platform takes the architecture "
+            f"of the machine that builds it, and {instance_type} is {facts.architecture}: name the "
+            "image's platform, or the model's architecture"
+        )
+    if architecture != facts.architecture and architecture in ("x86_64", "arm64"):
+        raise (ARM_ON_X86 if architecture == "arm64" else X86_ON_ARM).error(
+            got=f"an image built for {architecture} on {instance_type}",
+            allowed=f"{architecture} types", where=where,
+            mend=f"Build the image for {facts.architecture}, or choose another instance type.",
+        )
+    return ""
 
 
 def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str]]:

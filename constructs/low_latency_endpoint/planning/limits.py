@@ -214,6 +214,9 @@ INFERENCE_MODE = _choice("LLE309", "the inference execution mode", ("Serial", "D
                          source=API + "InferenceExecutionConfig.html")
 MODEL_SECURITY_GROUPS = _range("LLE310", "the number of security groups of the model", 1, 5,
                                source=API + "VpcConfig.html")
+ARCHITECTURE = _choice("LLE311", "the instances' architecture", ("x86_64", "arm64"), source="")
+IMAGE_PLATFORM = _choice("LLE312", "the platform that an image is built for",
+                         ("linux/amd64", "linux/arm64"), source="")
 
 # --- 4 variants and endpoint configuration -----------------------------------------------------
 VARIANT_COUNT = _range("LLE401", "the number of production variants", 1, 10,

@@ -16,7 +16,7 @@ from ..planning.rules import (
 )
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, TextOrNumber
-from .model_base import SettingsModel, mapping_of
+from .model_base import SettingsModel, mapping_of, needs
 from .rules import ACCOUNT, ECR_REPOSITORY, IMAGE_TAG
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
@@ -46,7 +46,7 @@ class EcrImageSettings(SettingsModel):
 
 
 class ImageSettings(SettingsModel):
-    """Where the container's image comes from: exactly one of the four."""
+    """Where the container's image comes from: exactly one of dlc, uri, ecr and asset."""
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("dlc", "uri", "ecr", "asset")
 
@@ -65,6 +65,22 @@ class ImageSettings(SettingsModel):
         default=None, examples=["container/"],
         description="A folder with a Dockerfile, relative to this file; built at deployment, "
                     "which needs Docker.")
+    file: str | None = Field(
+        default=None, examples=["Serve.Dockerfile"],
+        description="With asset: the Dockerfile in that folder. Default: Dockerfile.")
+    build_args: dict[str, TextOrNumber] = Field(
+        default_factory=dict, examples=[{"MODEL": "distilbert"}],
+        description="With asset: arguments of the build. No secrets: they stay in the image.")
+    platform: Annotated[str, Limited(limits.IMAGE_PLATFORM)] | None = Field(
+        default=None, examples=["linux/arm64"],
+        description="With asset: what it is built for. Default: the instance type's "
+                    "architecture.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """How to build belongs to what is built."""
+        for name in ("file", "build_args", "platform"):
+            yield from needs(given, name, "asset", "only an asset is built")
 
 
 class ModelDataSettings(SettingsModel):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic.json_schema import WithJsonSchema
 
 from ..planning import limits
-from ..planning.rules import ZONE_NAMED_TWICE
+from ..planning.rules import FIPS_WITH_POLICY, ZONE_NAMED_TWICE
 from ..planning.subnets import VPC_BLOCK
-from .breach import Finding, breaches, finding, shown
+from .breach import BreachError, Finding, breaches, finding, shown
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs
 from .rules import (
@@ -19,11 +20,30 @@ from .rules import (
     SECURITY_GROUP_ID,
     SUBNET_ID,
     VPC_ID,
+    WRONG_KIND,
 )
 
 ZoneId = Annotated[str, Limited(limits.ZONE_ID)]
 ZoneName = Annotated[str, Limited(limits.ZONE_NAME)]
 VpcId = Annotated[str, Limited(VPC_ID)]
+
+
+FLOW_LOGS = ("reject", "accept", "all")
+
+
+def _flow_logs(value: Any) -> Any:
+    """What is recorded, or false; true is what is recorded by default."""
+    if value is True:
+        return FLOW_LOGS[0]
+    if value is False or value in FLOW_LOGS:
+        return value
+    raise BreachError([finding(WRONG_KIND, got=value, allowed="reject, accept, all, true or false",
+                               mend="Write true, false, reject, accept or all.")])
+
+
+#: What the flow log records, false for none.
+FlowLogs = Annotated[Literal["reject", "accept", "all", False], BeforeValidator(_flow_logs),
+                     WithJsonSchema({"enum": [*FLOW_LOGS, True, False]})]
 
 
 class ClientZoneSettings(SettingsModel):
@@ -85,9 +105,10 @@ class NetworkSettings(SettingsModel):
         default=None, examples=[24],
         description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
                     "of all endpoints, twice over for blue/green deployments.")
-    flow_logs: bool | None = Field(
-        default=None, description="Record the packets that the new VPC rejects in CloudWatch "
-                                  "Logs. Default: true.")
+    flow_logs: FlowLogs | None = Field(
+        default=None, examples=["all"],
+        description="Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
+                    "accept or all; true is reject, false none. Default: reject.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -121,6 +142,10 @@ class PrivateLinkSettings(SettingsModel):
     bidirectional_streaming: bool = Field(
         default=False,
         description="Let in port 8443 too, for bidirectional streaming. Default: false.")
+    endpoint_policy: bool | None = Field(
+        default=None, description="Let the interface endpoint pass invocations of this stack's "
+                                  "endpoints only, by this account. Default: true, except with "
+                                  "fips, which takes no such policy.")
     sagemaker_api: bool = Field(
         default=False, description="Add an interface endpoint for the SageMaker API, for callers "
                                    "that also describe or update endpoints. Default: false.")
@@ -132,7 +157,11 @@ class PrivateLinkSettings(SettingsModel):
                          "callers are let in through the security group of the interface endpoint")
         yield from needs(given, "security_group_id", "interface_endpoint_id",
                          "the security group belongs to an interface endpoint that exists")
-        asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids")
-                 if given.get(name)]
+        if given.get("fips") is True and given.get("endpoint_policy") is True:
+            yield finding(FIPS_WITH_POLICY, "endpoint_policy", got="endpoint_policy with fips",
+                          allowed="endpoint_policy: false",
+                          mend="Leave endpoint_policy out, and limit the callers' IAM policies.")
+        asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids",
+                                   "endpoint_policy") if given.get(name)]
         yield from excludes(given, "interface_endpoint_id", asked,
                             "an existing interface endpoint is used as it is, and its VPC too")

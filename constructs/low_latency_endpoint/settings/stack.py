@@ -12,7 +12,7 @@ from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..planning.subnets import plan_subnets
 from ..planning.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
-from .endpoint import EndpointSettings
+from .endpoint import EndpointSettings, Tags
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings, check_vpc_cidr
@@ -24,8 +24,6 @@ from .rules import (
     NEEDS_ANOTHER,
     REGION,
     STACK_NAME,
-    TAG_KEY,
-    TAG_VALUE,
     TOPIC_ARN,
 )
 
@@ -58,7 +56,7 @@ class Settings(SettingsModel):
     alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
         default=None, examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
         description="SNS topic that the alarms notify. Default: they notify nobody.")
-    tags: dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]] = Field(
+    tags: Tags = Field(
         default_factory=dict, examples=[{"team": "nlp"}],
         description="Tags of everything in the stack, up to 50.")
     endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
@@ -149,8 +147,14 @@ def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:
                       what="the stack has no endpoint",
                       mend="Add one under endpoints, by a key of your choice.")
     names: dict[str, str] = {}
+    shared = mapping_of(given, "tags")
     for key in mapping_of(given, "endpoints"):
-        name = mapping_of(mapping_of(given, "endpoints"), key).get("endpoint_name")
+        endpoint = mapping_of(mapping_of(given, "endpoints"), key)
+        own = mapping_of(endpoint, "tags")
+        if own:
+            yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check,
+                                len({*shared, *own}))
+        name = endpoint.get("endpoint_name")
         if isinstance(name, str) and name in names:
             yield finding(ENDPOINT_NAME_TWICE, "endpoints", key, "endpoint_name", got=name,
                           allowed=f"another name than that of {names[name]}")

@@ -1,0 +1,104 @@
+"""What a settings file says is what the stack of it holds."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+import pytest
+import yaml
+
+from low_latency_endpoint.settings import load_settings
+from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+@pytest.fixture
+def deployed(tmp_path, template_of):
+    """The template of the shortest settings file with these shared and endpoint settings."""
+
+    def make(endpoint=None, **shared):
+        path = tmp_path / "endpoint.yaml"
+        path.write_text(yaml.safe_dump({
+            "client_zones": {"ids": ["use1-az1", "use1-az2"]}, **shared,
+            "endpoints": {"scorer": {
+                "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
+                "instance_type": "ml.m5.large", "latency": {"p99": "200ms"}, **(endpoint or {}),
+            }},
+        }))
+        stack = LowLatencyEndpointStack(
+            cdk.App(analytics_reporting=False), "Serving", settings=load_settings(path),
+            env=cdk.Environment(account="123456789012", region="us-east-1"))
+        return template_of(stack)
+
+    return make
+
+
+def test_data_capture(deployed):
+    template = deployed({"data_capture": {
+        "s3": "s3://captured/scorer", "capture": ["output"], "kms_key_arn": KEY,
+        "json_content_types": ["application/json"], "csv_content_types": ["text/csv"]}})
+    assert template.only("AWS::SageMaker::EndpointConfig")["DataCaptureConfig"] == {
+        "EnableCapture": True, "InitialSamplingPercentage": 10,
+        "DestinationS3Uri": "s3://captured/scorer", "KmsKeyId": KEY,
+        "CaptureOptions": [{"CaptureMode": "Output"}],
+        "CaptureContentTypeHeader": {
+            "CsvContentTypes": ["text/csv"], "JsonContentTypes": ["application/json"]},
+    }
+
+
+def test_an_endpoints_tags_win_over_those_of_the_stack(deployed):
+    template = deployed({"tags": {"team": "search", "tier": "1"}},
+                        tags={"team": "platform", "cost": "7"})
+    tags = {tag["Key"]: tag["Value"] for tag in template.only("AWS::SageMaker::Endpoint")["Tags"]}
+    assert tags == {"team": "search", "tier": "1", "cost": "7"}
+    network = {tag["Key"]: tag["Value"] for tag in template.only("AWS::EC2::VPC")["Tags"]}
+    assert network["team"] == "platform"
+    assert "tier" not in network
+
+
+@pytest.mark.parametrize(("flow_logs", "traffic"), [
+    ("all", "ALL"), ("accept", "ACCEPT"), ("reject", "REJECT"), (True, "REJECT"), (None, "REJECT"),
+])
+def test_what_the_flow_log_records(deployed, flow_logs, traffic):
+    template = deployed(network={"flow_logs": flow_logs})
+    assert template.only("AWS::EC2::FlowLog")["TrafficType"] == traffic
+
+
+def test_no_flow_log(deployed):
+    assert "AWS::EC2::FlowLog" not in deployed(network={"flow_logs": False}).types
+
+
+@pytest.mark.parametrize(("given", "there"), [(None, True), (True, True), (False, False)])
+def test_the_endpoint_policy(deployed, given, there):
+    template = deployed(private_link={"endpoint_policy": given})
+    interfaces = [properties for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
+                  if properties["VpcEndpointType"] == "Interface"]
+    assert ["PolicyDocument" in properties for properties in interfaces] == [there]
+
+
+@pytest.mark.parametrize(("given", "platform"), [
+    ({}, "linux/arm64"), ({"platform": "linux/arm64"}, "linux/arm64"),
+])
+def test_how_an_image_is_built(tmp_path, given, platform):
+    (tmp_path / "container").mkdir()
+    (tmp_path / "container" / "Serve.Dockerfile").write_text("FROM scratch\n")
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(yaml.safe_dump({
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "endpoints": {"scorer": {
+            "containers": [{"image": {
+                "asset": "container", "file": "Serve.Dockerfile",
+                "build_args": {"MODEL": "distilbert", "PORT": 8080}, **given}}],
+            "instance_type": "ml.c7g.large", "latency": {"p99": "200ms"}}}}))
+    app = cdk.App(analytics_reporting=False, outdir=str(tmp_path / "cdk.out"))
+    LowLatencyEndpointStack(
+        app, "Serving", settings=load_settings(path),
+        env=cdk.Environment(account="123456789012", region="us-east-1"))
+    app.synth()
+    manifest = json.loads((tmp_path / "cdk.out" / "Serving.assets.json").read_text())
+    (built,) = manifest["dockerImages"].values()
+    assert built["source"]["dockerFile"] == "Serve.Dockerfile"
+    assert built["source"]["dockerBuildArgs"] == {"MODEL": "distilbert", "PORT": "8080"}
+    assert built["source"]["platform"] == platform
