@@ -36,6 +36,7 @@ _WIDER = 1.7             # times the smallest fleet: the largest, and again whil
 _RAISES = 4              # so up to 14 times the smallest fleet
 _FALLS = 0.99            # a p99 that fell by less than 1 % has reached its floor
 _MAY_HOLD = 1.1          # a first look up to so far above the goal is looked at again
+_HOPELESS = 10           # times the goal on one of several shapes: not tried on longer ones
 _LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
 
 Looked = tuple[Candidate, Shape | None]
@@ -150,7 +151,13 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
 
 def _over_time(model: Model, goal: Goal, runs: _Runs, steady: Sequence[Found],
                shapes: tuple[Shape, ...], replications: int) -> list[Found]:
-    found = runs.looked_at(_policies(model, goal, steady), shapes, 1)
+    policies = _policies(model, goal, steady)
+    for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share)[:-1]:
+        # What misses the goal by far on a short shape need not be tried for a whole day.
+        looked = runs.looked_at(policies, (each,), 1)
+        policies = [one for one in policies
+                    if looked[one].latency.mean < _HOPELESS * goal.seconds] or policies
+    found = runs.looked_at(policies, shapes, 1)
     while again := _to_repeat(found.values(), goal):
         found |= runs.looked_at(again, shapes, replications)
     if undecided := _undecided(found.values(), goal):
