@@ -235,8 +235,9 @@ def test_keep_alive_is_on_the_sockets(server: LoopbackRuntime, folder: Path,
     original = urllib3.util.connection.create_connection
 
     def create(*args: Any, **more: Any) -> socket.socket:
-        made.append(original(*args, **more).dup())  # TLS takes the first one over
-        return socket.socket(fileno=made[-1].dup().detach())
+        first = original(*args, **more)
+        made.append(first.dup())  # TLS takes the first one over
+        return first
 
     monkeypatch.setattr(urllib3.util.connection, "create_connection", create)
     client = client_of(server, folder, keepalive=timedelta(seconds=42))
