@@ -149,8 +149,8 @@ class FleetControl:
         """Take instances away: those that serve finish what they have, the others never start."""
         world = self.world
         self._count_arrivals()
-        starting = [k for k in places if k in world.starting]
-        world.cancel(starting)
+        starting = set(world.starting).intersection(places)
+        world.cancel(sorted(starting))
         for k in starting:
             self._ready.pop(k, None)
         self._dead.difference_update(starting)
@@ -349,10 +349,10 @@ class FleetControl:
         self._staying = max(0, self._staying - number)
         self._join_ready()
         serving = [k for k in world.serving if k in self._old]
-        spare = [k for k in world.starting if k in self._old] + serving
-        leaving = spare[:max(0, self._there(old=True) - self._staying)]
+        starting = [k for k in world.starting if k in self._old]
+        leaving = (starting + serving)[:max(0, self._there(old=True) - self._staying)]
         self._retire(leaving)
-        return [k for k in leaving if k in serving]
+        return leaving[len(starting):]
 
     def _deployed(self) -> None:
         self._kept = []
