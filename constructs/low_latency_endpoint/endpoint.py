@@ -189,8 +189,9 @@ class Endpoint(MetricSource, Construct):
         )
 
     def _hold_room(self, variant: ProductionVariant, instances: int) -> None:
-        variant.model.network.fleet_room.hold(
-            f"{self._path}/{variant.name}", instances,
+        network = variant.model.network
+        network.fleet_room.hold(
+            f"{self._path}/{variant.name}", instances, network=network,
             update_share=self._deployment.update_share, where=self._path,
         )
 

@@ -25,8 +25,6 @@ class FleetRoom:
 
     Attributes
     ----------
-    network : Construct
-        Bears the warning.
     prefix_lengths : sequence of int
         Sizes of the subnets that are known at synth.
     existing : bool
@@ -34,13 +32,13 @@ class FleetRoom:
         them, so only what does not fit at all is refused.
     """
 
-    network: Construct
     prefix_lengths: Sequence[int]
     existing: bool = False
     _held: dict[str, tuple[int, int]] = field(default_factory=dict)
     _warned: bool = False
 
-    def hold(self, fleet: str, instances: int, *, update_share: float, where: str) -> None:
+    def hold(self, fleet: str, instances: int, *, update_share: float, network: Construct,
+             where: str) -> None:
         """Hold room for a fleet, or more room for one that has some.
 
         Parameters
@@ -51,6 +49,8 @@ class FleetRoom:
             The most instances outside of updates. A token holds nothing: it is not known yet.
         update_share : float
             What an update adds: 1.0 for a second fleet.
+        network : Construct
+            Bears a warning.
         where : str
             Path of the endpoint, for the error.
 
@@ -72,18 +72,19 @@ class FleetRoom:
         doubt = check_fleets_fit_existing(self.prefix_lengths, total, in_update, where)
         if doubt and not self._warned:
             self._warned = True
-            warn(self.network, "subnetRoom", doubt)
+            warn(network, "subnetRoom", doubt)
 
 
-# Two networks in the same subnets of the same VPC share what room there is.
+# Two networks in the same subnets of the same VPC share what room there is. No value may refer to
+# its VPC, or none would ever be freed.
 _SHARED: WeakKeyDictionary[ec2.IVpc, dict[frozenset[str], FleetRoom]] = WeakKeyDictionary()
 
 
-def shared_room(network: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
+def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
     """The room in subnets of a VPC that exists; the same for whoever else takes these subnets."""
     lengths = [_prefix_length(subnet) for subnet in subnets]
     known = [length for length in lengths if length is not None]
-    made = FleetRoom(network, known if len(known) == len(lengths) else (), existing=True)
+    made = FleetRoom(known if len(known) == len(lengths) else (), existing=True)
     key = frozenset(subnet.subnet_id for subnet in subnets)
     return _SHARED.setdefault(vpc, {}).setdefault(key, made)
 

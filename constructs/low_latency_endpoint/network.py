@@ -174,7 +174,7 @@ class ZoneAlignedNetwork(Construct):
         self.subnets = list(self.vpc.isolated_subnets)
         self.client_zones = client_zones
         length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
-        self.fleet_room = FleetRoom(self, [length] * len(blocks))
+        self.fleet_room = FleetRoom([length] * len(blocks))
         self.dns_ready = True
         self.data_path = [s3, *associations]
         self.model_security_group = _model_security_group(self)
@@ -249,7 +249,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         self.subnets = choose_subnets(
             vpc, client_zones, subnets, subnet_selection, where=self.node.path
         )
-        self.fleet_room = shared_room(self, vpc, self.subnets)
+        self.fleet_room = shared_room(vpc, self.subnets)
         # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
         self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
             vpc.dns_support_enabled and vpc.dns_hostnames_enabled

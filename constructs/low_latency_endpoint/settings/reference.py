@@ -100,7 +100,8 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
                  for choice in schema.get("oneOf", schema.get("anyOf", ()))]
         return ", or ".join(kinds)
     if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
+        return ", ".join(f"`{str(value).lower() if isinstance(value, bool) else value}`"
+                         for value in schema["enum"])
     kind = schema.get("type")
     if kind is None:
         return "any value"
