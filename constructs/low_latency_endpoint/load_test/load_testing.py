@@ -125,7 +125,8 @@ def _divided(plan: RunPlan, instances: int | None, fleet: Fleet, target: Target)
 
 def _doubts(plan: RunPlan, fleet: Fleet, planned: int | None) -> Iterator[str]:
     for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
-        yield f"Warning: {each.title} ({'; '.join(each.evidence)}). {each.advice}"
+        evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
+        yield f"Warning: {each.title}{evidence}. {each.advice}"
 
 
 def _processes(target: Target, payloads: Payloads, processes: int,

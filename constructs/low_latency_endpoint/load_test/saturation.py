@@ -163,8 +163,7 @@ def fleet_not_planned(mode: str, fleet: Fleet, planned: int | None) -> Iterator[
     has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
     yield Verdict(
         "fleet-not-planned", "risk", f"The fleet has {has}, the plan says {planned} at the peak",
-        (f"{fleet.instances} serve, {planned} are planned",),
-        "Deploy the plan first; this confirms nothing of it.")
+        (), "Deploy the plan first; this confirms nothing of it.")
 
 
 def _errors(step: MeasuredStep, window: Window) -> Iterator[Verdict]:
