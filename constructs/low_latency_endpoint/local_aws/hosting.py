@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
-
-
-def now() -> datetime:
-    """Give the present time with its zone."""
-    return datetime.now(UTC)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .application import Caller, OwnService, PassOn
-from .hosting import Hosting, hosting, now
+from .hosting import Hosting, hosting
 from .protocols import ServiceError
 from .runtime.statuses import creating
 from .variants import check_deployment_config, check_scalable_variants, describe_variants
@@ -83,7 +83,7 @@ def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             "One and only one of PrimaryContainer and Containers must be specified",
             "ValidationException",
         )
-    record = {"EnableNetworkIsolation": False, **request, "CreationTime": now()}
+    record = {"EnableNetworkIsolation": False, **request, "CreationTime": caller.now()}
     record["ModelArn"] = _arn(caller, "model", name)
     return {"ModelArn": _add(caller, "model", name, record)}
 
@@ -123,7 +123,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
                 f"Production variant names must be unique: {variant['VariantName']}",
                 "ValidationException",
             )
-    record = {**copy.deepcopy(request), "CreationTime": now()}
+    record = {**copy.deepcopy(request), "CreationTime": caller.now()}
     for variant in record["ProductionVariants"]:
         if "ServerlessConfig" not in variant:
             variant.setdefault("InitialVariantWeight", 1.0)
@@ -167,7 +167,7 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     name = request["EndpointName"]
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
     check_deployment_config(request.get("DeploymentConfig"))
-    created = now()
+    created = caller.now()
     record = {
         "EndpointName": name,
         "EndpointArn": _arn(caller, "endpoint", name),
@@ -182,7 +182,7 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     place = (caller.account, caller.region)
     live = caller.runtime.is_live(place, config)
     if live:
-        creating(record)
+        creating(record, created)
     arn = _add(caller, "endpoint", name, record)
     if live:
         caller.runtime.create(place, name, config)
@@ -212,7 +212,9 @@ def _from_config(
         key: config.get(key) for key in ("AsyncInferenceConfig", "ExplainerConfig")
     }
     for key in ("ProductionVariants", "ShadowProductionVariants"):
-        result[key] = describe_variants(config.get(key) or [], models, current, retained) or None
+        result[key] = describe_variants(
+            config.get(key) or [], models, current, retained, caller.now()
+        ) or None
     capture = config.get("DataCaptureConfig")
     result["DataCaptureConfig"] = capture and {
         "EnableCapture": capture.get("EnableCapture", False),
@@ -267,7 +269,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         with _state(caller).lock:
             endpoint.update(described)
             endpoint["EndpointConfigName"] = config["EndpointConfigName"]
-            endpoint["LastModifiedTime"] = now()
+            endpoint["LastModifiedTime"] = caller.now()
             endpoint["LastDeploymentConfig"] = deployment
 
     place = (caller.account, caller.region)
@@ -303,7 +305,7 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
             variant["DesiredInstanceCount"] = count
             if not live:
                 variant["CurrentInstanceCount"] = count
-    endpoint["LastModifiedTime"] = now()
+    endpoint["LastModifiedTime"] = caller.now()
     if live:
         endpoint["EndpointStatus"] = "Updating"
         caller.runtime.scale(place, endpoint["EndpointName"])

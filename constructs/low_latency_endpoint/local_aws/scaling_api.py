@@ -10,7 +10,7 @@ import uuid
 from typing import Any
 
 from .application import Caller, OwnService
-from .hosting import Scaling, TargetKey, hosting, now, scaling
+from .hosting import Scaling, TargetKey, hosting, scaling
 from .protocols import ServiceError
 from .runtime.scaling import drop_alarms, make_alarms
 
@@ -47,7 +47,7 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
         "ServiceNamespace": key[0],
         "ResourceId": key[1],
         "ScalableDimension": key[2],
-        "CreationTime": now(),
+        "CreationTime": caller.now(),
         "RoleARN": _service_linked_role(caller, key[0]),
         "SuspendedState": {
             "DynamicScalingInSuspended": False,
@@ -139,7 +139,7 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
             f"Predictive scaling is not supported for service namespace {key[0]}",
             "ValidationException",
         )
-    created = before.get("CreationTime") or now()
+    created = before.get("CreationTime") or caller.now()
     policy = {
         **request,
         "PolicyType": kind,
@@ -198,7 +198,7 @@ def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
         raise ServiceError("Schedule must be specified", "ValidationException")
     base = before or {
         "ScheduledActionARN": _policy_arn(caller, key, "scheduledAction", entry[1]),
-        "CreationTime": now(),
+        "CreationTime": caller.now(),
     }
     state.actions[entry] = {**base, **request}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from .application import Caller
-from .hosting import now, scaling, variant_resource_id
+from .hosting import scaling, variant_resource_id
 from .protocols import ServiceError
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
@@ -17,6 +18,7 @@ def describe_variants(
     models: dict[str, dict[str, Any]],
     current: dict[str, dict[str, Any]],
     retained: frozenset[str],
+    at: datetime,
 ) -> list[dict[str, Any]]:
     """Describe variants as DescribeEndpoint does.
 
@@ -30,13 +32,15 @@ def describe_variants(
         The endpoint's variants by name as they are now.
     retained
         Which of DesiredInstanceCount and DesiredWeight keep their present value.
+    at
+        When the images' tags are resolved.
     """
     result = []
     for variant in variants:
         name = variant["VariantName"]
         before = current.get(name, {})
         described: dict[str, Any] = {"VariantName": name}
-        images = _images(models.get(variant.get("ModelName", ""), {}))
+        images = _images(models.get(variant.get("ModelName", ""), {}), at)
         if images:
             described["DeployedImages"] = images
         weight = variant.get("InitialVariantWeight", 1.0)
@@ -55,13 +59,13 @@ def describe_variants(
     return result
 
 
-def _images(model: dict[str, Any]) -> list[dict[str, Any]]:
+def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
     containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
     return [
         {
             "SpecifiedImage": container["Image"],
             "ResolvedImage": container["Image"],
-            "ResolutionTime": now(),
+            "ResolutionTime": at,
         }
         for container in containers
         if container.get("Image")

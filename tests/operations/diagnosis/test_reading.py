@@ -189,6 +189,32 @@ def test_first_request_to_a_new_fleet_dates_a_deployment(run: Run) -> None:
         (scenario.at(17), "first request to the new fleet")]
 
 
+def test_an_old_configuration_is_dated_by_its_image(run: Run) -> None:
+    scenario = Scenario()
+    account = scenario.account()
+    account.endpoint["ProductionVariants"][0]["DeployedImages"] = [
+        {"SpecifiedImage": "model:1", "ResolvedImage": "model@sha256:1",
+         "ResolutionTime": scenario.at(20)}]
+    deployments = run(scenario, account).measurements.deployments
+    assert [(d.time, d.how) for d in deployments] == [
+        (scenario.at(20), "when its image was resolved")]
+
+
+def test_capacity_set_by_hand_is_no_deployment(run: Run) -> None:
+    """It changes the endpoint too, and the time at which that was modified last."""
+    scenario = Scenario(instances=lambda m: 5 if m < 27 else 8, tps=constant(500))
+    account = scenario.account()
+    account.endpoint["LastModifiedTime"] = scenario.at(27.2)
+    account.configuration["CreationTime"] = scenario.at(-60)
+    assert run(scenario, account).measurements.deployments == ()
+    scenario.instances = constant(8)
+    account = scenario.account()
+    account.endpoint["LastModifiedTime"] = scenario.at(27.2)
+    account.configuration["CreationTime"] = scenario.at(-60)
+    assert [d.how for d in run(scenario, account).measurements.deployments] == [
+        "when the update ended"]
+
+
 def test_longer_windows_take_longer_periods(run: Run) -> None:
     scenario = Scenario(minutes=60)
     account = scenario.account()

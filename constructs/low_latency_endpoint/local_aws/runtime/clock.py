@@ -7,6 +7,7 @@ import heapq
 import itertools
 import threading
 import time
+from datetime import UTC, datetime
 
 __all__ = ["Clock"]
 
@@ -50,6 +51,10 @@ class Clock:
     def now(self) -> float:
         """Give seconds since 1970."""
         return self._base + (time.monotonic() - self._since) * self._speed
+
+    def moment(self) -> datetime:
+        """Give the present as the services' records have it."""
+        return datetime.fromtimestamp(self.now(), UTC)
 
     def set_speed(self, speed: float) -> None:
         """Run at another speed from now on."""

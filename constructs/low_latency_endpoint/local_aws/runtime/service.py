@@ -229,10 +229,10 @@ class Runtime:
             await fleet.start(desired_counts(record))
         except FleetFailed as error:
             endpoint.new_fleet = None
-            failed(endpoint.hosting, record, str(error))
+            failed(endpoint.hosting, record, self.clock.moment(), str(error))
             return
         endpoint.fleet, endpoint.new_fleet = fleet, None
-        in_service(endpoint.hosting, record)
+        in_service(endpoint.hosting, record, self.clock.moment())
 
     def update(
         self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
@@ -276,21 +276,23 @@ class Runtime:
         work = Deployment(
             endpoint, self._fleet(endpoint, config), desired_counts(described), deployment,
             self.clock, self._ticks.caught_up, alarms_on,
-            lambda status: pending(endpoint.hosting, record, config, described, status),
+            lambda status: pending(
+                endpoint.hosting, record, self.clock.moment(), config, described, status),
         )
         try:
             await work.run()
         except RolledBack as error:
             former = endpoint.hosting.configs.get(record["EndpointConfigName"])
             endpoint.take_metrics_config(former or {})
-            in_service(endpoint.hosting, record, str(error))
+            in_service(endpoint.hosting, record, self.clock.moment(), str(error))
         except FleetFailed as error:
-            set_status(endpoint.hosting, record, "UpdateRollbackFailed", str(error))
+            set_status(endpoint.hosting, record, self.clock.moment(), "UpdateRollbackFailed",
+                       str(error))
         else:
             done()
             assert endpoint.fleet is not None
             _take_weights(endpoint.fleet, record)
-            in_service(endpoint.hosting, record)
+            in_service(endpoint.hosting, record, self.clock.moment())
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
@@ -321,7 +323,7 @@ class Runtime:
             if problem:
                 count = len(fleet.variants[variant["VariantName"]].instances)
                 variant["DesiredInstanceCount"] = count
-        in_service(endpoint.hosting, record, problem)
+        in_service(endpoint.hosting, record, self.clock.moment(), problem)
         if ended is not None:
             ended(problem)
 
@@ -337,7 +339,7 @@ class Runtime:
         for described in record["ProductionVariants"]:
             if described["VariantName"] == variant:
                 described["DesiredInstanceCount"] = count
-        set_status(endpoint.hosting, record, "Updating")
+        set_status(endpoint.hosting, record, self.clock.moment(), "Updating")
         endpoint.work = asyncio.get_running_loop().create_task(self._resize(endpoint, ended))
         return True
 

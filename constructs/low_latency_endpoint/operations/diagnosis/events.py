@@ -153,6 +153,9 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
 
 def named(view: VariantView, found: list[Start]) -> str:
     """Starts in words, with their times: the first three."""
-    words = [f"{start.why} at {view.measurements.clock(start.first)}" for start in found[:3]]
+    clock = view.measurements.clock
+    words = [f"{start.why} at {clock(start.first)}"
+             + (f"-{clock(start.last)}" if start.last > start.first else "")
+             for start in found[:3]]
     more = len(found) - len(words)
     return ", ".join(words) + (f" and {more} more" if more else "")

@@ -36,8 +36,12 @@ from .measurements import (
 )
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_metrics import Query, by_dimension, period_for, read_queries, variant_queries
+from .serving import rises, serving
 
 __all__ = ["read_measurements"]
+
+#: Series by variant and kind, then by member.
+Shares = dict[tuple[str, str], dict[str, MetricSeries]]
 
 #: What began this long before the window may still be felt in it.
 _LOOK_BACK = timedelta(minutes=15)
@@ -85,7 +89,8 @@ def read_measurements(
         enhanced_metrics=(described.get("MetricsConfig") or (configuration or {}).get(
             "MetricsConfig") or {}).get("EnableEnhancedMetrics"),
         variants=tuple(each.reading(shares) for each in variants),
-        deployments=tuple(_deployments(described, configuration, series, variants, start, end)),
+        deployments=tuple(_deployments(described, configuration, series, shares, variants, start,
+                                       end, period)),
         alarms=alarms, transitions=transitions, plan=plan,
         client_latency=dict(client_latency or {}),
         unknown=tuple(account.unknown) + tuple(_type_unknown(v) for v in variants
@@ -120,7 +125,7 @@ class _Variant:
     def inference_components(self) -> bool:
         return bool(self._configured) and not self._configured.get("ModelName")
 
-    def reading(self, shares: dict[tuple[str, str], dict[str, MetricSeries]]) -> VariantReading:
+    def reading(self, shares: Shares) -> VariantReading:
         routing = (self._running.get("RoutingConfig") or self._configured.get("RoutingConfig")
                    or {}).get("RoutingStrategy")
         containers = _containers(self._model)
@@ -220,7 +225,7 @@ def _queries(account: Account, endpoint: str, variants: list[_Variant]
     return queries, True
 
 
-def _shares(series: dict[Query, Series]) -> dict[tuple[str, str], dict[str, MetricSeries]]:
+def _shares(series: dict[Query, Series]) -> Shares:
     """Series by variant and kind, then by member; members without data are left out."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
@@ -238,7 +243,7 @@ def _shares(series: dict[Query, Series]) -> dict[tuple[str, str], dict[str, Metr
 
 
 def _absent(listed: bool, variants: list[_Variant],
-            shares: dict[tuple[str, str], dict[str, MetricSeries]]) -> Iterable[str]:
+            shares: Shares) -> Iterable[str]:
     for each in variants:
         own = shares.get((each.name, ""), {}).get("", {})
         if each.inference_components:
@@ -259,9 +264,17 @@ def _type_unknown(variant: _Variant) -> Unknown:
                    "its instance type, by which they are scaled, could not be read")
 
 
+def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bool:
+    """Whether more instances served from about this time on, and not while a fleet replaced one."""
+    since = counts.between(changed, changed + 5 * period).median
+    return since is not None and any(
+        changed - 3 * period <= rise.time <= changed + 3 * period and round(since) > rise.few
+        for rise in rises(counts))
+
+
 def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None,
-                 series: dict[Query, Series], variants: list[_Variant], start: datetime,
-                 end: datetime) -> Iterable[Deployment]:
+                 series: dict[Query, Series], shares: Shares, variants: list[_Variant],
+                 start: datetime, end: datetime, period: timedelta) -> Iterable[Deployment]:
     name = described["EndpointConfigName"]
     made = (configuration or {}).get("CreationTime")
     changed = described.get("LastModifiedTime")
@@ -271,9 +284,12 @@ def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None
     if until and any(a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
                      for v in variants for a in v.scaling_activities):
         until = None  # scaling changes the endpoint too
+    if until and any(_capacity_raised(serving(shares.get((v.name, ""), {}).get("", {})), until,
+                                      period) for v in variants):
+        until = None  # and so does whoever sets its capacity
     own = next((v for q, v in series.items() if q.target == (name, "configuration", name)), None)
-    resolved = [image["DeploymentTime"] for variant in described.get("ProductionVariants", [])
-                for image in variant.get("DeployedImages", []) if "DeploymentTime" in image]
+    resolved = [image["ResolutionTime"] for variant in described.get("ProductionVariants", [])
+                for image in variant.get("DeployedImages", []) if "ResolutionTime" in image]
     if own and own.times[0] > start + timedelta(minutes=5):
         time, how = own.times[0], "first request to the new fleet"
     elif made and made >= start - _LOOK_BACK:

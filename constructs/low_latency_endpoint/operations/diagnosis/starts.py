@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from .measurements import Activity, MetricSeries
+from .serving import rises
 from .view import WARMING, VariantView
 
 __all__ = ["Start", "after_starts", "arrivals", "scale_outs", "starts"]
@@ -38,12 +39,14 @@ def starts(view: VariantView) -> list[Start]:
     """
     found = [Start(each.time, each.done, f"the deployment of {each.configuration}")
              for each in view.measurements.deployments]
-    told = [(each.time, each.done) for each in view.measurements.deployments]
+    told = [(each.first, each.last) for each in found]
     for activity in scale_outs(view):
         served = activity.end or activity.start
         found.append(Start(served, served, f"the scale-out to {activity.capacity} instances"))
         told.append((activity.start, served))
-    for start in (*_rises(view), *_first_seen(view)):
+    counted = [Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
+               for rise in rises(view.whole.instances)]
+    for start in (*counted, *_first_seen(view)):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
             found.append(start)
             told.append((start.first, start.last))
@@ -95,17 +98,6 @@ def _capacity_before(view: VariantView, activity: Activity) -> float | None:
     seen = view.whole.instances.between(activity.start - timedelta(minutes=15),
                                         activity.start - view.period + timedelta.resolution)
     return round(seen.points[seen.times[-1]]) if seen else None
-
-
-def _rises(view: VariantView) -> Iterator[Start]:
-    """Times from which more instances served than before, and went on to."""
-    counts = view.whole.instances
-    times = counts.times
-    for before, time, after in zip(times, times[1:], [*times[2:], times[-1]] if times else [],
-                                   strict=False):
-        few, some, more = (round(counts.points[each]) for each in (before, time, after))
-        if few < some <= more:
-            yield Start(time, time, f"the rise from {few} to {more} instances")
 
 
 def _first_seen(view: VariantView) -> Iterator[Start]:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from .findings import Evidence
 from .measurements import Activity, Measurements, Series, VariantReading, median
+from .serving import serving
 from .tracked import INVOCATIONS, Tracked, tracked_metric
 
 __all__ = ["VariantView", "milliseconds", "percent", "runs"]
@@ -208,10 +209,8 @@ class VariantView:
 
     @cached_property
     def instances(self) -> Series:
-        """Instances that served: SageMaker publishes no count, but each request adds 1/n."""
-        total = self.get("Invocations", "Sum").points
-        each = self.get("InvocationsPerInstance", "Sum").points
-        return Series({t: total[t] / v for t, v in each.items() if v > 0 and t in total})
+        """Instances that served."""
+        return serving(self.variant.series)
 
     @cached_property
     def load(self) -> Series:
