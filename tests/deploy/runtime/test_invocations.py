@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import time
+from contextlib import closing
 
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
@@ -274,7 +275,8 @@ class TestStreams:
             for event in answer["Body"]:
                 parts.append(event["PayloadPart"]["Bytes"])
 
-        with pytest.raises(EventStreamError, match="ModelStreamError"):
+        # A stream that broke off keeps its connection until it is closed.
+        with closing(answer["Body"]), pytest.raises(EventStreamError, match="ModelStreamError"):
             read()
         assert parts[0] == b"0"
         assert len(parts) < 10
