@@ -65,9 +65,8 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
         Quantities that chance moves along with the values and whose true mean is zero, such as
         the mean service time drawn less the law's: what they explain by regression is taken out of
         the values and of the interval (control variates; Lavenberg and Welch 1981). Needs at
-        least five more replications than controls (the interval of few replications grows more
-        with each degree of freedom lost than luck could save), and controls that are not the same
-        but for a factor; without, the interval is the plain one.
+        least three more replications than controls, and controls that are not the same but for a
+        factor; without, the interval is the plain one.
 
     Raises
     ------
@@ -79,7 +78,7 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
         raise ValueError("an interval needs at least two replications")
     used = [list(each) for each in controls
             if max(each) - min(each) > 1e-12 * max(1e-300, *map(abs, each))]
-    if used and count >= len(used) + 5:
+    if used and count >= len(used) + 3:
         controlled = _controlled(values, used, confidence)
         if controlled is not None:
             return controlled
