@@ -28,7 +28,6 @@ from .planning.load_test_fleet_rules import (
     IMAGE_KIND,
     LOG_RETENTION,
     MASTER_PORT,
-    NETWORK_OF_LINK,
     RESULTS_RETENTION,
     RUNS_PREFIX,
     check_task_size,
@@ -149,10 +148,7 @@ class LoadTestFleet(Construct):
         check_task_size(cpu, memory_mib, path)
         check(LOG_RETENTION, log_retention_days, path)
         kept = _days(results_retention or Duration.days(90), path)
-        if private_link.network.vpc.vpc_id != network.vpc.vpc_id:
-            raise NETWORK_OF_LINK.error(
-                got="two VPCs", allowed="network=private_link.network", where=path
-            )
+        private_link.check_serves(network, path)
         if image is not None and not isinstance(image, ContainerImage):
             raise IMAGE_KIND.error(got=repr(image), allowed="ContainerImage", where=path)
         self.endpoint_name = _endpoint_name(endpoint, path)

@@ -34,7 +34,6 @@ from .planning.warm_up_rules import (
     RESERVED_CONCURRENCY,
     TIMEOUT_SECONDS,
     WHOLE_MINUTES,
-    ZONES_OF_OTHER_NETWORK,
 )
 from .private_link import RuntimePrivateLink
 from .validation import check, check_seconds
@@ -142,7 +141,8 @@ class WarmUp(Construct):
     Raises
     ------
     ConfigurationError
-        LLE540 to LLE545, LLE548, LLE556, LLE557; LLE804 when ``latency`` is of another kind.
+        LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of another VPC; LLE804 when
+        ``latency`` is of another kind.
 
     Examples
     --------
@@ -193,10 +193,7 @@ class WarmUp(Construct):
         seconds = _seconds(TIMEOUT_SECONDS, timeout or Duration.minutes(10), path)
         if latency is not None and not isinstance(latency, LatencyTarget):
             raise LATENCY_KIND.error(got=repr(latency), allowed="LatencyTarget(...)", where=path)
-        if private_link.network.vpc.vpc_id != network.vpc.vpc_id:
-            raise ZONES_OF_OTHER_NETWORK.error(
-                got="two VPCs", allowed="network=private_link.network", where=path
-            )
+        private_link.check_serves(network, path)
         payloads = as_payloads(payload, path)
         if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
             warn(self, "warmUpPayloadSize",

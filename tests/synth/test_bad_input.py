@@ -448,7 +448,7 @@ out_of("LLE560", lambda w, v: w.fleet(cpu=v), "1024", 1000, 0, 65_536, "1 vCPU")
 row("LLE561", lambda w: w.fleet(cpu=256, memory_mib=4096), "4096 MiB with 256", "512, 1024, 2048")
 row("LLE561", lambda w: w.fleet(memory_mib=2500), "2500 MiB with 1024", "2048 to 8192 MiB in steps")
 row("LLE561", lambda w: w.fleet(memory_mib="2 GB"), "'2 GB' MiB", "2048 to 8192")
-row("LLE562", lambda w: w.fleet(network=w.network(), private_link=RuntimePrivateLink(
+row("LLE216", lambda w: w.fleet(network=w.network(), private_link=RuntimePrivateLink(
     w.stack, "Other", network=w.network(id="OtherNetwork", cidr="10.9.0.0/16"))),
     "two VPCs", "private_link.network")
 row("LLE563", lambda w: w.fleet(results_retention=Duration.hours(12)), "0.5", "1 to 3650")

@@ -11,7 +11,6 @@ __all__ = [
     "LOG_RETENTION",
     "MASTER_PORT",
     "MEMORY_MIB",
-    "NETWORK_OF_LINK",
     "PARAMETER_PREFIX",
     "RESULTS_RETENTION",
     "RUNS_PREFIX",
@@ -61,10 +60,6 @@ TASK_CPU = Choice(
 MEMORY_MIB = rule(
     "LLE561", "the task's memory does not go with its CPU units",
     mend="Choose one of the sizes that Fargate has for these CPU units.", source=_TASK_SIZE,
-)
-NETWORK_OF_LINK = rule(
-    "LLE562", "the fleet's network and the private link are not of the same VPC",
-    mend="Pass the network that the private link was made in: its addresses answer there only.",
 )
 RESULTS_RETENTION = Range(
     rule("LLE563", "the time for which results are kept is out of range",

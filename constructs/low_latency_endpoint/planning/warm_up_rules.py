@@ -24,7 +24,6 @@ __all__ = [
     "RESERVED_CONCURRENCY",
     "TIMEOUT_SECONDS",
     "WHOLE_MINUTES",
-    "ZONES_OF_OTHER_NETWORK",
 ]
 
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
@@ -121,10 +120,6 @@ WHOLE_MINUTES = rule(
     "LLE555", "a duration is not in whole minutes",
     mend="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
     source=_RATE,
-)
-ZONES_OF_OTHER_NETWORK = rule(
-    "LLE556", "the warm-up's network and interface endpoint are not of the same VPC",
-    mend="Pass the network that the private link was made in: its zonal names answer there only.",
 )
 PAYLOAD_TEXT = rule(
     "LLE557", "the warm-up payload has a value that HTTP or JSON cannot carry",

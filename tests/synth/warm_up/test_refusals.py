@@ -35,7 +35,7 @@ def test_refuses(refused, given, code):
 def test_refuses_a_network_of_another_vpc(stack, parts, refused):
     other = parts.network(stack, "Other")
     link = RuntimePrivateLink(stack, "OtherLink", network=other)
-    assert refused(private_link=link) == "LLE556"
+    assert refused(private_link=link) == "LLE216"
 
 
 @pytest.mark.parametrize(("make_payload", "code"), [
