@@ -4,7 +4,8 @@ A process of its own: reads one line such as ``{"seconds": [0.1], "stall": [2, 2
 port. ``seconds`` are the service times, taken in turn, or by the number in a body such as
 ``{"number": 3}``; ``stall`` is when, in seconds after the first request, it does nothing, and for
 how long. ``GET /times`` gives, as JSON, the
-seconds from reading each request to having sent its answer. It spins for the last millisecond of a
+seconds from reading each request to sending its answer, ``GET /stood`` the epoch seconds from
+and to which it did nothing. It spins for the last millisecond of a
 wait: timers of ``epoll`` are no finer.
 """
 
@@ -33,6 +34,7 @@ def main() -> None:
     connections: dict[int, tuple[socket.socket, bytearray]] = {}
     waiting: list[tuple[float, int, float, int]] = []
     taken: list[float] = []
+    stood: list[float] = []
     count = 0
     first: float | None = None
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -52,8 +54,8 @@ def main() -> None:
         head = buffer.find(b"\r\n\r\n")
         if head < 0:
             return
-        if buffer.startswith(b"GET /times"):
-            body = json.dumps(taken).encode()
+        if buffer.startswith(b"GET /"):
+            body = json.dumps(taken if buffer.startswith(b"GET /times") else stood).encode()
             connection.setblocking(True)
             connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
                                + str(len(body)).encode() + b"\r\n\r\n" + body)
@@ -79,7 +81,9 @@ def main() -> None:
         left = waiting[0][0] - time.perf_counter() if waiting else 3600.0
         events = poll.poll(0 if left < _SPIN else left - _SPIN)
         if stall and first is not None and time.perf_counter() >= first + stall[0]:
+            stood.append(time.time())
             time.sleep(stall[1])
+            stood.append(time.time())
             stall = None
         for descriptor, _ in events:
             if descriptor == listener.fileno():
@@ -98,8 +102,8 @@ def main() -> None:
         while waiting and waiting[0][0] <= time.perf_counter():
             _, _, since, descriptor = heapq.heappop(waiting)
             if descriptor in connections:
+                taken.append(time.perf_counter() - since)  # sending may cost us the processor
                 connections[descriptor][0].send(answer)
-                taken.append(time.perf_counter() - since)
 
 
 if __name__ == "__main__":

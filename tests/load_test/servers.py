@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from low_latency_endpoint.load_test.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import StepResult, Target
+from low_latency_endpoint.load_test.steps import Target
 from low_latency_endpoint.local_aws import LocalAws
 
 PROGRAM = Path(__file__).with_name("precise_server.py")
@@ -60,6 +60,12 @@ class PreciseServer:
             times: list[float] = json.loads(answer.read())
             return times
 
+    def stood(self) -> tuple[float, float]:
+        """From when to when it stood still, in epoch seconds."""
+        with urllib.request.urlopen(f"{self.url}/stood", timeout=10) as answer:
+            begun, ended = json.loads(answer.read())
+        return begun, ended
+
     def generator(self, processes: int = 1, **options: Any) -> GeneratorProcess:
         """A generator that calls it."""
         options.setdefault("environment", ENVIRONMENT)
@@ -82,29 +88,3 @@ def precise_server(seconds: Sequence[float],
             yield PreciseServer(f"http://127.0.0.1:{int(process.stdout.readline())}")
         finally:
             process.kill()
-
-
-#: gevent's sockets wake with the loop; the rest is the request's own way through two processes.
-RESOLUTION = 0.001
-
-
-def off(found: StepResult, pairs: Iterable[tuple[float, float]], *, busy: bool = False) -> str:
-    """Which pairs (true, measured) are more than 1 % or a millisecond apart; empty when none is.
-
-    With ``busy`` a pair may differ by what the result itself says that the machine held it up:
-    the last word when several runs in turn met other work on the processors.
-    """
-    held_up = 2 * (found.send_lag.percentile(99) + found.generator.loop_lag_p99) if busy else 0.0
-    return ", ".join(f"{measured:.4f} not {true:.4f}" for true, measured in pairs
-                     if abs(measured - true) > max(0.01 * true, RESOLUTION) + held_up)
-
-
-def agree(runs: Iterable[tuple[StepResult, list[tuple[float, float]]]]) -> None:
-    """One run of several in which all pairs agree; others may take the processor meanwhile."""
-    met = []
-    for result, pairs in runs:
-        if not off(result, pairs):
-            return
-        met.append((result, pairs))
-    problems = [problem for problem in (off(*one, busy=True) for one in met) if problem]
-    assert not problems, problems

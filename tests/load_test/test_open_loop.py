@@ -19,14 +19,15 @@ from low_latency_endpoint.load_test.arrivals import (
     ReplayedArrivals,
 )
 from low_latency_endpoint.load_test.invoking import Invocation
-from low_latency_endpoint.load_test.latencies import PERCENTS, LatencyHistogram
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.pacing import Pacer
 from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.sending import StepRun, callers_allowed
 from low_latency_endpoint.load_test.steps import Step, StepResult
 from low_latency_endpoint.load_test.summaries import summary_lines
 
-from .servers import agree, precise_server
+from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
+from .servers import precise_server
 
 
 def answer(started: float, ended: float, error: str | None = None, status: int = 200,
@@ -323,18 +324,26 @@ def test_messages_between_processes_lose_nothing() -> None:
     assert both.cpu_share == records.cpu_share
 
 
-def test_a_pacer_wakes_in_time_and_in_order() -> None:
-    pacer = Pacer()
-    begin = time.perf_counter() + 0.01
+def paced() -> list[float]:
+    """How late a pacer acts on half a second of moments, sorted."""
+    pacer, begin = Pacer(), time.perf_counter() + 0.01
     moments = [begin + offset for offset in PoissonArrivals(500).offsets(0.5)]
     acted: list[tuple[float, float]] = []
     pacer.act_at(iter(moments), lambda moment: acted.append((moment, time.perf_counter())))
     pacer.close()
     assert [moment for moment, _ in acted] == moments
-    lags = sorted(now - moment for moment, now in acted)
-    assert lags[0] >= -1e-6
-    # gevent's own timers are 0.5 ms late in the median; the machine is busy with other tests.
-    assert lags[len(lags) // 4] < 0.0005
+    return sorted(now - moment for moment, now in acted)
+
+
+def test_a_pacer_wakes_in_time_and_in_order() -> None:
+    for _ in range(5):
+        busyness = Busyness()
+        lags = paced()
+        assert lags[0] >= -1e-6
+        # gevent's own timers are 0.5 ms late in the median.
+        if lags[len(lags) // 4] < 0.0005:
+            return
+    assert busyness.disturbs
 
 
 def test_without_timer_files_the_pacer_uses_gevents_timers(
@@ -376,22 +385,32 @@ DISTRIBUTIONS = {
 }
 
 
-def measured(seconds: list[float]) -> tuple[StepResult, list[tuple[float, float]]]:
+def measured(seconds: list[float], longer: float) -> tuple[StepResult, Pairs]:
     """A run, and its percentiles beside the server's true ones."""
     with precise_server(seconds) as server, server.generator() as generator:
-        result = generator.run(Step("distribution", 6, PoissonArrivals(200)))
+        result = generator.run(Step("distribution", 6 * longer, PoissonArrivals(200)))
         true = LatencyHistogram.of(server.times())
     assert result.completed == true.count
-    # With fewer samples beyond, a percentile is one sample's luck on this machine.
-    trusted = [percent / 100 for percent in PERCENTS if true.count * (1 - percent / 100) >= 10]
-    assert trusted[-1] >= 0.99
-    return result, list(zip(true.quantiles(trusted), result.latency.quantiles(trusted),
-                            strict=True))
+    return result, pairs_of(true, result.latency)
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_percentiles_are_those_of_the_server(name: str) -> None:
-    agree(measured(DISTRIBUTIONS[name]) for _ in range(3))
+    agree(lambda longer: measured(DISTRIBUTIONS[name], longer))
+
+
+def stalled(longer: float) -> tuple[StepResult, Pairs]:
+    """100 requests a second, half a second each; for two seconds the server stands still."""
+    step = Step("stall", 12 * longer, ConstantArrivals(100))
+    with precise_server([0.5], stall=(4, 2)) as server, server.generator() as generator:
+        result = generator.run(step)
+        met = with_stall(result.started_at, step, server.stood(), 0.5)
+    assert result.completed == result.intended
+    return result, pairs_of(met, result.latency)
+
+
+def test_a_stall_is_in_every_percentile_as_callers_met_it() -> None:
+    agree(stalled)
 
 
 def test_a_recorded_shape_is_replayed_through_the_network() -> None:

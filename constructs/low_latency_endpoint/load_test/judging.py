@@ -270,7 +270,8 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
     ----------
     goal : LatencyGoal
     latencies : LatencyHistogram
-        From the intended start to the whole answer, of all requests that were answered.
+        From the intended start to the whole answer, of all requests that were answered, and to
+        giving up, of those that waited in vain.
     failed, sent : int
         Requests.
     client_bound : sequence of str
