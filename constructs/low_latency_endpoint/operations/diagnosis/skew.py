@@ -47,17 +47,28 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
 
 
 def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[datetime]]:
-    """Periods by instance in which it says something: until it is warm, it is only new."""
+    """Periods by instance in which it can be held against the others.
+
+    Until it is warm, a new instance is slower than older ones. Where most are new, as after a
+    deployment, they are held against each other.
+    """
     began = arrivals(view)
-    early = [start for start in starts(view) if start.first <= view.measurements.start
-             + 2 * view.period]
-    found = {}
+    # Which instances were new when the window began, nobody can say.
+    early = [start.last for start in starts(view) if not start.deployment
+             and start.first <= view.measurements.start + 2 * view.period]
+    cold: dict[str, set[datetime]] = {}
     for name in view.variant.instances:
-        # Which instances were new when the window began, nobody can say.
-        cold = [began[name]] if name in began else [start.last for start in early]
-        found[name] = [t for t in times if not any(
-            first - view.period < t <= first + WARMING for first in cold)]
-    return found
+        since = [began[name]] if name in began else early
+        cold[name] = {t for t in times if any(
+            first - view.period < t <= first + WARMING for first in since)}
+    served = {name: series.get(("ModelLatency", "Average"), Series()).points
+              for name, series in view.variant.instances.items()}
+    fair = set()
+    for time in times:
+        serving = [name for name, points in served.items() if time in points]
+        if 2 * sum(name in began and time in cold[name] for name in serving) > len(serving):
+            fair.add(time)
+    return {name: [t for t in times if t in fair or t not in cold[name]] for name in cold}
 
 
 def _latencies(members: Mapping[str, MetricSeries], times: list[datetime],
