@@ -254,7 +254,7 @@ FAULTS = (
     Fault("a slow instance of a new fleet, metrics per instance",
           lambda: Scenario(deployed=45, enhanced=True, arrives=dict.fromkeys(range(8), 45),
                            routing="RANDOM",
-                           latency=lambda m, i: 600 if 46 <= m and i == 0 else 40),
+                           latency=lambda m, i: 600 if m >= 46 and i == 0 else 40),
           "LLD501", ("i-0: ModelLatency 6", "the 7 others 4"),
           ("routing: least_outstanding_requests",)),
     Fault("a cold fleet after a deployment",
