@@ -1,0 +1,136 @@
+"""An account as a load test reads it, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.judging import LatencyGoal
+from low_latency_endpoint.load_test.limit_search import SearchPlan
+from low_latency_endpoint.load_test.load_testing import load_test
+from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.result_file import LoadTestReport
+from low_latency_endpoint.load_test.run_plans import (
+    limit_plan,
+)
+from low_latency_endpoint.load_test.serving import Fleet
+from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.operations.diagnosis.asking import Account
+from low_latency_endpoint.operations.diagnosis.measurements import Series
+
+from .fake_generator import FakeGenerator
+
+GOAL = LatencyGoal({"p99": 0.2})
+FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
+
+
+
+def kinds(found: tuple[Any, ...]) -> list[str]:
+    """The kinds of verdicts."""
+    return [each.kind for each in found]
+
+
+@dataclass
+class FakeAws:
+    """AWS as far as a load test reads it."""
+
+    instances: list[int] = field(default_factory=lambda: [2])
+    """At each reading; the last one stays."""
+    invocations: list[float] = field(default_factory=lambda: [1000.0])
+    denied: tuple[str, ...] = ()
+    missing: bool = False
+    scaled: bool = True
+    series: dict[str, list[float]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def account(self) -> Account:
+        return Account(lambda service: self, lambda text: None)
+
+    def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
+        if operation.startswith("__"):
+            raise AttributeError(operation)
+
+        def call(**request: Any) -> dict[str, Any]:
+            self.asked.append(operation)
+            if operation in self.denied:
+                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}},
+                                  operation)
+            return dict(getattr(self, f"_{operation}")(**request))
+
+        return call
+
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+        if self.missing:
+            raise ClientError({"Error": {"Code": "ValidationException", "Message":
+                                         f'Could not find endpoint "{EndpointName}".'}},
+                              "DescribeEndpoint")
+        count = self.instances.pop(0) if len(self.instances) > 1 else self.instances[0]
+        return {"EndpointConfigName": "c", "ProductionVariants": [
+            {"VariantName": "primary", "CurrentInstanceCount": count}]}
+
+    def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
+        return {"ProductionVariants": [{
+            "VariantName": "primary", "InstanceType": "ml.m5.xlarge",
+            "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}]}
+
+    def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
+        return {"ScalableTargets": [{"MinCapacity": 2, "MaxCapacity": 6}] if self.scaled else []}
+
+    def _get_metric_data(self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime,  # noqa: N803
+                         **_: Any) -> dict[str, Any]:
+        counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
+        results = []
+        for query in MetricDataQueries:
+            stat = query["MetricStat"]
+            name = f"{stat['Metric']['MetricName']}.{stat['Stat']}"
+            values = [counted] if name == "Invocations.Sum" else self.series.get(name, [])
+            results.append({"Id": query["Id"], "Values": values, "Timestamps": [
+                StartTime + timedelta(minutes=number) for number in range(len(values))]})
+        return {"MetricDataResults": results}
+
+
+@dataclass
+class TwoVariants(FakeAws):
+    """Requests are divided between two variants; a third has no weight."""
+
+    types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
+
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+        return {"EndpointConfigName": "c", "ProductionVariants": [
+            {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
+            for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))]}
+
+    def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
+        return {"ProductionVariants": [{"VariantName": name, "InstanceType": kind} for name, kind
+                                       in zip(("a", "b", "idle"), self.types, strict=True)]}
+
+    def _describe_scalable_targets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:  # noqa: N803
+        return {"ScalableTargets": [{"MinCapacity": 3, "MaxCapacity": 6}]
+                if ResourceIds == ["endpoint/sentiment/variant/b"] else []}
+
+
+def limit_test(monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator,
+               target: Target | None = None, **options: Any) -> LoadTestReport:
+    """Look for the limit of what an account describes."""
+    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+                        lambda profile, region: (lambda service: aws, region))
+    return load_test(
+        target or Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(GOAL, 20, poisson=False)), generator=lambda: generator,
+        metrics_wait=None, **options)
+
+
+def metrics_of(**series: list[float | None]) -> JoinedMetrics:
+    """Series by ``Metric_Statistic`` with a value for each minute from the fake clock's start."""
+    first = datetime.fromtimestamp(FakeGenerator().clock, UTC)
+    return JoinedMetrics({
+        tuple(name.split("_")): Series({  # type: ignore[misc]
+            first + timedelta(minutes=minute): value
+            for minute, value in enumerate(values) if value is not None})
+        for name, values in series.items()}, True)

@@ -1,0 +1,120 @@
+"""Where the saturation comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.limit_search import SearchPlan
+from low_latency_endpoint.load_test.result_file import LoadTestReport
+from low_latency_endpoint.load_test.run_plans import (
+    limit_plan,
+    rate_plan,
+)
+from low_latency_endpoint.load_test.running import (
+    LoadTestRun,
+    run,
+)
+from low_latency_endpoint.load_test.saturation import concurrency, verdicts
+from low_latency_endpoint.load_test.steps import Target
+
+from .fake_account import FLEET, GOAL, kinds, metrics_of
+from .fake_generator import QUEUE_FULL, FakeGenerator
+
+
+def overloaded(**more: Any) -> LoadTestRun:
+    """A minute alone, then rising rates; the last, too much for four workers, has minute 6."""
+    return run(rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60),
+               FakeGenerator(**more))
+
+
+def test_full_processors() -> None:
+    done = overloaded(queue_limit=20)
+    metrics = metrics_of(CPUUtilization_Average=[25, 25, 25, 70, 75, 75, 97, 97])
+    found = verdicts(done, FLEET, metrics)
+    assert kinds(found) == ["errors", "cpu", "queueing"]
+    errors, cpu, _ = found
+    assert errors.title == "Requests fail at 230 TPS: the instances are full (CPU 97 %)"
+    assert QUEUE_FULL in errors.evidence[0]
+    assert (cpu.title, cpu.severity) == ("The CPU is full", "limit")
+    assert cpu.advice == "A safety factor of at most 0.67 keeps it near 65 %."
+
+
+def test_errors_while_the_processor_is_idle_are_the_containers() -> None:
+    metrics = metrics_of(CPUUtilization_Average=[20] * 8)
+    errors = verdicts(overloaded(queue_limit=20), FLEET, metrics)[0]
+    assert errors.kind == "errors"
+    assert "though the hardware is not full" in errors.title
+    assert "more workers" in errors.advice
+
+
+def test_waiting_inside_the_instances_or_before_them() -> None:
+    done = overloaded()
+    waiting = 1000 * done.loads[-1].result.latency.mean
+    inside = metrics_of(ModelLatency_Average=[20] * 5 + [30, waiting, waiting],
+                        CPUUtilization_Average=[30] * 8)
+    found = verdicts(done, FLEET, inside)
+    assert kinds(found) == ["queueing"]
+    assert found[0].title == "Requests wait inside the instances"
+    assert "an instance works on about 4 at once; the others wait" in found[0].evidence
+    assert "more workers" in found[0].advice
+    before = metrics_of(ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 8)
+    assert kinds(verdicts(done, FLEET, before)) == ["before-the-model"]
+    routed = metrics_of(ModelLatency_Average=[20] * 8,
+                        OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2)
+    assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
+
+
+def test_throttling_is_no_limit_of_the_instances() -> None:
+    done = overloaded(queue_limit=20)
+    last = done.steps[-1]
+    throttled = replace(last.result, errors={"429 ThrottlingException": last.result.failed})
+    done = replace(done, steps=(*done.steps[:-1], replace(last, result=throttled)))
+    assert "throttled" in kinds(verdicts(done, FLEET, JoinedMetrics()))
+
+
+def test_nothing_saturated() -> None:
+    generator = FakeGenerator()
+    generator.clock += 30  # no full minute
+    done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), generator)
+    found = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 30, 30]))
+    assert kinds(found) == ["not-saturated"]
+    assert "CPU at 30 % (in minutes shared with other steps)" in found[0].evidence
+    warm = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 80, 80]))
+    assert [(each.kind, each.severity) for each in warm] == [
+        ("cpu", "risk"), ("not-saturated", "fine")]
+
+
+def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
+    done = run(rate_plan([50, 150], seconds=20, goal=GOAL), FakeGenerator(client_bound_above=100))
+    found = verdicts(done, FLEET, JoinedMetrics())
+    assert (found[0].kind, found[0].severity) == ("client-bound", "invalid")
+    assert found[0].title == "Client-bound: result invalid"
+    assert LoadTestReport(Target("e", "us-east-1"), done, verdicts=found).invalid
+    assert not done.held
+
+
+def test_a_stumble_alone_is_told_and_spoils_nothing() -> None:
+    done = run(rate_plan([150], seconds=20, goal=GOAL),
+               FakeGenerator(unlucky=lambda step: step.name == "alone"))
+    found = verdicts(done, FLEET, JoinedMetrics())
+    assert [(each.kind, each.severity) for each in found] == [
+        ("client-bound", "risk"), ("not-saturated", "fine")]
+    assert done.held
+
+
+def test_a_fleet_that_changed_makes_the_result_invalid() -> None:
+    done = run(limit_plan(SearchPlan(GOAL, 20, instances=1)), FakeGenerator())
+    found = verdicts(done, FLEET, JoinedMetrics(), replace(FLEET, instances=2))
+    assert (found[0].kind, found[0].severity) == ("fleet-changed", "invalid")
+    report = LoadTestReport(Target("e", "us-east-1"), done, FLEET, verdicts=found, peak_tps=1000)
+    assert report.throughput is None
+    assert "number of instances changed" in report.to_dict()["limit"]["problem"]
+
+
+def test_concurrency_by_littles_law() -> None:
+    assert concurrency(overloaded(queue_limit=20), 1) == 4
+    assert concurrency(overloaded(workers=7, service=0.035, queue_limit=20), 1) == 7
+    idle = run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator())
+    assert concurrency(idle, 1) is None, "instances that were never full tell nothing"
