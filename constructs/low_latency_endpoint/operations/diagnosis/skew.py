@@ -7,7 +7,7 @@ from datetime import datetime
 
 from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
 from .measurements import MetricSeries, Series, median
-from .starts import after_starts, arrivals, starts
+from .starts import after_starts, starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView, milliseconds, percent
 
 __all__ = ["skew"]
@@ -52,7 +52,7 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
     Until it is warm, a new instance is slower than older ones. Where most are new, as after a
     deployment, they are held against each other.
     """
-    began = arrivals(view)
+    began = view.whole.arrivals
     # Which instances were new when the window began, nobody can say.
     early = [start.last for start in starts(view) if not start.deployment
              and start.first <= view.measurements.start + 2 * view.period]

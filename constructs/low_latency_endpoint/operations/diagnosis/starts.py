@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .measurements import Activity, MetricSeries
-from .serving import rises
+from .measurements import Activity
 from .view import WARMING, VariantView
 
-__all__ = ["Start", "after_starts", "arrivals", "scale_outs", "starts"]
+__all__ = ["Start", "after_starts", "scale_outs", "starts"]
 
 #: Share of slow periods that must lie after the starts for these to explain them.
 MOST = 0.8
@@ -45,7 +44,7 @@ def starts(view: VariantView) -> list[Start]:
         found.append(Start(served, served, f"the scale-out to {activity.capacity} instances"))
         told.append((activity.start, served))
     counted = [Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
-               for rise in rises(view.whole.instances)]
+               for rise in view.whole.rises]
     for start in (*counted, *_first_seen(view)):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
             found.append(start)
@@ -101,17 +100,5 @@ def _capacity_before(view: VariantView, activity: Activity) -> float | None:
 
 
 def _first_seen(view: VariantView) -> Iterator[Start]:
-    for name, time in sorted(arrivals(view).items(), key=lambda item: item[1]):
+    for name, time in sorted(view.whole.arrivals.items(), key=lambda item: item[1]):
         yield Start(time, time, f"the start of {name}")
-
-
-def arrivals(view: VariantView) -> dict[str, datetime]:
-    """When instances that were not there at the start of the window were seen first."""
-    seen = {name: _first(series) for name, series in view.variant.instances.items()}
-    begun = min((time for time in seen.values() if time is not None), default=None)
-    return {name: time for name, time in seen.items()
-            if time is not None and begun is not None and time > begun + 2 * view.period}
-
-
-def _first(series: MetricSeries) -> datetime | None:
-    return min((time for each in series.values() for time in each.points), default=None)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from .findings import Evidence
 from .measurements import Activity, Measurements, Series, VariantReading, median
-from .serving import serving
+from .serving import Rise, rises, serving
 from .tracked import INVOCATIONS, Tracked, tracked_metric
 
 __all__ = ["VariantView", "milliseconds", "percent", "runs"]
@@ -211,6 +211,20 @@ class VariantView:
     def instances(self) -> Series:
         """Instances that served."""
         return serving(self.variant.series)
+
+    @cached_property
+    def rises(self) -> tuple[Rise, ...]:
+        """When more instances served than before."""
+        return tuple(rises(self.instances))
+
+    @cached_property
+    def arrivals(self) -> dict[str, datetime]:
+        """When instances that were not there at the start of the window were seen first."""
+        seen = {name: min((min(each.points) for each in metrics.values() if each), default=None)
+                for name, metrics in self.variant.instances.items()}
+        begun = min((time for time in seen.values() if time is not None), default=None)
+        return {name: time for name, time in seen.items()
+                if time is not None and begun is not None and time > begun + 2 * self.period}
 
     @cached_property
     def load(self) -> Series:
