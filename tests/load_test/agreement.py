@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.steps import Step, StepResult
 
-__all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "with_stall"]
+__all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "percentile_of", "with_stall"]
 
 PRECISION = 0.01
 #: gevent's sockets wake with the loop; the rest is the request's own way through two processes.
@@ -60,16 +61,21 @@ def _waited() -> float | None:
     return int(some.rpartition("total=")[2]) / 1e6
 
 
-def pairs_of(true: LatencyHistogram, measured: LatencyHistogram) -> Pairs:
+def percentile_of(samples: Sequence[float], percent: float) -> float:
+    """By the nearest rank, without a histogram."""
+    return sorted(samples)[max(0, math.ceil(percent / 100 * len(samples) - 1e-6) - 1)]
+
+
+def pairs_of(true: Sequence[float], measured: LatencyHistogram) -> Pairs:
     """The percentiles that at least ten samples lie beyond."""
-    assert true.count == measured.count
-    shares = [one.percent / 100 for one in true.percentiles() if one.reliable]
-    assert shares[-1] >= 0.99
-    return list(zip(true.quantiles(shares), measured.quantiles(shares), strict=True))
+    assert len(true) == measured.count
+    reliable = [one for one in measured.percentiles() if one.reliable]
+    assert reliable[-1].percent >= 99
+    return [(percentile_of(true, one.percent), one.seconds) for one in reliable]
 
 
 def with_stall(started_at: float, step: Step, stood: tuple[float, float],
-               seconds: float) -> LatencyHistogram:
+               seconds: float) -> list[float]:
     """What callers wait when a server begins and answers nothing from one moment to another.
 
     Counted from the moments at which their requests were due, without a queue; all in seconds, the
@@ -80,7 +86,7 @@ def with_stall(started_at: float, step: Step, stood: tuple[float, float],
 
     assert step.arrivals is not None
     due = (started_at + offset for offset in step.arrivals.offsets(step.seconds, seed=step.seed))
-    return LatencyHistogram.of(goes_on(goes_on(at) + seconds) - at for at in due)
+    return [goes_on(goes_on(at) + seconds) - at for at in due]
 
 
 def agree(run: Callable[[float], tuple[StepResult, Pairs]], *, lower_bounds: bool = True) -> None:

@@ -24,15 +24,19 @@ class JumpingGenerator:
 
     Seconds of a step pass as fast as the machine can serve its requests, and a busy machine makes
     none of them slower. A closed loop's load stays until every request that counts is answered, so
-    that a block's last ones meet the same as the others, however slow the answers are.
+    that a block's last ones meet the same as the others, however slow the answers are. Arrivals
+    find so many connections open as ``warm_up`` requests at once, sent before, have opened: making
+    one takes the machine's time, in which the clock jumps.
     """
 
-    def __init__(self, aws: LocalAws, loop: JumpingLoop, target: Target) -> None:
+    def __init__(self, aws: LocalAws, loop: JumpingLoop, target: Target, *,
+                 warm_up: int = 0) -> None:
         environment = aws.environment()
         self._session = boto3.Session(
             environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"],
             region_name=environment["AWS_REGION"])
         self._url, self._loop, self._target = aws.runtime_url(), loop, target
+        self._warm_up = warm_up
 
     def run(self, step: Step,
             progress: Callable[[Progress], None] = lambda each: None) -> StepResult:
@@ -48,6 +52,9 @@ class JumpingGenerator:
             session=self._session, url=self._url, concurrency=1000, retries=0,
             latency_target=timedelta(seconds=30),
         ) as client:
+            await asyncio.gather(*(client.invoke_endpoint(
+                EndpointName=self._target.endpoint_name, Body=b"{}")
+                for _ in range(self._warm_up)))
             self._loop.jump_from_now_on(True)
             try:
                 return await call(client, step)
