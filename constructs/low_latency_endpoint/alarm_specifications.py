@@ -20,7 +20,6 @@ from .validation import check, check_milliseconds
 __all__ = ["AlarmSpecification", "specifications"]
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
-AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
 SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING

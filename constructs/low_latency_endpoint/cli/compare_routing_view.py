@@ -12,8 +12,8 @@ from rich.text import Text
 from ..load_test.compare_routing import Event, PairEnded, Second, Watch
 from ..load_test.compare_routing_published import PublishedComparison
 from ..load_test.compare_routing_report import RoutingComparison
+from ..load_test.latencies import milliseconds
 from .live_display import LiveDisplay
-from .load_test_table import milliseconds
 from .output import print_parts
 
 __all__ = ["Live", "summary"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..load_test.joined_metrics import Window
-from ..load_test.latencies import LatencyHistogram
+from ..load_test.latencies import LatencyHistogram, milliseconds
 from ..load_test.measured_steps import MeasuredStep
 from ..load_test.result_file import LoadTestReport
 
-__all__ = ["StepsTable", "milliseconds"]
+__all__ = ["StepsTable"]
 
 _STYLES = {"held": "green", "broken": "red", "unclear": "yellow", "client-bound": "magenta"}
 _PER_INSTANCE = "Inv./inst."
@@ -156,11 +155,3 @@ def _generator(steps: Sequence[MeasuredStep]) -> str:
     return (f"Generator: {max((each.cpu_share for each in loads), default=0.0):.0%} of a core at "
             f"most, {1e6 * seconds / max(sent, 1):,.0f} us a request"
             + (f", {processes} processes" if processes > 1 else ""))
-
-
-def milliseconds(seconds: float) -> str:
-    """A latency for people; a dash for none."""
-    if not math.isfinite(seconds):
-        return "-"
-    value = 1000 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"

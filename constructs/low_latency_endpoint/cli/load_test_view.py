@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from ..load_test.latencies import milliseconds
 from ..load_test.measured_steps import MeasuredStep
 from ..load_test.report.page import verdict
 from ..load_test.result_file import LoadTestReport
@@ -16,7 +17,7 @@ from ..load_test.run_plans import RunPlan
 from ..load_test.running import Event, Second, StepEnded, StepStarted
 from ..load_test.steps import Target
 from .live_display import LiveDisplay
-from .load_test_table import StepsTable, milliseconds
+from .load_test_table import StepsTable
 from .output import print_parts
 
 __all__ = ["Live", "summary"]

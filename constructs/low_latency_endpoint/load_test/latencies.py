@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PERCENTS", "LatencyHistogram", "Percentile"]
+__all__ = ["PERCENTS", "LatencyHistogram", "Percentile", "milliseconds"]
 
 #: The percentiles that every result names.
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -288,3 +288,17 @@ def _reference() -> Any:
     from hdrh.histogram import HdrHistogram
 
     return HdrHistogram(1, _LONGEST, 3)
+
+
+def milliseconds(seconds: float) -> str:
+    """A latency for people; a dash for none.
+
+    Examples
+    --------
+    >>> [milliseconds(seconds) for seconds in (0.00042, 0.0204, 0.1204, 2.5, math.nan)]
+    ['0.42 ms', '20.4 ms', '120 ms', '2,500 ms', '-']
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    value = 1000 * seconds
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"

@@ -24,8 +24,6 @@ from .leftovers import find_leftovers
 from .model_servers.specifications import ModelServer, to_document
 from .runtime.options import RuntimeOptions
 
-_START_TIMEOUT = 60.0
-
 
 class LocalAwsError(RuntimeError):
     """The local AWS could not be started."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...operations.diagnosis.page import chart_html
-from ..latencies import LatencyHistogram
+from ..latencies import LatencyHistogram, milliseconds
 from ..limit_search import Limit, SearchPlan
 from ..measured_steps import MeasuredStep
 from ..result_file import LoadTestReport, write_text
@@ -99,22 +99,15 @@ def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
     return {
         "step": each, "result": result,
         "window": report.metrics.of(result),
-        "latencies": [_milliseconds(value) for value in
+        "latencies": [milliseconds(value) for value in
                       result.latency.quantiles(percent / 100 for percent in _PERCENTS)],
-        "lag": _milliseconds(result.send_lag.percentile(99)),
+        "lag": milliseconds(result.send_lag.percentile(99)),
         "beyond": {one.percent: one.samples_beyond for one in result.latency.percentiles()},
         "weak": {one.percent for one in result.latency.percentiles() if not one.reliable},
-        "first_byte": _milliseconds((result.first_byte or LatencyHistogram()).percentile(99)),
+        "first_byte": milliseconds((result.first_byte or LatencyHistogram()).percentile(99)),
         "offered": f"{each.offered:,.4g}" if each.offered is not None
         else f"{result.step.users} at once",
     }
-
-
-def _milliseconds(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "-"
-    value = 1000 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
 
 
 def _clock(seconds: float, form: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
@@ -12,8 +12,6 @@ from moto.cloudwatch.models import cloudwatch_backends
 from .metric_store import MetricStore
 
 INITIAL_REASON = "Unchecked: Initial alarm creation"
-HISTORY_KEPT = timedelta(days=30)
-"""Source: CloudWatch user guide, "Using Amazon CloudWatch alarms"."""
 
 
 @dataclass

@@ -23,7 +23,6 @@ __all__ = [
     "TYPES_TO_TRY",
 ]
 
-JOBS = GUIDE + "inference-recommender-recommendation-jobs.html"
 LOAD_TEST = GUIDE + "inference-recommender-load-test.html"
 INPUT = API + "RecommendationJobInputConfig.html"
 GENERATIVE = GUIDE + "generative-ai-inference-recommendations.html"

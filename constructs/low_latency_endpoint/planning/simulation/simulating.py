@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from .rules import (
     TIMELINE,
     WARM_UP,
 )
-from .scenario import Scenario, is_closed
+from .scenario import Scenario
 from .service_laws import Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
@@ -392,11 +391,3 @@ def compile_here(compiled: bool | None = None) -> None:
 def _replicate(job: tuple[Any, ...]) -> Replication:
     scenario, length, seed, number, compiled = job
     return replicate(scenario, length, loops(compiled), seed, number)
-
-
-def instances_for(scenario: Scenario, load: float) -> int:
-    """Instances with which an open loop is at a given share of what they serve."""
-    offered = scenario.offered_load
-    if offered is None or is_closed(scenario):
-        return scenario.instances
-    return max(1, math.ceil(offered * scenario.instances / load))
