@@ -17,7 +17,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from .default_security_group import LAMBDA_RUNTIME
+from .custom_resource_function import function_runtime
 from .findings import acknowledge_wildcard_resources
 from .iam_documents import allow, arn, document, trust
 from .warm_up_payload import WarmUpPayload, write_payloads
@@ -155,8 +155,6 @@ class WarmUpFunction(Construct):
             ),
             description=description,
             handler=f"{_PACKAGE}.{handler}",
-            runtime=LAMBDA_RUNTIME,
-            architectures=["arm64"],
             role=self.role.attr_arn,
             memory_size=memory_mib,
             timeout=timeout_seconds,
@@ -167,6 +165,7 @@ class WarmUpFunction(Construct):
             ),
             reserved_concurrent_executions=reserved_concurrency,
             logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+            **function_runtime(self),
         )
         lambda_.CfnEventInvokeConfig(
             self,

@@ -1,0 +1,103 @@
+"""The small inline functions behind custom resources, and the runtime that functions get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Validations, region_info
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from .findings import acknowledge_wildcard_resources
+from .iam_documents import allow, document, trust
+from .validation import is_token
+
+__all__ = ["custom_resource_function", "function_runtime"]
+
+_SOURCES = Path(__file__).parent / "custom_resource_functions"
+
+
+def function_runtime(scope: Construct) -> dict[str, Any]:
+    """``runtime`` and ``architectures`` of a Python function in the scope's stack.
+
+    The newest runtime, on Graviton, where both are known to exist: the partition ``aws``. In
+    others, which get runtimes and architectures later, the runtime before and x86. A stack
+    without a region counts as one in ``aws``: give a stack in another partition its region.
+    """
+    region = Stack.of(scope).region
+    if is_token(region) or _partition(region) in (None, "aws"):
+        return {"runtime": "python3.14", "architectures": ["arm64"]}
+    Validations.of(scope).acknowledge(
+        Acknowledgment(id="AwsSolutions-L1", reason="The newest runtime comes later to partitions "
+                                                    "other than aws.")
+    )
+    return {"runtime": "python3.13", "architectures": ["x86_64"]}
+
+
+@cache
+def _partition(region: str) -> str | None:
+    return region_info.RegionInfo.get(region).partition
+
+
+def custom_resource_function(
+    scope: Construct,
+    source: str,
+    *,
+    description: str,
+    statements: Sequence[Mapping[str, Any]],
+    wildcards: str,
+    timeout_seconds: int = 60,
+) -> lambda_.CfnFunction:
+    """Make a function, its role and its log group in the scope: ``Function``, ``Role``, ``Logs``.
+
+    The code is inline (AWS takes 4,096 characters at least), so that it needs neither an asset
+    nor a bootstrapped account, and AWS puts its ``cfnresponse`` module beside it.
+
+    Parameters
+    ----------
+    scope : Construct
+    source : str
+        File in ``custom_resource_functions/`` without its ending; its ``handler`` is called.
+    description : str
+    statements : sequence of mapping
+        What the code may do, besides writing its log.
+    wildcards : str
+        Why some of the statements have ``*`` for a resource.
+    timeout_seconds : int
+    """
+    log_group = logs.CfnLogGroup(scope, "Logs", retention_in_days=7)
+    log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+    role = iam.CfnRole(
+        scope,
+        "Role",
+        assume_role_policy_document=trust("lambda.amazonaws.com"),
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="act",
+                policy_document=document(
+                    *statements,
+                    allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+                ),
+            )
+        ],
+    )
+    acknowledge_wildcard_resources(role, ["*"], reason=wildcards)
+    return lambda_.CfnFunction(
+        scope,
+        "Function",
+        code=lambda_.CfnFunction.CodeProperty(
+            zip_file=(_SOURCES / f"{source}.py").read_text(encoding="utf-8")
+        ),
+        description=description,
+        handler="index.handler",
+        role=role.attr_arn,
+        memory_size=256,
+        timeout=timeout_seconds,
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+        **function_runtime(scope),
+    )

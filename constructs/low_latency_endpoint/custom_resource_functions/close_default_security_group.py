@@ -1,0 +1,22 @@
+"""Removes the rules of a security group. A delete changes nothing: the group goes with its VPC."""
+
+import boto3
+import cfnresponse
+
+
+def handler(event, context):
+    group_id = event["ResourceProperties"]["SecurityGroupId"]
+    try:
+        if event["RequestType"] != "Delete":
+            ec2 = boto3.client("ec2")
+            group = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
+            if group["IpPermissions"]:
+                ec2.revoke_security_group_ingress(
+                    GroupId=group_id, IpPermissions=group["IpPermissions"])
+            if group["IpPermissionsEgress"]:
+                ec2.revoke_security_group_egress(
+                    GroupId=group_id, IpPermissions=group["IpPermissionsEgress"])
+        cfnresponse.send(event, context, cfnresponse.SUCCESS, {}, group_id)
+    except Exception as error:
+        print(f"closing {group_id} failed: {error!r}")
+        cfnresponse.send(event, context, cfnresponse.FAILED, {}, group_id, reason=str(error))
