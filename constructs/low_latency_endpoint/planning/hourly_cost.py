@@ -74,8 +74,8 @@ class EndpointCost:
                 inputs={f"instances {moment.replace('_', ' ')}": self.instances(moment)
                         for moment in MOMENTS},
                 source=HOSTING_PRICES,
-                note=f"look up {self.instance_type} on SageMaker's page of prices and state it under "
-                     f"prices, or with --price {self.instance_type}=USD",
+                note=f"look up {self.instance_type} on SageMaker's page of prices and state it "
+                     f"under prices, or with --price {self.instance_type}=USD",
             )
             return
         for moment, what in MOMENTS.items():

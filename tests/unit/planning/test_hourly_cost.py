@@ -23,7 +23,7 @@ ENDPOINT: dict[str, Any] = {
 PRICE = {"ml.m5.12xlarge": 3.0}
 
 
-def cost(*, shared: Mapping[str, Any] = {}, others: Mapping[str, Any] = {},  # noqa: B006
+def cost(*, shared: Mapping[str, Any] = {}, others: Mapping[str, Any] = {},
          **endpoint: Any) -> StackCost:
     given = {"client_zones": {"ids": ["use1-az1", "use1-az2"]}, "prices": PRICE, **shared,
              "endpoints": {"sentiment": {**ENDPOINT, **endpoint}, **others}}
