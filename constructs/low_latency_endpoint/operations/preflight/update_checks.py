@@ -113,10 +113,10 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
     elif current.status in PASSING_STATES:
         yield failed(
             f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
-            "own patching runs, and UpdateEndpoint is refused meanwhile (\"Cannot update in-progress "
-            "endpoint\"): the stack would roll back",
-            "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait 15m` "
-            "waits, and `make deploy` with it.")
+            "own patching runs, and UpdateEndpoint is refused meanwhile (\"Cannot update "
+            "in-progress endpoint\"): the stack would roll back",
+            "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
+            "15m` waits, and `make deploy` with it.")
     elif current.status in ("Creating", "RollingBack", "Deleting"):
         yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
     else:
