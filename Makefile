@@ -1,9 +1,13 @@
 # Needs Python 3.11 or newer and make; everything else is installed into .venv and node_modules.
 # `make` alone lists the targets.
 
-PYTHON   ?= python3
-SETTINGS ?= endpoint.yaml
-ARGS     ?=
+PYTHON    ?= python3
+SETTINGS  ?= endpoint.yaml
+ARGS      ?=
+# `make deploy` asks the account first whether it would work; PREFLIGHT=no leaves that out.
+PREFLIGHT ?= yes
+# What an hour costs, where the settings do not say it: PRICES="ml.g5.xlarge=1.00 ..." in USD.
+PRICES    ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -55,6 +59,13 @@ $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing the tools for demo, tests and benchmarks (about half a minute)"
 	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@touch $(VENV)/.installed-operations $@
+
+# What preflight asks an account with: boto3, in the version of the other tools.
+$(VENV)/.installed-operations: $(VENV)/.installed requirements-dev.txt
+	@echo "Installing boto3, with which preflight asks your account"
+	@grep -v '^-e' requirements-dev.txt > $(VENV)/pins.txt
+	@$(BIN)/python -m pip install --quiet --constraint $(VENV)/pins.txt -e '.[operations]'
 	@touch $@
 
 node_modules/.installed: $(VENV)/.installed package.json package-lock.json
@@ -78,8 +89,22 @@ bench: setup  ## Measure synthesis and import times, as ratios
 
 ##@ Against the AWS account of your environment
 
+.PHONY: bootstrap
+bootstrap: $(VENV)/.installed node_modules/.installed  ## Prepare your AWS account and Region for the CDK, once
+	@$(CDK) bootstrap -c settings="$(SETTINGS)" $(ARGS)
+
 .PHONY: deploy
-deploy: $(VENV)/.installed node_modules/.installed  ## Deploy SETTINGS (endpoint.yaml) to your AWS account
+ifneq ($(PREFLIGHT),no)
+deploy: $(VENV)/.installed-operations
+endif
+deploy: $(VENV)/.installed node_modules/.installed  ## Say cost and minutes, preflight (unless PREFLIGHT=no), deploy SETTINGS
+	@low-latency plan "$(SETTINGS)" --cost --minutes $(addprefix --price ,$(PRICES))
+ifneq ($(PREFLIGHT),no)
+	$(if $(filter --profile%,$(ARGS)),$(error Preflight and the CDK must ask the same account: \
+	  AWS_PROFILE=... make deploy))
+	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Mend what fails \
+	above, or deploy all the same: make deploy PREFLIGHT=no" >&2; exit 1; }
+endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: diff
@@ -88,6 +113,7 @@ diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` wou
 
 .PHONY: destroy
 destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created
+	@low-latency plan "$(SETTINGS)" --minutes
 	@$(CDK) destroy --all -c settings="$(SETTINGS)" $(ARGS)
 
 ##@ Working on the library

@@ -232,7 +232,7 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
     console.print(
         f"\n[bold]Done in {time.monotonic() - started:.0f} s.[/bold] "
-        "The same on your AWS account: make deploy, make diff, make destroy."
+        "The same on your AWS account: make bootstrap, make deploy, make diff, make destroy."
     )
     return 0
 

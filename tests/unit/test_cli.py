@@ -226,6 +226,82 @@ def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
 
 
+def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_latency: Run) -> None:
+    done = low_latency("plan", SHIPPED, "--cost")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    assert "ml.m5.12xlarge, price not known 2 x 8 x 16 x 32 x" in text
+    assert "https://aws.amazon.com/sagemaker/ai/pricing/" in text
+    assert "prices: {ml.m5.12xlarge: USD}, or with --price ml.m5.12xlarge=USD" in text
+    assert 'PRICES="ml.m5.12xlarge=USD"' in text
+    assert "together" not in text
+    assert "Not in it: disks, data" in text
+
+
+def test_the_cost_with_a_price(low_latency: Run) -> None:
+    arguments = ("plan", SHIPPED, "--price", "ml.m5.12xlarge=3")
+    # 2, 8, 16 and 32 instances at 3, an interface endpoint in two zones at 0.01 each.
+    text = " ".join(low_latency(*arguments, "--cost", columns=150).stdout.split())
+    assert "2 x 3 = 6.00 8 x 3 = 24.00 16 x 3 = 48.00 32 x 3 = 96.00" in text
+    assert "together 6.02 24.02 48.02 96.02" in text
+    assert "Deleting" not in text
+    whole = low_latency(*arguments).stdout
+    assert "24 USD per hour" in whole
+    assert "6.02 at least, 24.02 at first, 48.02 at most, 96.02 in an update" in whole
+    data = json.loads(low_latency(*arguments, "--json").stdout)
+    assert (data["cost"]["at_least"], data["cost"]["in_an_update"]) == (6.02, 96.02)
+    assert data["minutes"]["delete"]["seen_on_aws"] is False
+    names = {each["name"]: each["value"] for each in data["endpoints"]["sentiment"]["decisions"]}
+    assert names["hourly_cost_at_first"] == 24
+    assert list(json.loads(low_latency(*arguments, "--cost", "--json").stdout)) == [
+        "settings", "cost"]
+
+
+def test_a_price_on_the_command_line_wins_over_the_settings(
+    low_latency: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "priced.yaml"
+    path.write_text(Path(SHIPPED).read_text(encoding="utf-8")
+                    + "prices: {ml.m5.12xlarge: 4, interface_endpoint: 0.5}\n", encoding="utf-8")
+
+    def least(*more: str) -> float:
+        cost = json.loads(low_latency("plan", str(path), "--cost", "--json", *more).stdout)["cost"]
+        return float(cost["at_least"])
+
+    assert (least(), least("--price", "ml.m5.12xlarge=3")) == (9, 7)
+    # What the settings leave open, another price of theirs changes in the plan's difference too.
+    changes = low_latency("plan", str(path), "--against", SHIPPED).stdout
+    assert "8 USD per hour" in changes
+
+
+@pytest.mark.parametrize(("price", "code"), [
+    ("m5.large=1", "LLE882"), ("ml.m5.large=-1", "LLE883"), ("ml.m5.large=nan", "LLE883"),
+    ("ml.m5.large", "LLE884"), ("ml.m5.large=$1", "LLE884"), ("=", "LLE884"),
+])
+def test_a_price_of_another_form_is_refused(low_latency: Run, price: str, code: str) -> None:
+    done = low_latency("plan", SHIPPED, "--cost", "--price", price)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert code in done.stderr
+
+
+def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
+    text = " ".join(low_latency("plan", SHIPPED, "--minutes").stdout.split())
+    assert text.count("not seen on AWS yet") == 2
+    assert "Creating takes about 10 to 20 minutes" in text
+    assert "Deleting takes about 20 to 45 minutes" in text
+    assert "price" not in text
+
+
+@pytest.mark.parametrize("others", [
+    ("--cost", "--markdown"), ("--minutes", "--against", SHIPPED), ("--cost", "--endpoint", "x"),
+    ("--from-load-test", SHIPPED, "--price", "ml.m5.12xlarge=3"),
+])
+def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[str, ...]) -> None:
+    done = low_latency("plan", SHIPPED, *others)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Usage" in done.stderr
+
+
 @pytest.mark.parametrize(("arguments", "budget"), [(("--help",), 0.3), (("plan", SHIPPED), 0.5)])
 def test_it_is_quick(arguments: tuple[str, ...], budget: float) -> None:
     """Whole processes; processor time, which other work on the machine does not stretch."""

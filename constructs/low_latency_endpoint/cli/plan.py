@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .cost_view import cost_parts, minutes_data, minutes_parts, total_line, with_prices
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..load_test.plan_adoption import AdoptedLimit
     from ..planning.latency_plan import LatencyPlan
+    from ..settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +44,15 @@ def plan(
         "--write", help="With --from-load-test: write that throughput into the settings file, and "
                         "raise numbers of instances that are too low for it; comments stay.",
     )] = False,
+    cost: Annotated[bool, typer.Option(
+        "--cost", help="Show only what the stack costs for an hour, at least, at first, at most "
+                       "and in an update.")] = False,
+    minutes: Annotated[bool, typer.Option(
+        "--minutes", help="Show only how long AWS takes to create and to delete the stack.",
+    )] = False,
+    price: Annotated[list[str] | None, typer.Option(
+        metavar="ITEM=USD", help="What an instance type, or interface_endpoint in one zone, costs "
+                                 "for an hour; over the settings' prices. Repeat it.")] = None,
     verbose: Annotated[bool, typer.Option(
         "--verbose", "-v", help="Add notes and sources to the table.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -57,21 +69,33 @@ def plan(
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
       low-latency plan endpoint.yaml --from-load-test result.json --write
+      low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
     """
     if json and markdown:
         raise typer.BadParameter("give --json or --markdown, not both")
     if from_load_test is None and (write or accept_lower_bound or peak_tps is not None):
         raise typer.BadParameter(
             "--write, --peak-tps and --accept-lower-bound go with --from-load-test")
-    adopted = None
+    if from_load_test is not None and price:
+        raise typer.BadParameter("with --from-load-test, state prices in the settings file")
+    if cost or minutes:
+        if endpoint or against or from_load_test or markdown:
+            raise typer.BadParameter("--cost and --minutes are about the whole stack, as text or "
+                                     "with --json")
+        _before_a_deploy(settings, price or (), cost=cost, minutes=minutes, json=json)
+        return
+    adopted, loaded = None, None
     if from_load_test is not None:
         from ..load_test.plan_adoption import adopt_limit
 
         adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps,
                               accept_lower_bound=accept_lower_bound)
-    plans = _plans(settings, endpoint) if adopted is None else _only(adopted.after, endpoint)
+        plans = _only(adopted.after, endpoint)
+    else:
+        loaded = _loaded(settings, price or ())
+        plans = _plans(loaded, endpoint)
     if against is not None:
-        changes = _changes(_plans(against, endpoint), plans)
+        changes = _changes(_plans(_loaded(against, price or ()), endpoint), plans)
         if json:
             print_json({"settings": str(settings), "against": str(against), "changes": changes})
         elif markdown:
@@ -81,6 +105,7 @@ def plan(
     elif json:
         print_json({"settings": str(settings),
                      "endpoints": {name: each.to_dict() for name, each in plans.items()},
+                     **({} if loaded is None else _stack_data(loaded)),
                      **({} if adopted is None else {
                          "from_load_test": _adopted_data(adopted, from_load_test, write)})})
     elif markdown:
@@ -89,6 +114,8 @@ def plan(
     else:
         for name, each in plans.items():
             print_parts(*_plan_table(name, each, verbose))
+        if loaded is not None and endpoint is None and (line := _total_line(loaded)):
+            typer.echo(line)
     if adopted is not None:
         _adopt(adopted, settings, write, quiet=json or markdown)
 
@@ -133,10 +160,42 @@ def _adopted_data(adopted: AdoptedLimit, file: Path | None, written: bool) -> di
     }
 
 
-def _plans(path: Path, only: str | None) -> dict[str, LatencyPlan]:
-    from ..settings import load_settings, plan_endpoint
+def _before_a_deploy(path: Path, price: Sequence[str], *, cost: bool, minutes: bool,
+                     json: bool) -> None:
+    settings = _loaded(path, price)
+    if json:
+        found = _stack_data(settings)
+        print_json({"settings": str(path),
+                    **{name: found[name] for name, asked in (("cost", cost), ("minutes", minutes))
+                       if asked}})
+        return
+    from ..settings import stack_cost
 
-    settings = load_settings(path)
+    print_parts(*(cost_parts(settings, stack_cost(settings)) if cost else ()),
+                *(minutes_parts(settings) if minutes else ()))
+
+
+def _stack_data(settings: Settings) -> dict[str, Any]:
+    from ..settings import stack_cost
+
+    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes_data(settings)}
+
+
+def _total_line(settings: Settings) -> str:
+    from ..settings import stack_cost
+
+    return total_line(stack_cost(settings))
+
+
+def _loaded(path: Path, price: Sequence[str]) -> Settings:
+    from ..settings import load_settings
+
+    return with_prices(load_settings(path), price)
+
+
+def _plans(settings: Settings, only: str | None) -> dict[str, LatencyPlan]:
+    from ..settings import plan_endpoint
+
     names = list(settings.endpoints) if only is None else [only]
     return {name: plan_endpoint(settings, name) for name in names}
 

@@ -27,6 +27,9 @@ def preflight(
     profile: Profile = None,
     region: Annotated[str | None, typer.Option(
         help="Region; default: the settings', else the profile's.", show_default=False)] = None,
+    wait: Annotated[str | None, typer.Option(
+        metavar="TIME", help="Wait up to this long, such as 15m, while a scaling action runs on "
+                             "the deployed endpoint; default: not at all.")] = None,
 ) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
@@ -42,17 +45,24 @@ def preflight(
     Examples:
       low-latency preflight endpoint.yaml --quiet
       low-latency preflight endpoint.yaml --profile production --strict
+      low-latency preflight endpoint.yaml --wait 15m
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
     from .checks import finish, needs_operations, with_progress
+    from .load_inputs import seconds_of
 
+    longest = seconds_of(wait, "--wait") if wait is not None else 0.0
     loaded = load_settings(settings)
     with needs_operations():
         from ..operations.checking.account import open_clients
         from ..operations.preflight import run_preflight
+        from ..operations.preflight.waiting import wait_for_endpoints
 
         client, chosen = open_clients(profile, region, loaded.region)
+    if longest:
+        wait_for_endpoints(loaded, client, chosen, seconds=longest, on_wait=lambda text: typer.echo(
+            f"{text}: waiting up to {wait} for it to be InService", err=True))
     report = with_progress(lambda on_check: run_preflight(
         loaded, client, chosen, what=str(settings), on_check=on_check))
     finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

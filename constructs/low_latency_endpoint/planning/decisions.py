@@ -13,6 +13,11 @@ __all__ = ["Decision", "LatencyPlan", "PlanWarning"]
 _TITLES = {
     "caller_connections": "Connections of all callers",
     "caller_keepalive": "TCP keep-alive of callers",
+    "hourly_cost": "Cost of the instances",
+    "hourly_cost_at_first": "Cost of the instances at first",
+    "hourly_cost_at_least": "Cost of the instances at least",
+    "hourly_cost_at_most": "Cost of the instances at most",
+    "hourly_cost_in_an_update": "Cost of the instances in an update",
     "initial_instances": "Initial instances",
     "max_instances": "Maximum instances",
     "min_instances": "Minimum instances",
@@ -81,9 +86,13 @@ class Decision:
         --------
         >>> Decision(name="target", value=12000.0, unit="invocations", rule="").value_text
         '12,000 invocations'
+        >>> Decision(name="cost", value=None, unit="USD per hour", rule="").value_text
+        'not known'
         """
+        if self.value is None:  # what has a unit is a number, which nobody knows
+            return "not known" if self.unit else "none"
         text = _text(self.value)
-        if not self.unit or self.value is None:
+        if not self.unit:
             return text
         one = self.value == 1 and self.unit not in ("ms", "bytes") and self.unit.endswith("s")
         return f"{text} {self.unit[:-1] if one else self.unit}"

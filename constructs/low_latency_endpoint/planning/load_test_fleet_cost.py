@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from .tables import rows
+from .prices import INTERFACE_ENDPOINT, list_prices
 
-__all__ = ["PRICES_AS_OF", "FleetCost", "list_prices"]
+__all__ = ["PRICES_AS_OF", "FleetCost"]
 
 PRICES_AS_OF = "us-east-1 list prices of 2026-11-20"
-"""What the estimate is made of; data/load_test_fleet_prices.csv has the pages."""
+"""What the estimate is made of; data/list_prices.csv has the pages."""
+
+_REGION = "us-east-1"
 
 STARTING_SECONDS = 90.0
 """Pulling the image and starting, which AWS bills; Fargate states no number."""
 
 _SHORTEST_BILLED_SECONDS = 60.0  # "with a one-minute minimum": https://aws.amazon.com/fargate/pricing/
-
-
-@cache
-def list_prices() -> dict[str, float]:
-    """US dollars by item.
-
-    Examples
-    --------
-    >>> list_prices()["interface_endpoint"]
-    0.01
-    """
-    return {row["item"]: float(row["usd"]) for row in rows("load_test_fleet_prices")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +54,17 @@ class FleetCost:
     @property
     def tasks(self) -> float:
         """Of all tasks, for the time of the plan and of their start."""
-        prices = list_prices()
+        prices = list_prices(_REGION)
         hourly = (
-            self.cpu / 1024 * prices["fargate_arm_vcpu"]
-            + self.memory_mib / 1024 * prices["fargate_arm_memory"]
+            self.cpu / 1024 * prices["fargate_arm_vcpu"].usd
+            + self.memory_mib / 1024 * prices["fargate_arm_memory"].usd
         )
         return (self.workers + 1) * hourly * self._billed / 3600
 
     @property
     def endpoints_per_hour(self) -> float:
         """Of the interface endpoints, for every hour that the fleet's stack exists."""
-        return self.endpoint_zones * list_prices()["interface_endpoint"]
+        return self.endpoint_zones * list_prices(_REGION)[INTERFACE_ENDPOINT].usd
 
     @property
     def _billed(self) -> float:

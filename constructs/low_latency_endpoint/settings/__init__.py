@@ -25,7 +25,13 @@ from .deployment import (
 from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, MetricSettings
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
-from .plans import largest_fleet, largest_fleet_of_plan, plan_endpoint
+from .plans import (
+    instances_in_update,
+    largest_fleet,
+    largest_fleet_of_plan,
+    plan_endpoint,
+    stack_cost,
+)
 from .recommendation import PhaseSettings, RecommendationSettings, StairsSettings
 from .schema import settings_json_schema
 from .stack import Settings
@@ -72,10 +78,12 @@ __all__ = [
     "ThroughputSettings",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
+    "instances_in_update",
     "largest_fleet",
     "largest_fleet_of_plan",
     "load_settings",
     "parse_settings",
     "plan_endpoint",
     "settings_json_schema",
+    "stack_cost",
 ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ..planning.hourly_cost import EndpointCost, StackCost
 from ..planning.latency_plan import LatencyPlan, make_plan
+from ..planning.prices import INTERFACE_ENDPOINT, price_of
+from ..planning.zones import region_of_zone
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
 from .traffic import PrefixAwareRouting
 
-__all__ = ["largest_fleet", "largest_fleet_of_plan", "plan_endpoint"]
+__all__ = ["instances_in_update", "largest_fleet", "largest_fleet_of_plan", "plan_endpoint",
+           "stack_cost"]
 
 
 def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
-    """The plan of one endpoint of a settings file.
+    """The plan of one endpoint of a settings file, with what it costs.
 
     Parameters
     ----------
@@ -32,6 +38,14 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
     endpoint = settings.endpoints.get(key)
     if endpoint is None:
         raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(settings.endpoints))
+    plan = _plan(settings, endpoint)
+    # Not in the constructs' plan, which goes into the template: a price that changes must not
+    # change the stack.
+    return replace(plan, decisions=(*plan.decisions,
+                                    *_cost(settings, endpoint, plan).decisions()))
+
+
+def _plan(settings: Settings, endpoint: EndpointSettings) -> LatencyPlan:
     routing = endpoint.routing
     prefix = routing.prefix_aware if isinstance(routing, PrefixAwareRouting) else None
     strategy = "PREFIX_AWARE" if prefix else str(routing).upper() if routing else None
@@ -71,6 +85,55 @@ def largest_fleet(settings: Settings) -> int:
 def largest_fleet_of_plan(plan: LatencyPlan, endpoint: EndpointSettings) -> int:
     """The most instances outside of updates: the maximum, or the fixed number without scaling."""
     return int(plan["max_instances" if endpoint.scaling.enabled else "initial_instances"].value)
+
+
+def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
+    """The most instances while a new version takes over a fleet of that size.
+
+    Blue/green runs two fleets; a rolling update adds one batch.
+    """
+    rolling = endpoint.deployment.rolling if endpoint.deployment else None
+    return largest + (-(-largest * rolling.batch_percent // 100) if rolling else largest)
+
+
+def stack_cost(settings: Settings) -> StackCost:
+    """What the stack of a settings file costs for an hour, as far as the prices are known.
+
+    Parameters
+    ----------
+    settings : Settings
+        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`plan_endpoint`.
+    """
+    link = settings.private_link
+    links = 0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1
+    return StackCost(
+        endpoints={key: _cost(settings, endpoint, _plan(settings, endpoint))
+                   for key, endpoint in settings.endpoints.items()},
+        endpoint_zones=links * len(settings.client_zones.zones),
+        zone_price=price_of(INTERFACE_ENDPOINT, _region(settings), settings.prices),
+    )
+
+
+def _cost(settings: Settings, endpoint: EndpointSettings, plan: LatencyPlan) -> EndpointCost:
+    first = int(plan["initial_instances"].value)
+    # Without a policy nothing changes the number, whatever the limits are.
+    scales = plan["scaling_metric"].value is not None
+    most = int(plan["max_instances"].value) if scales else first
+    return EndpointCost(
+        instance_type=endpoint.instance_type,
+        at_least=int(plan["min_instances"].value) if scales else first,
+        at_first=first, at_most=most, in_an_update=instances_in_update(most, endpoint),
+        price=price_of(endpoint.instance_type, _region(settings), settings.prices),
+    )
+
+
+def _region(settings: Settings) -> str | None:
+    return settings.region or region_of_zone(settings.client_zones.zones[0])
 
 
 def images_of(endpoint: EndpointSettings) -> dict[int, str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..planning import limits
+from ..planning.prices import PRICE, PRICED_ITEM
 from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..planning.subnets import plan_subnets
 from ..planning.zones import check_zones_in_region, region_of_zone
@@ -59,6 +60,13 @@ class Settings(SettingsModel):
     tags: Tags = Field(
         default_factory=dict, examples=[{"team": "nlp"}],
         description="Tags of everything in the stack, up to 50.")
+    prices: dict[Annotated[str, Limited(PRICED_ITEM)], Annotated[float, Limited(PRICE)]] = Field(
+        default_factory=dict, examples=[{"ml.m5.12xlarge": 1.0, "interface_endpoint": 0.01}],
+        description="What one costs for an hour in your Region, in US dollars, by instance type; "
+                    "interface_endpoint is counted once for each zone. For low-latency plan and "
+                    "make deploy, which say the cost; nothing of the stack. The example's numbers "
+                    "are made up. Default: AWS's list prices where this library has them, which "
+                    "is for no instance type.")
     endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
         examples=[{"sentiment": "..."}],
         description="The endpoints by a key of your choice, which becomes the construct's id. "

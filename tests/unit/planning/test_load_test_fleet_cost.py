@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.planning.load_test_fleet_cost import FleetCost, list_prices
+from low_latency_endpoint.planning.load_test_fleet_cost import FleetCost
 from low_latency_endpoint.planning.load_test_fleet_rules import TASK_CPU, check_task_size
+from low_latency_endpoint.planning.prices import list_prices
 from low_latency_endpoint.planning.tables import rows
 
 CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
@@ -52,17 +54,19 @@ def test_the_table_tells_sizes_apart(fargates):
 
 
 def test_every_price_has_its_page():
-    for row in rows("load_test_fleet_prices"):
+    for row in rows("list_prices"):
         assert float(row["usd"]) > 0
+        assert date.fromisoformat(row["read"]) <= date.today()
+        assert row["region"]
         assert row["source"].startswith("https://aws.amazon.com/")
         assert row["unit"]
 
 
 def test_an_hour_of_one_task_is_its_processor_and_its_memory():
     cost = FleetCost(workers=0, cpu=2048, memory_mib=4096, seconds=3600 - 90, endpoint_zones=0)
-    prices = list_prices()
+    prices = list_prices("us-east-1")
     assert cost.tasks == pytest.approx(
-        2 * prices["fargate_arm_vcpu"] + 4 * prices["fargate_arm_memory"])
+        2 * prices["fargate_arm_vcpu"].usd + 4 * prices["fargate_arm_memory"].usd)
     assert "for 1 task over 60 minutes (us-east-1" in str(cost)  # nothing said of endpoints
 
 

@@ -68,6 +68,7 @@ GOOD_SHARED: list[dict[str, str | None]] = [
                      "bidirectional_streaming: true, sagemaker_api: true}"},
     {"alarm_topic_arn": "arn:aws:sns:us-east-1:123456789012:on-call"},
     {"tags": "{team: nlp, cost center: '42', stage: 1}"},
+    {"prices": "{ml.m5.large: 0.5, ml.g5.xlarge: 2, interface_endpoint: 0}"},
 ]
 GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"endpoint_name": "sentiment-2"},
@@ -140,6 +141,10 @@ def test_good_endpoint_settings(endpoint: dict[str, str | None]) -> None:
 
 # setting -> value -> (code, key on whose line it is reported); one mistake each
 BAD_SHARED: list[Case] = [
+    ({"prices": "{m5.large: 0.5}"}, "LLE882", "prices"),
+    ({"prices": "{nat_gateway: 0.5}"}, "LLE882", "prices"),
+    ({"prices": "{ml.m5.large: -0.1}"}, "LLE883", "prices"),
+    ({"prices": "{ml.m5.large: $0.5}"}, "LLE883", "prices"),
     # limits of planning keep their own codes
     ({"client_zones": "{ids: [us-east-1a, use1-az2]}"}, "LLE101", "client_zones"),
     ({"client_zones": "{names: [use1-az1, us-east-1b]}"}, "LLE102", "client_zones"),

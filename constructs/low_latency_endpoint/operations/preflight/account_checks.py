@@ -60,16 +60,17 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
     """The bootstrap stack left its version in Parameter Store."""
     answer = context.account.read("ssm", "get_parameter", ("ParameterNotFound",),
                                   Name=BOOTSTRAP_PARAMETER)
-    command = f"npx cdk bootstrap aws://ACCOUNT/{context.account.region}"
+    command = (f"`make bootstrap` (in an app of your own `npx cdk bootstrap "
+               f"aws://ACCOUNT/{context.account.region}`)")
     if answer is None:
         yield failed(f"there is no parameter {BOOTSTRAP_PARAMETER}",
-                     f"Run `{command}` once. A bootstrap with a qualifier of its own is not "
-                     "found here.")
+                     f"Run {command} once. A bootstrap with a qualifier of its own is not found "
+                     "here.")
         return
     version = str(answer["Parameter"]["Value"])
     if not version.isdigit() or int(version) < OLDEST_BOOTSTRAP:
         yield failed(f"bootstrap version {version}, the template asks for {OLDEST_BOOTSTRAP}",
-                     f"Run `{command}` again with a recent CDK CLI.")
+                     f"Run {command} again, with a recent CDK CLI.")
     else:
         yield passed(f"bootstrap version {version}")
 

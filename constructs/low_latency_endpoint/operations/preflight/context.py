@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...planning.latency_plan import LatencyPlan
-from ...settings import EndpointSettings, Settings, largest_fleet_of_plan
+from ...settings import (
+    EndpointSettings,
+    Settings,
+    instances_in_update,
+    largest_fleet_of_plan,
+)
 from ..checking.account import Account
 
 __all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
@@ -103,10 +107,5 @@ class EndpointContext:
 
     @property
     def instances_during_update(self) -> int:
-        """The most instances while a new version takes over.
-
-        Blue/green runs two fleets; a rolling update adds one batch.
-        """
-        rolling = self.settings.deployment.rolling if self.settings.deployment else None
-        share = rolling.batch_percent / 100 if rolling else 1
-        return self.largest_fleet + math.ceil(self.largest_fleet * share)
+        """The most instances while a new version takes over."""
+        return instances_in_update(self.largest_fleet, self.settings)

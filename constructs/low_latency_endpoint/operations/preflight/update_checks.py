@@ -26,6 +26,9 @@ __all__ = ["ENDPOINT_CHECKS", "deployed_endpoint"]
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 
+#: What scaling, or SageMaker's own patching, sets an endpoint to for some minutes.
+PASSING_STATES = ("Updating", "SystemUpdating")
+
 _TWO_DEPLOYS = (
     "In two deploys: first set `scaling: {enabled: false}` and deploy, then make the change and "
     "turn scaling on again; or give the endpoint another `endpoint_name`, which makes the new one "
@@ -107,7 +110,14 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
         counts = ", ".join(f"{name}: {each.get('CurrentInstanceCount', '?')} instances"
                            for name, each in current.running.items())
         yield passed(f"{current.name} is InService; {counts}")
-    elif current.status in ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting"):
+    elif current.status in PASSING_STATES:
+        yield failed(
+            f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
+            "own patching runs, and UpdateEndpoint is refused meanwhile (\"Cannot update "
+            "in-progress endpoint\"): the stack would roll back",
+            "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
+            "15m` waits, and `make deploy` with it.")
+    elif current.status in ("Creating", "RollingBack", "Deleting"):
         yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
     else:
         reason = current.description.get("FailureReason", "no reason given")

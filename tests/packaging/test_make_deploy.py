@@ -1,0 +1,122 @@
+"""``make bootstrap``, ``make deploy`` and ``make destroy`` as a user types them, in a local AWS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
+from examples.demo_traffic import CLOCK_SPEED, HEALTHY
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from low_latency_endpoint.settings import load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = load_settings(ROOT / "endpoint.yaml")
+# The environment that the tests run in is the one to test: nothing is to be installed into it.
+INSTALLED = [f"--old-file={folder}/.installed{kind}" for folder, kind in (
+    (".venv", ""), (".venv", "-operations"), ("node_modules", ""))]
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    options = RuntimeOptions(clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED,
+                             provision_time=60)
+    with LocalAws.start(region="us-east-1", model_servers={"*": HEALTHY}, runtime=options) as aws:
+        yield aws
+
+
+def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
+    environment = aws.environment() if aws else dict(os.environ)
+    done = subprocess.run(
+        ["make", "--no-print-directory", *INSTALLED, target, *more], cwd=ROOT,
+        env={**environment, "COLUMNS": "140"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def preflight(aws: LocalAws, expected: int, *more: str) -> str:
+    """Its output; the clock goes on as soon as it says that it waits."""
+    with subprocess.Popen(
+        ["low-latency", "preflight", "endpoint.yaml", "--quiet", *more], cwd=ROOT, text=True,
+        env={**aws.environment(), "COLUMNS": "400"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        if said:
+            assert said == "sentiment is Updating: waiting up to 15m for it to be InService\n"
+            aws.set_clock_speed(CLOCK_SPEED)
+        text = process.stdout.read()
+    assert process.returncode == expected, text
+    return text
+
+
+def stacks(aws: LocalAws) -> set[str]:
+    return {each["StackName"] for each in aws.client("cloudformation").describe_stacks()["Stacks"]}
+
+
+def test_a_stack_from_an_account_never_used_to_nothing_left(aws: LocalAws, tmp_path: Path) -> None:
+    status, text = make(aws, "deploy")
+    assert status != 0
+    cost, failure = text.index("US dollars per hour"), text.index("LLP103")
+    assert cost < text.index("not seen on AWS yet") < failure
+    assert "make bootstrap" in text
+    assert "PREFLIGHT=no" in text
+    assert stacks(aws) == set()  # it stopped before the CDK
+
+    status, text = make(aws, "bootstrap")
+    assert (status, stacks(aws)) == (0, {"CDKToolkit"}), text
+
+    output = f"--require-approval never --output {tmp_path / 'cdk.out'}"
+    with contextlib.ExitStack() as there:
+        list(stand_ins_for_images(aws, SHIPPED))
+        there.enter_context(uploaded(aws, model_uris(SHIPPED)))
+        status, text = make(aws, "deploy", f"ARGS={output}", "PRICES=ml.m5.12xlarge=3")
+        assert status == 0, text
+        assert "together" in text[:text.index("0 fail")]
+        assert SHIPPED.stack_name in stacks(aws)
+
+        # As make deploy runs it, while a scaling action is in flight that takes some minutes.
+        aws.set_clock_speed(0)
+        aws.client("sagemaker").update_endpoint_weights_and_capacities(
+            EndpointName="sentiment", DesiredWeightsAndCapacities=[
+                {"VariantName": "primary", "DesiredInstanceCount": 12}])
+        assert "Cannot update in-progress endpoint" in preflight(aws, 1)
+        assert "0 fail" in preflight(aws, 0, "--wait", "15m")
+
+        status, text = make(aws, "destroy", "ARGS=--force")
+        assert status == 0, text
+        assert "Deleting takes about 20 to 45 minutes; not seen on AWS yet" in " ".join(
+            text.split())
+    assert stacks(aws) == {"CDKToolkit"}
+
+
+def test_preflight_can_be_left_out() -> None:
+    status, text = make(None, "deploy", "--dry-run", "PREFLIGHT=no", "ARGS=--profile production")
+    assert status == 0
+    assert "low-latency plan" in text
+    assert "preflight" not in text
+    assert "cdk deploy --all" in text
+
+
+def test_preflight_and_cdk_cannot_be_sent_to_two_accounts() -> None:
+    status, text = make(None, "deploy", "--dry-run", "ARGS=--profile production")
+    assert status != 0
+    assert "AWS_PROFILE=... make deploy" in text
+
+
+def test_settings_with_a_mistake_stop_before_anything_is_asked(tmp_path: Path) -> None:
+    settings = tmp_path / "bad.yaml"
+    settings.write_text("client_zones: {ids: [use1-az1]}\nendpoints: {}\n", encoding="utf-8")
+    for target in ("deploy", "destroy"):
+        status, text = make(None, target, f"SETTINGS={settings}")
+        assert status != 0
+        assert "bad.yaml:1: LLE103" in text
+        assert "preflight" not in text
