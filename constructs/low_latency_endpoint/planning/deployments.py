@@ -1,4 +1,4 @@
-"""What AWS excludes from deployment guardrails (blue/green traffic shifting, rolling updates)."""
+"""What deployment guardrails (blue/green traffic shifting, rolling updates) need and exclude."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from ..errors import AWS_DOCS
 
-__all__ = ["GUARDRAIL_EXCLUSIONS", "GuardrailExclusion", "guardrail_exclusions"]
+__all__ = [
+    "GUARDRAIL_EXCLUSIONS",
+    "GuardrailExclusion",
+    "guardrail_exclusions",
+    "update_share",
+]
 
 _EXCLUSIONS = AWS_DOCS + "/sagemaker/latest/dg/deployment-guardrails-exclusions.html"
 
@@ -78,3 +83,25 @@ def guardrail_exclusions(*, family: str = "", variants: int = 1, serverless: boo
         "several-variants": variants > 1,
     }
     return tuple(item for item in GUARDRAIL_EXCLUSIONS if holds.get(item.condition))
+
+
+def update_share(rolling_batch_percent: int | None) -> float:
+    """Share of the fleet that runs beside it while an update comes, or is rolled back.
+
+    Blue/green runs a second fleet. A rolling update runs one batch more, and so does its rollback,
+    but only where the policy says so: without ``RollbackMaximumBatchSize`` "the default value will
+    be set to 100% of total capacity which means to bring up the whole capacity of the old fleet at
+    once during rollback" (API reference, RollingUpdatePolicy). So ours always says it, or the
+    rollback would need room that nobody kept.
+
+    Parameters
+    ----------
+    rolling_batch_percent : int, optional
+        The batch of a rolling update; None for blue/green.
+
+    Examples
+    --------
+    >>> update_share(25), update_share(None)
+    (0.25, 1.0)
+    """
+    return 1.0 if rolling_batch_percent is None else rolling_batch_percent / 100

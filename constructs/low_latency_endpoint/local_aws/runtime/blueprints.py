@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moto.ec2.models import ec2_backends
@@ -50,7 +50,7 @@ def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 
 def fleet_of(
     place: Place, endpoint: str, config: Mapping[str, Any], hosting: Hosting, clock: Clock,
-    options: RuntimeOptions,
+    options: RuntimeOptions, running: Callable[[], int],
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
@@ -71,7 +71,7 @@ def fleet_of(
                 invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
             )
         )
-    return Fleet(config["EndpointConfigName"], variants, clock, options)
+    return Fleet(config["EndpointConfigName"], variants, clock, options, running)
 
 
 def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:

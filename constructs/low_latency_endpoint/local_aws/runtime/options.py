@@ -32,6 +32,9 @@ class RuntimeOptions:
     provision_time
         Seconds by the clock from the order of an instance to the start of its container; by
         default 0. At AWS it is minutes.
+    instance_limit
+        Instances that all endpoints together may run at a time, as if AWS had no more; what would
+        start beyond it fails with InsufficientInstanceCapacity. By default no limit.
     startup_timeout_limit
         Real seconds that a model server of its own process may take to become healthy, whatever
         the variant allows; by default no limit but the variant's.
@@ -57,6 +60,7 @@ class RuntimeOptions:
     invocation_timeout: float = 60.0
     stream_timeout: float = 480.0
     provision_time: float = 0.0
+    instance_limit: int | None = None
     startup_timeout_limit: float | None = None
     routers: int = 1
     zone_affinity: bool = False

@@ -183,7 +183,8 @@ class Runtime:
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
         endpoint.take_metrics_config(config)
         return fleet_of(
-            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options
+            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
+            lambda: len(self._instances()),
         )
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:

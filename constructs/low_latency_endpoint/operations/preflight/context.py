@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ...planning.deployments import update_share
 from ...planning.latency_plan import LatencyPlan
 from ...settings import EndpointSettings, Settings, largest_fleet_of_plan
 from ..checking.account import Account
@@ -105,8 +106,8 @@ class EndpointContext:
     def instances_during_update(self) -> int:
         """The most instances while a new version takes over.
 
-        Blue/green runs two fleets; a rolling update adds one batch.
+        Blue/green runs two fleets; a rolling update adds one batch, and so does its rollback.
         """
         rolling = self.settings.deployment.rolling if self.settings.deployment else None
-        share = rolling.batch_percent / 100 if rolling else 1
+        share = update_share(rolling.batch_percent if rolling else None)
         return self.largest_fleet + math.ceil(self.largest_fleet * share)
