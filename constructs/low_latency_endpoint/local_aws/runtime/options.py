@@ -44,6 +44,9 @@ class RuntimeOptions:
     zone_affinity
         Send a request that came by a zone's name to that zone's instances when there are any; by
         default no: how SageMaker's routing meets zones is not documented.
+    concurrent_executions
+        The account's quota of Lambda functions that run at a time; by default an established
+        account's 1000. New accounts have 10, and let none be reserved.
     requests_per_second
         Beyond so many each second InvokeEndpoint is throttled; by default never.
     clock_speed
@@ -64,6 +67,7 @@ class RuntimeOptions:
     startup_timeout_limit: float | None = None
     routers: int = 1
     zone_affinity: bool = False
+    concurrent_executions: int = 1000
     requests_per_second: float | None = None
     clock_speed: float = 1.0
     clock_start: float | None = None
