@@ -13,6 +13,7 @@ __all__ = ["Decision", "LatencyPlan", "PlanWarning"]
 _TITLES = {
     "caller_connections": "Connections of all callers",
     "caller_keepalive": "TCP keep-alive of callers",
+    "inference_ami": "Inference AMI",
     "initial_instances": "Initial instances",
     "max_instances": "Maximum instances",
     "min_instances": "Minimum instances",

@@ -123,7 +123,8 @@ def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
     if quota < LEAST_UNRESERVED:
         yield warned(f"{evidence}: a quota of {quota} executions, shared with every function in "
                      "the account, may throttle the warm-up",
-                     f"A warm-up that is throttled tries again until its timeout. To be safe, {ask}")
+                     "A warm-up that is throttled tries again until its timeout. To be safe, "
+                     + ask)
     else:
         yield passed(evidence)
 
