@@ -24,6 +24,7 @@ __all__ = [
     "cuda_words",
     "dlc_account",
     "dlc_accounts",
+    "driver_doubts",
     "image_needs",
     "inference_amis",
     "needed_inference_ami",
@@ -167,6 +168,23 @@ def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str
 
 def _cudas(images: Sequence[str]) -> list[tuple[int, int]]:
     return [cuda for image in images if (cuda := image_needs(image).cuda)]
+
+
+def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
+    """What may keep an image's CUDA from running on the instances' driver; empty when nothing.
+
+    Unlike :func:`check_image_runs_on` it never raises: it is asked about what is deployed already.
+
+    >>> driver_doubts("vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "ml.g6.xlarge",
+    ...               "al2-ami-sagemaker-inference-gpu-2")
+    ["the image's CUDA is newer than the driver of the inference AMI supports"]
+    """
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return []
+    needs = image_needs(image)
+    newer = [broken.title for broken, _ in _ami_mismatches(needs, facts, ami)]
+    return newer + _ami_doubts(needs, facts, ami)
 
 
 def cuda_words(images: Sequence[str]) -> str:

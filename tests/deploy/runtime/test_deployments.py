@@ -101,6 +101,42 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, 
         here.invoke(name)
 
 
+VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"
+
+
+@pytest.mark.parametrize(("instance_type", "ami", "starts"), [
+    ("ml.g6e.xlarge", None, False),
+    ("ml.g6e.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", False),
+    ("ml.g6e.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", True),
+    ("ml.g7e.2xlarge", None, True),  # nothing is known of its driver
+])
+def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, starts):
+    here = site({"vllm": SimulatedModelServer(service_time=FAST)})
+    name = here.endpoint({
+        "ModelName": here.model(Image=VLLM), "InstanceType": instance_type,
+        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+        **({"InferenceAmiVersion": ami} if ami else {}),
+    }, wait=False)
+    if not starts:
+        here.aws.advance(40)
+        assert here.described(name)["EndpointStatus"] == "Creating"
+        here.aws.advance(30)
+    found = here.settled(name)
+    assert found["EndpointStatus"] == ("InService" if starts else "Failed")
+    groups = here.aws.client("logs").describe_log_groups(
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+    assert len(groups) == starts
+
+
+def test_a_container_that_is_not_healthy_has_logged(here):
+    name = here.endpoint({"ModelName": here.model("sick")}, wait=False)
+    here.aws.advance(300)
+    assert here.settled(name)["EndpointStatus"] == "Failed"
+    (group,) = here.aws.client("logs").describe_log_groups(
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+    assert group["logGroupName"] == f"/aws/sagemaker/Endpoints/{name}"
+
+
 def test_nothing_else_may_be_done_meanwhile(here):
     name = here.endpoint({"ModelName": here.model("cold")}, wait=False)
     sagemaker = here.aws.client("sagemaker")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model_servers.specifications import ModelServer
+from ..model_servers.specifications import NEVER_RUNS, ModelServer
 from .clock import Clock
 from .instances import Instance, StartupFailed
 from .meter import Dimensions
@@ -80,17 +80,19 @@ class Fleet:
         The runtime's.
     running
         Counts the instances of all endpoints.
+    log
+        Makes the endpoint's log group; called when a container runs.
     """
 
     def __init__(
         self, config_name: str, variants: list[Variant], clock: Clock, options: RuntimeOptions,
-        running: Callable[[], int],
+        running: Callable[[], int], log: Callable[[], None],
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
         self._clock = clock
         self._options = options
-        self._running = running
+        self._running, self._log = running, log
 
     def __iter__(self) -> Iterator[Variant]:
         return iter(self.variants.values())
@@ -149,6 +151,8 @@ class Fleet:
         try:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
+            if variant.server is not NEVER_RUNS:
+                self._log()
             await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)
