@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...planning.images import AMI_SOURCE, cuda_words, driver_doubts, needed_inference_ami
+from ...errors import AWS_DOCS
+from ...planning.images import cuda_words, driver_doubts, needed_inference_ami
 from .asking import Account
 from .findings import GUIDE, Change, Evidence, Finding, kind
 from .measurements import Measurements, Unstarted
@@ -18,7 +19,7 @@ from .measurements import Measurements, Unstarted
 __all__ = ["not_started", "read_unstarted"]
 
 DRIVER = kind("LLD119", "No container has started: the driver may not fit the image's CUDA",
-              AMI_SOURCE)
+              AWS_DOCS + "/sagemaker/latest/APIReference/API_ProductionVariant.html")
 NO_CONTAINER = kind("LLD120", "No container has started",
                     GUIDE + "deployment-best-practices.html")
 
