@@ -31,6 +31,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.planning.limits import INFERENCE_AMI
+from low_latency_endpoint.planning.warm_up_rules import RESERVED_EXECUTIONS
 from low_latency_endpoint.settings import (
     AlarmSettings,
     ContainerSettings,
@@ -225,8 +226,8 @@ def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
     )
     if settings.requests is not None:
         options["requests"] = settings.requests
-    if not settings.reserve_concurrency:
-        options["reserved_concurrency"] = None
+    if settings.reserve_concurrency:
+        options["reserved_concurrency"] = RESERVED_EXECUTIONS
     if settings.keep_warm:
         keep_warm = KeepWarmOptions(
             every=_milliseconds(settings.keep_warm.every),

@@ -10,6 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
+from .planning.deployments import instances_in_update
 from .planning.limits import (
     CANARY_PERCENT,
     LINEAR_STEP_PERCENT,
@@ -94,15 +95,20 @@ class DeploymentPolicy:
     def rolling(cls, *, batch_percent: int = 25, wait: Duration | None = None,
                 maximum_execution: Duration | None = None) -> DeploymentPolicy:
         """Batches of 5 to 50 percent, old instances ending as new ones serve: needs room for one
-        batch only, where blue/green needs a second fleet. For endpoints with one variant."""
+        batch only, where blue/green needs a second fleet. For endpoints with one variant.
+
+        A rollback goes back in batches of the same size. SageMaker's own default would bring up
+        the whole old fleet at once, for which there may be no instances and no addresses; an
+        endpoint whose rollback fails stays a mixture of both.
+        """
         check(ROLLING_BATCH_PERCENT, batch_percent)
         return cls(kind="ROLLING", size_percent=batch_percent, wait=wait,
                    maximum_execution=maximum_execution)
 
-    @property
-    def update_share(self) -> float:
-        """Share of the fleet that runs beside it in an update: one batch, or a second fleet."""
-        return (self.size_percent or 100) / 100 if self.kind == "ROLLING" else 1.0
+    def instances_in_update(self, instances: int) -> int:
+        """The most instances of a fleet in an update: one batch more, or a second fleet."""
+        known = self.kind == "ROLLING" and not is_token(self.size_percent)
+        return instances_in_update(instances, self.size_percent if known else None)
 
     def to_cfn(
         self,
@@ -129,6 +135,7 @@ class DeploymentPolicy:
         if self.kind == "ROLLING":
             policy["rolling_update_policy"] = endpoint.RollingUpdatePolicyProperty(
                 maximum_batch_size=self._size(),
+                rollback_maximum_batch_size=self._size(),  # see instances_in_update
                 wait_interval_in_seconds=wait,
                 maximum_execution_timeout_in_seconds=maximum,
             )

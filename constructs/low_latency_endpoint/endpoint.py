@@ -192,7 +192,7 @@ class Endpoint(MetricSource, Construct):
         network = variant.model.network
         network.fleet_room.hold(
             f"{self._path}/{variant.name}", instances, network=network,
-            update_share=self._deployment.update_share, where=self._path,
+            in_update=self._deployment.instances_in_update(instances), where=self._path,
         )
 
     def _variant(self, name: str) -> ProductionVariant:

@@ -225,7 +225,7 @@ def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
 
 def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:
     where = f"{configuration.node.path}, variant {variant.name}"
-    ami = variant.inference_ami.version if variant.inference_ami else None
+    ami = variant.inference_ami_version
     for instance_type, model in variant.placements:
         if is_token(instance_type.name):
             continue

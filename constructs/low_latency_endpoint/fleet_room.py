@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -37,7 +36,7 @@ class FleetRoom:
     _held: dict[str, tuple[int, int]] = field(default_factory=dict)
     _warned: bool = False
 
-    def hold(self, fleet: str, instances: int, *, update_share: float, network: Construct,
+    def hold(self, fleet: str, instances: int, *, in_update: int, network: Construct,
              where: str) -> None:
         """Hold room for a fleet, or more room for one that has some.
 
@@ -47,8 +46,8 @@ class FleetRoom:
             Names it among the others: endpoint and variant.
         instances : int
             The most instances outside of updates. A token holds nothing: it is not known yet.
-        update_share : float
-            What an update adds: 1.0 for a second fleet.
+        in_update : int
+            The most instances in an update.
         network : Construct
             Bears a warning.
         where : str
@@ -61,8 +60,7 @@ class FleetRoom:
         """
         if is_token(instances):
             return
-        peak = instances + math.ceil(instances * update_share)
-        self._held[fleet] = max(self._held.get(fleet, (0, 0)), (instances, peak))
+        self._held[fleet] = max(self._held.get(fleet, (0, 0)), (instances, in_update))
         total, in_update = map(sum, zip(*self._held.values(), strict=True))
         if not self.prefix_lengths:
             return

@@ -10,6 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .model import Model
+from .planning.images import needed_inference_ami
 from .planning.instance_types import InstanceFacts, instance_facts
 from .planning.limits import (
     CAPACITY_RESERVATION_ARN,
@@ -175,7 +176,7 @@ RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_
 
 @dataclass(frozen=True)
 class InferenceAmi:
-    """The machine image (driver, CUDA) of the instances; by default SageMaker chooses.
+    """The machine image (driver, CUDA) of the instances.
 
     Raises
     ------
@@ -241,6 +242,9 @@ class ProductionVariant:
     volume_size_gib : int, optional
         Size of the storage volume, 1 to 512 GiB, for types without local storage.
     inference_ami : InferenceAmi, optional
+        By default the one for CUDA 13 when an image's tag says so (``cu130``) and the type is of a
+        family for which SageMaker's own SDK chooses it (G4dn to G6e, P4d to P5en): with an older
+        driver the container never starts, and logs nothing. Else SageMaker's own.
     enable_ssm_access : bool
         Let AWS Systems Manager reach the containers; by default not.
     capacity_reservation_arn : str, optional
@@ -315,6 +319,16 @@ class ProductionVariant:
         """The models that this variant may serve."""
         return (self.model, *(pool.model for pool in self.instance_pools if pool.model))
 
+    @property
+    def inference_ami_version(self) -> str | None:
+        """The inference AMI of the template: yours, or the one that the images need."""
+        if self.inference_ami is not None:
+            return self.inference_ami.version
+        return needed_inference_ami([
+            ([container.image.reference for container in model.containers], instance_type.name)
+            for instance_type, model in self.placements
+        ])
+
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
         config = sagemaker.CfnEndpointConfig
@@ -337,7 +351,7 @@ class ProductionVariant:
                 PROVISION_SECONDS, self.instance_provision_timeout, self.name
             ),
             "volume_size_in_gb": self.volume_size_gib,
-            "inference_ami_version": self.inference_ami.version if self.inference_ami else None,
+            "inference_ami_version": self.inference_ami_version,
             "enable_ssm_access": True if self.enable_ssm_access else None,
         }
         if self.routing is not None:

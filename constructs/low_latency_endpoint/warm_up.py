@@ -127,8 +127,9 @@ class WarmUp(Construct):
         Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as
         custom metrics); by default it is in the log and in the attributes only.
     reserved_concurrency : int, optional
-        Executions that each of the two functions reserves, and cannot exceed; by default 2.
-        ``None`` reserves nothing, for accounts too new to reserve any.
+        Executions that each of the two functions reserves, and cannot exceed; at least 2. By
+        default they reserve none: AWS keeps at least 100 executions of an account unreserved, and
+        new accounts have 10 altogether, in which any reservation fails the deployment.
 
     Attributes
     ----------
@@ -182,7 +183,7 @@ class WarmUp(Construct):
         on_miss: WarmUpMiss = WarmUpMiss.FAIL,
         during_deployments: bool = True,
         metrics: bool = False,
-        reserved_concurrency: int | None = 2,
+        reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path

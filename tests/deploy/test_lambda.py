@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.local_aws import lambda_runner
+from low_latency_endpoint.local_aws import LocalAws, lambda_runner
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from tests.deploy.conftest import TestStack
 
 FUNCTION = "AWS::Lambda::Function"
 ECHO = """
@@ -194,3 +196,42 @@ def test_permission_version_alias_and_event_invoke_config(aws, stack, role):
 @pytest.mark.parametrize("code", [{"ImageUri": "x"}])
 def test_code_that_cannot_be_run_is_refused(stack, role, code):
     assert "Code.ImageUri" in stack.refusal(FUNCTION, {**function(), "Code": code}, Role=role)
+
+
+class TestReservedConcurrency:
+    """PutFunctionConcurrency keeps 100 executions unreserved, or all that the account has."""
+
+    @pytest.fixture(params=[(1000, 900, 100), (150, 50, 100), (50, 0, 50), (10, 0, 10)],
+                    ids=lambda found: f"quota-{found[0]}")
+    def account(self, request):
+        quota, most, minimum = request.param
+        options = RuntimeOptions(concurrent_executions=quota)
+        with LocalAws.in_process(runtime=options) as running:
+            yield running, quota, most, minimum
+
+    def test_what_an_account_lets_be_reserved(self, account, role):
+        aws, quota, most, minimum = account
+        stack = TestStack(aws, f"Reserving{quota}")
+        lambda_ = aws.client("lambda")
+
+        def unreserved() -> int:
+            limit = lambda_.get_account_settings()["AccountLimit"]
+            assert limit["ConcurrentExecutions"] == quota
+            return limit["UnreservedConcurrentExecutions"]
+
+        def reserving(count: int) -> dict[str, Any]:
+            return function(ReservedConcurrentExecutions=count)
+
+        assert unreserved() == quota
+        reason = stack.refusal(FUNCTION, reserving(most + 1), Role=role)
+        assert f"below its minimum value of [{minimum}]" in reason
+        assert lambda_.list_functions()["Functions"] == []
+        stack.delete()
+        if most:
+            made = stack.deploy(FUNCTION, reserving(most - 1), Role=role)
+            assert unreserved() == quota - most + 1
+            # Its own reservation does not count against a new one.
+            assert stack.deploy(FUNCTION, reserving(most), Role=role).ref == made.ref
+            assert unreserved() == quota - most
+        stack.delete()
+        assert unreserved() == quota

@@ -34,10 +34,12 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.local_aws import (
     DeployedStack,
+    LocalAws,
     delete_stack,
     deploy_template,
     lambda_runner,
 )
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
@@ -197,6 +199,27 @@ def test_a_create_warms_up_and_reports(aws, fleet, deploy):
     assert report["configuration"] == served["EndpointConfigName"]
 
 
+class TestInANewAccount:
+    """AWS gives new accounts 10 concurrent executions and lets none of them be reserved."""
+
+    @pytest.fixture
+    def aws(self):
+        with LocalAws.in_process(runtime=RuntimeOptions(concurrent_executions=10)) as running:
+            yield running
+
+    def test_the_stack_is_created_and_warms_up(self, aws, fleet, deploy):
+        made = deploy()
+        assert (made.stack.status, made.stack.outputs["Outcome"]) == ("CREATE_COMPLETE", "sent")
+
+    def test_reserving_fails(self, aws, fleet, deploy):
+        made = deploy(reserved_concurrency=2, expect_failure=True)
+        assert made.stack.status == "ROLLBACK_COMPLETE"
+        assert (
+            "decreases account's UnreservedConcurrentExecution below its minimum value of [10]"
+            in made.stack.failure_reason
+        )
+
+
 def test_a_new_configuration_warms_up_again_and_nothing_else_does(aws, fleet, deploy):
     first = deploy()
     sent = len(fleet.bodies)
@@ -306,7 +329,6 @@ def test_functions_are_bounded_and_know_the_zonal_names(aws, fleet, deploy):
         name = made.one(prefix)
         found = lambda_.get_function(FunctionName=name)
         configuration = found["Configuration"]
-        assert found["Concurrency"]["ReservedConcurrentExecutions"] == 2
         assert configuration["Timeout"] == seconds
         asynchronous = lambda_.get_function_event_invoke_config(FunctionName=name)
         assert asynchronous["MaximumRetryAttempts"] == retries

@@ -51,6 +51,8 @@ def percent(value):
         "RollingUpdatePolicy": {
             "MaximumBatchSize": percent(5), "WaitIntervalInSeconds": 60,
             "MaximumExecutionTimeoutInSeconds": 7200,
+            # Absent it would be the whole fleet at once, for which there may be no room.
+            "RollbackMaximumBatchSize": percent(5),
         },
     }),
 ])

@@ -10,6 +10,7 @@ from low_latency_endpoint import (
     ContainerImage,
     DataCapture,
     InferenceAmi,
+    InstancePool,
     InstanceType,
     MetricsPublishing,
 )
@@ -147,3 +148,51 @@ def test_an_image_that_cannot_run_is_an_error_with_its_place(stack, parts):
         )
     assert raised.value.code == "LLE336"
     assert raised.value.where == "Serving/Configuration, variant primary"
+
+
+VLLM = "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
+CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+class TestCuda13:
+    """SageMaker's SDK gives such images an AMI on these families; see planning/images.py."""
+
+    @pytest.mark.parametrize(("tag", "type", "given", "there"), [
+        (VLLM, "ml.g6e.12xlarge", None, CUDA_13_AMI),
+        (VLLM, "ml.g6e.12xlarge", CUDA_13_AMI, CUDA_13_AMI),
+        (VLLM, "ml.g7.2xlarge", None, None),
+        ("0.9.0-gpu-py312-cu128-ubuntu24.04", "ml.g6e.12xlarge", None, None),
+    ])
+    def test_the_ami_of_a_variant(self, stack, parts, template_of, tag, type, given, there):
+        with_image(stack, parts, "vllm", tag, type, given)
+        (variant,) = template_of(stack).only("AWS::SageMaker::EndpointConfig")[
+            "ProductionVariants"]
+        assert variant.get("InferenceAmiVersion") == there
+
+    def test_a_choice_wins_where_it_may(self, stack, parts, template_of):
+        model = parts.model(stack, containers=[
+            parts.container(image=ContainerImage.from_dlc("vllm", VLLM))])
+        variant = parts.variant(stack, model=model, instance_type=InstanceType("ml.g6e.xlarge"),
+                                inference_ami=InferenceAmi.custom("al2030-gpu-9"))
+        assert variant.to_cfn().inference_ami_version == "al2030-gpu-9"
+
+    def test_other_families_only_warn(self, stack, parts):
+        (warning,) = warnings(with_image(stack, parts, "vllm", VLLM, "ml.g7.2xlarge"))
+        assert "stays Creating" in warning
+        assert "low-latency-endpoint:image:primary" in warning
+
+    def test_pools_take_one_ami_if_it_fits_all(self, stack, parts):
+        model = parts.model(stack, containers=[
+            parts.container(image=ContainerImage.from_dlc("vllm", VLLM))])
+        neuron = parts.model(stack, "Neuron", containers=[parts.container(
+            image=ContainerImage.from_dlc("djl-inference", "0.29.0-neuronx-sdk2.19.1"))])
+        g6e, g7e, inf2 = (InstanceType(f"ml.{name}") for name in (
+            "g6e.2xlarge", "g7e.2xlarge", "inf2.xlarge"))
+        fitting = parts.variant(stack, model=model, instance_type=None, instance_pools=[
+            InstancePool(g7e, 1), InstancePool(g6e, 2)])
+        assert fitting.to_cfn().inference_ami_version == CUDA_13_AMI
+        mixed = parts.variant(stack, model=model, instance_type=None, instance_pools=[
+            InstancePool(g6e, 1), InstancePool(inf2, 2, model=neuron)])
+        configuration = parts.configuration(stack, variants=[mixed])
+        assert mixed.to_cfn().inference_ami_version is None
+        assert ["stays Creating" in text for text in warnings(configuration)] == [True]

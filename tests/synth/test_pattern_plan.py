@@ -7,6 +7,8 @@ from aws_cdk import CfnParameter, Duration
 
 from low_latency_endpoint import (
     ClientZones,
+    ContainerImage,
+    InferenceAmi,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -84,3 +86,16 @@ def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
     pattern(max_concurrency_per_instance=given)
     template = template_of(stack)
     assert tracked(template)[0][1] == planned(template)["scaling_target"] == {"Ref": "InFlight"}
+
+
+@pytest.mark.parametrize("given", [
+    None, InferenceAmi("al2023-ami-sagemaker-inference-gpu-4-1"),
+])
+def test_the_ami_that_is_planned_is_deployed(pattern, parts, stack, template_of, given):
+    image = ContainerImage.from_dlc("vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker")
+    pattern(instance_type=InstanceType("ml.g6e.12xlarge"), inference_ami=given,
+            containers=[parts.container(image=image)])
+    template = template_of(stack)
+    (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert variant["InferenceAmiVersion"] == planned(template)["inference_ami"]
+    assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"

@@ -102,3 +102,14 @@ def test_how_an_image_is_built(tmp_path, given, platform):
     assert built["source"]["dockerFile"] == "Serve.Dockerfile"
     assert built["source"]["dockerBuildArgs"] == {"MODEL": "distilbert", "PORT": "8080"}
     assert built["source"]["platform"] == platform
+
+
+@pytest.mark.parametrize(("given", "reserved"), [
+    ({}, None), ({"reserve_concurrency": False}, None), ({"reserve_concurrency": True}, 2),
+])
+def test_the_warm_up_reserves_executions_on_request(deployed, given, reserved):
+    template = deployed({"warm_up": {"payload": {"text": "hello"}, **given}})
+    found = {logical: function.get("ReservedConcurrentExecutions")
+             for logical, function in template.of_type("AWS::Lambda::Function").items()
+             if "WarmUp" in logical}
+    assert list(found.values()) == [reserved, reserved]

@@ -16,6 +16,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from . import protocols
 from .cloudwatch import control
 from .connections import ACCOUNT
+from .corrections.lambda_concurrency import CONCURRENT_EXECUTIONS
 from .protocols import ServiceError
 from .runtime import control as runtime_control
 from .runtime.forwarding import forward, is_invocation
@@ -96,6 +97,7 @@ class Application:
             for forget in self._on_reset:
                 forget()
             self.runtime.reset()
+        environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
         path = environ.get("PATH_INFO", "")
         if is_invocation(path):
             return forward(self.runtime, environ, start_response)

@@ -154,8 +154,8 @@ def _scalable(operation: str, key: str, field: str) -> Callable[[Client], Iterat
 
 def _log_groups(client: Client) -> Iterator[str]:
     for group in _pages(client("logs"), "describe_log_groups", "logGroups"):
-        # Lambda writes these by itself, and AWS leaves them behind too.
-        if not group["logGroupName"].startswith("/aws/lambda/"):
+        # Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
+        if not group["logGroupName"].startswith(("/aws/lambda/", "/aws/sagemaker/Endpoints/")):
             yield group["logGroupName"]
 
 

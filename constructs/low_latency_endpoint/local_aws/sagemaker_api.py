@@ -166,7 +166,6 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateEndpoint; in service at once unless a model server has to be started."""
     name = request["EndpointName"]
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
-    check_deployment_config(request.get("DeploymentConfig"))
     created = caller.now()
     record = {
         "EndpointName": name,
@@ -179,6 +178,7 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         "Tags": request.get("Tags"),
         **_from_config(caller, config, {}, retained=frozenset()),
     }
+    check_deployment_config(request.get("DeploymentConfig"), record)
     place = (caller.account, caller.region)
     live = caller.runtime.is_live(place, config)
     if live:
@@ -250,7 +250,6 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     endpoint = _settled(caller, request["EndpointName"])
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
     deployment = request.get("DeploymentConfig")
-    check_deployment_config(deployment)
     former = _state(caller).configs.get(endpoint["EndpointConfigName"], {})
     check_scalable_variants(caller, endpoint["EndpointName"], former, config)
     current = {v["VariantName"]: v for v in endpoint.get("ProductionVariants") or []}
@@ -262,6 +261,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         }
         retained = frozenset({"DesiredInstanceCount", "DesiredWeight"} - excluded)
     described = _from_config(caller, config, current, retained)
+    check_deployment_config(deployment, described)
     if request.get("RetainDeploymentConfig"):
         deployment = endpoint["LastDeploymentConfig"]
 

@@ -72,17 +72,30 @@ def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def check_deployment_config(deployment: dict[str, Any] | None) -> None:
-    """Refuse a deployment configuration with two policies, or with times that cannot fit."""
+def check_deployment_config(
+    deployment: dict[str, Any] | None, described: dict[str, Any]
+) -> None:
+    """Refuse a deployment configuration with two policies, or with sizes out of range.
+
+    Parameters
+    ----------
+    deployment
+        The DeploymentConfig.
+    described
+        The endpoint as it is to be: its variants have the instances that sizes are shares of.
+    """
     if not deployment:
         return
     blue_green = deployment.get("BlueGreenUpdatePolicy")
-    if blue_green and deployment.get("RollingUpdatePolicy"):
+    rolling = deployment.get("RollingUpdatePolicy")
+    if blue_green and rolling:
         raise ServiceError(
             "Only one update policy can be specified in DeploymentConfig: "
             "BlueGreenUpdatePolicy or RollingUpdatePolicy",
             "ValidationException",
         )
+    if rolling:
+        _check_batches(rolling, described)
     if not blue_green:
         return
     routing = blue_green["TrafficRoutingConfiguration"]
@@ -91,6 +104,30 @@ def check_deployment_config(deployment: dict[str, Any] | None) -> None:
             verb = "must" if routing["Type"] == kind else "must not"
             raise ServiceError(
                 f"{field} {verb} be specified for traffic routing type {routing['Type']}",
+                "ValidationException",
+            )
+
+
+def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
+    """Hold the sizes against RollingUpdatePolicy's ranges; the words of the refusal are ours."""
+    total = sum(
+        variant.get("DesiredInstanceCount", 0)
+        for variant in described.get("ProductionVariants") or []
+    )
+    # Of the rollback's batch nothing is said but its default, 100 percent.
+    for name, least, most in (
+        ("MaximumBatchSize", 5, 50), ("RollbackMaximumBatchSize", 0, 100),
+    ):
+        size = rolling.get(name)
+        if size is None:
+            continue
+        share = size["Value"]
+        if size["Type"] == "INSTANCE_COUNT":
+            share = 100 * size["Value"] / max(total, 1)
+        if not least <= share <= most:
+            raise ServiceError(
+                f"{name} of {size['Value']} ({size['Type']}) for {total} instances must be "
+                f"between {least}% and {most}% of the variant's total instance count",
                 "ValidationException",
             )
 

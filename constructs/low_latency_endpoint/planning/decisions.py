@@ -18,6 +18,7 @@ _TITLES = {
     "hourly_cost_at_least": "Cost of the instances at least",
     "hourly_cost_at_most": "Cost of the instances at most",
     "hourly_cost_in_an_update": "Cost of the instances in an update",
+    "inference_ami": "Inference AMI",
     "initial_instances": "Initial instances",
     "max_instances": "Maximum instances",
     "min_instances": "Minimum instances",

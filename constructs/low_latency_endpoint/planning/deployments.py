@@ -1,4 +1,4 @@
-"""What AWS excludes from deployment guardrails (blue/green traffic shifting, rolling updates)."""
+"""What deployment guardrails (blue/green traffic shifting, rolling updates) need and exclude."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from ..errors import AWS_DOCS
 
-__all__ = ["GUARDRAIL_EXCLUSIONS", "GuardrailExclusion", "guardrail_exclusions"]
+__all__ = [
+    "GUARDRAIL_EXCLUSIONS",
+    "GuardrailExclusion",
+    "guardrail_exclusions",
+    "instances_in_update",
+]
 
 _EXCLUSIONS = AWS_DOCS + "/sagemaker/latest/dg/deployment-guardrails-exclusions.html"
 
@@ -78,3 +83,29 @@ def guardrail_exclusions(*, family: str = "", variants: int = 1, serverless: boo
         "several-variants": variants > 1,
     }
     return tuple(item for item in GUARDRAIL_EXCLUSIONS if holds.get(item.condition))
+
+
+def instances_in_update(instances: int, rolling_batch_percent: int | None = None) -> int:
+    """The most instances while a new version takes over a fleet, or is rolled back.
+
+    Blue/green runs a second fleet. A rolling update runs one batch more, and so does its rollback,
+    but only where the policy says so: without ``RollbackMaximumBatchSize`` "the default value will
+    be set to 100% of total capacity which means to bring up the whole capacity of the old fleet at
+    once during rollback" (API reference, RollingUpdatePolicy). So ours always says it, or the
+    rollback would need room that nobody kept.
+
+    Parameters
+    ----------
+    instances : int
+        The fleet's.
+    rolling_batch_percent : int, optional
+        The batch of a rolling update; by default the update is blue/green.
+
+    Examples
+    --------
+    >>> instances_in_update(10, 25), instances_in_update(10)
+    (13, 20)
+    """
+    if rolling_batch_percent is None:
+        return 2 * instances
+    return instances + -(-instances * rolling_batch_percent // 100)

@@ -81,6 +81,8 @@ class InferenceAmiFacts:
         CUDA version of the driver.
     mounts_cuda_compat : bool or None
         Whether images with a newer CUDA can bring their own driver libraries; ``None`` unstated.
+    needed_on : tuple of str
+        Instance families on which images of this CUDA's major version need it.
     """
 
     name: str
@@ -89,6 +91,7 @@ class InferenceAmiFacts:
     driver: str
     cuda: tuple[int, int] | None
     mounts_cuda_compat: bool | None
+    needed_on: tuple[str, ...]
 
 
 @cache
@@ -125,6 +128,7 @@ def inference_amis() -> Mapping[str, InferenceAmiFacts]:
             driver=row["driver"],
             cuda=_version(row["cuda"]),
             mounts_cuda_compat={"yes": True, "no": False}.get(row["mounts_cuda_compat"]),
+            needed_on=tuple(row["needed_on"].split()),
         )
         for row in rows("inference_amis")
     })

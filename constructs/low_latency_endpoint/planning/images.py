@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import Rule, rule
 from .image_names import (
     ImageNeeds,
@@ -19,12 +21,19 @@ __all__ = [
     "check_ami_runs_on",
     "check_built_image_runs_on",
     "check_image_runs_on",
+    "cuda_words",
     "dlc_account",
     "dlc_accounts",
+    "driver_doubts",
     "image_needs",
     "inference_amis",
+    "needed_inference_ami",
 ]
 
+AMI_SOURCE = "https://github.com/aws/sagemaker-python-sdk/pull/6281"
+"""SageMaker's own SDK: without the AMI, CUDA 13 containers crash before they log anything."""
+_HANGS = "https://github.com/aws/deep-learning-containers/pull/6187"
+_SINCE_CUDA = 13  # older majors of CUDA run on newer drivers, as NVIDIA says
 _IMAGES = "https://github.com/aws/deep-learning-containers/blob/master/available_images.md"
 _AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
 _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
@@ -127,7 +136,64 @@ def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,
             f"the image is built for CPUs; {instance_type} has {facts.accelerator_name} "
             "that would stand idle"
         )
-    return warnings + _ami_doubts(needs, ami)
+    return warnings + _ami_doubts(needs, facts, ami)
+
+
+def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str | None:
+    """The inference AMI that images need where none is chosen; ``None`` for SageMaker's own.
+
+    SageMaker's SDK sets it for CUDA 13 images on some families, because with the default one "some
+    instances crash at startup". Which families have which default, AWS documents nowhere, and its
+    own pages deploy such an image on ``ml.g6.2xlarge`` without an AMI.
+
+    Parameters
+    ----------
+    placements : sequence of tuple
+        Images with the instance type that they run on; several for a variant with instance pools,
+        whose types share one AMI. An AMI that cannot run on one of them is not chosen.
+
+    Examples
+    --------
+    >>> needed_inference_ami([(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"], "ml.g6e.12xlarge")])
+    'al2023-ami-sagemaker-inference-gpu-4-1'
+    """
+    known = [(images, facts) for images, name in placements if (facts := instance_facts(name))]
+    for ami in inference_amis().values():
+        if any(facts.family in ami.needed_on and cuda[0] == (ami.cuda or (0,))[0]
+               for images, facts in known for cuda in _cudas(images)):
+            fits = not any(_ami_elsewhere(facts, ami) for _, facts in known)
+            return ami.name if fits else None
+    return None
+
+
+def _cudas(images: Sequence[str]) -> list[tuple[int, int]]:
+    return [cuda for image in images if (cuda := image_needs(image).cuda)]
+
+
+def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
+    """What may keep an image's CUDA from running on the instances' driver; empty when nothing.
+
+    Unlike :func:`check_image_runs_on` it never raises: it is asked about what is deployed already.
+
+    >>> driver_doubts("vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "ml.g6.xlarge",
+    ...               "al2-ami-sagemaker-inference-gpu-2")
+    ["the image's CUDA is newer than the driver of the inference AMI supports"]
+    """
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return []
+    needs = image_needs(image)
+    newer = [broken.title for broken, _ in _ami_mismatches(needs, facts, ami)]
+    return newer + _ami_doubts(needs, facts, ami)
+
+
+def cuda_words(images: Sequence[str]) -> str:
+    """The CUDA versions that the images' names say, for people.
+
+    >>> cuda_words(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "team/scorer:7"])
+    '13.0'
+    """
+    return ", ".join(sorted({_dotted(cuda) for cuda in _cudas(images)}))
 
 
 def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
@@ -236,9 +302,27 @@ def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tupl
     return [(AMI_ON_TYPE, f"{families or 'NVIDIA GPU'} types with {chosen.name}")]
 
 
-def _ami_doubts(needs: ImageNeeds, ami: str | None) -> list[str]:
+def _ami_doubts(needs: ImageNeeds, facts: InstanceFacts, ami: str | None) -> list[str]:
+    if not needs.cuda:
+        return []
+    if ami is None and facts.accelerator == "nvidia" and needs.cuda[0] >= _SINCE_CUDA:
+        fitting = [each.name for each in inference_amis().values()
+                   if each.cuda and each.cuda[0] >= needs.cuda[0]]
+        return [
+            f"the image has CUDA {_dotted(needs.cuda)} and no inference AMI is chosen: where "
+            "SageMaker's own has an older driver, the endpoint stays Creating and no log group "
+            f"appears; then set the inference AMI to {' or '.join(fitting)} ({AMI_SOURCE})"
+        ]
     chosen = inference_amis().get(ami or "")
-    if chosen is None or not needs.cuda or not chosen.cuda or needs.cuda <= chosen.cuda:
+    if chosen is None or not chosen.cuda:
+        return []
+    if needs.cuda[0] < chosen.cuda[0] and chosen.cuda[0] >= _SINCE_CUDA:
+        return [
+            f"the image has CUDA {_dotted(needs.cuda)}, {ami} is for {_dotted(chosen.cuda)}: an "
+            "endpoint with such an image was seen to stay Creating without any log; choose an AMI "
+            f"for the image's CUDA, or leave the AMI out ({_HANGS})"
+        ]
+    if needs.cuda <= chosen.cuda:
         return []
     if needs.cuda[0] > chosen.cuda[0]:
         return []

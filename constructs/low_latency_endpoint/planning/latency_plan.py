@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .decisions import Decision, LatencyPlan, PlanWarning
 from .deployments import guardrail_exclusions
+from .images import AMI_SOURCE, cuda_words
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_target import LatencyTarget
 from .plan_alarms import alarm_decisions, latency_warnings
@@ -70,7 +71,8 @@ def make_plan(
     images : sequence of str
         Images of the containers, as URI or ``repository:tag``; checked against the type.
     inference_ami : str, optional
-        The inference AMI version, when one is chosen.
+        The inference AMI version, when one is chosen. By default the one that CUDA 13 images
+        need, else SageMaker's own.
     routing : str, optional
         Your routing strategy; by default the rule's. ``PREFIX_AWARE`` needs ``prefix_length`` and
         ``concurrency_threshold``.
@@ -129,6 +131,7 @@ def make_plan(
         *network_decisions(inputs, fleet),
         *hop_decisions(inputs, fleet),
         _instance_decision(inputs),
+        *_ami_decision(inputs),
         routed,
         *fleet.decisions,
         outage,
@@ -160,6 +163,28 @@ def _instance_decision(inputs: PlanInputs) -> Decision:
         source=INSTANCE_TYPE_SOURCE, overridden=True,
         note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
              "each vCPU" if facts and facts.vcpus else "",
+    )
+
+
+def _ami_decision(inputs: PlanInputs) -> Iterator[Decision]:
+    """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
+    given, needed = inputs.inference_ami, inputs.needed_ami
+    if given is None and needed is None:
+        return
+    note = ""
+    if needed and given is None:
+        note = ("taken over from SageMaker's SDK, not seen on AWS yet; AWS's own pages deploy such "
+                "an image on ml.g6.2xlarge without it")
+    elif needed and needed != given:
+        note = f"SageMaker's SDK would choose {needed}"
+    family = inputs.facts.family if inputs.facts else None
+    known = {"CUDA of the images": cuda_words(inputs.images), "instance family": family}
+    yield Decision(
+        name="inference_ami", value=given or needed,
+        rule="the driver that CUDA 13 images need, where SageMaker's own may be older: then the "
+             "container ends before it can log",
+        inputs={name: value for name, value in known.items() if value},
+        source=AMI_SOURCE, overridden=given is not None, note=note,
     )
 
 

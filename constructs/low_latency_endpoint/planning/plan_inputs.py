@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import rule
 from .decisions import PlanWarning
 from .durations import seconds_of
-from .images import check_ami_runs_on, check_image_runs_on
+from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from .instance_types import InstanceFacts, instance_facts
 from .latency_target import LatencyTarget
 from .limits import (
@@ -79,6 +79,8 @@ class PlanInputs:
     latency: LatencyTarget | None
     throughput: MeasuredThroughput | None
     images: tuple[str, ...]
+    inference_ami: str | None
+    needed_ami: str | None
     generative: bool
     streaming: bool
     routing: str | None
@@ -139,7 +141,10 @@ def checked_inputs(
             max_concurrency_per_instance=max_concurrency_per_instance,
             scale_out_cooldown=scale_out_cooldown, scale_in_cooldown=scale_in_cooldown,
         )
-    warnings = _image_warnings(images, instance_type, inference_ami)
+    for index, image in enumerate(_listed(images, "images")):
+        IMAGE_URI.check(image, f"images[{index}]")
+    needed_ami = needed_inference_ami([(images, instance_type)])
+    warnings = _image_warnings(images, instance_type, inference_ami or needed_ami)
     facts = instance_facts(instance_type)
     if facts is None:
         warnings.insert(0, PlanWarning(
@@ -159,6 +164,8 @@ def checked_inputs(
         latency=latency,
         throughput=throughput,
         images=tuple(images),
+        inference_ami=inference_ami,
+        needed_ami=needed_ami,
         generative=_is_generative(images) if generative is None else generative,
         streaming=streaming,
         routing=routing,
@@ -220,7 +227,6 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
 
 def _image_warnings(images: Sequence[str], instance_type: str,
                     ami: str | None) -> list[PlanWarning]:
-    _listed(images, "images")
     found = []
     if ami is not None and not INFERENCE_AMI.holds(ami):
         found.append(PlanWarning(
@@ -230,7 +236,6 @@ def _image_warnings(images: Sequence[str], instance_type: str,
         check_ami_runs_on(ami, instance_type, "inference_ami")
     for index, image in enumerate(images):
         where = f"images[{index}]"
-        IMAGE_URI.check(image, where)
         found += [
             PlanWarning(f"image-{index}-{number}", text)
             for number, text in enumerate(check_image_runs_on(image, instance_type, ami, where))

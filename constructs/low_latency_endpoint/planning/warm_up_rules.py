@@ -22,8 +22,10 @@ __all__ = [
     "PAYLOAD_TEXT",
     "REQUESTS",
     "RESERVED_CONCURRENCY",
+    "RESERVED_EXECUTIONS",
     "TIMEOUT_SECONDS",
     "WHOLE_MINUTES",
+    "least_unreserved",
 ]
 
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
@@ -78,13 +80,39 @@ PAYLOAD_KNOWN = rule(
     mend="Give text without CDK tokens: the payload goes into the function's archive.",
     source="/cdk/v2/guide/tokens.html",
 )
+RESERVED_EXECUTIONS = 2
+"""The fewest that make sense: one for the warm-up and one for what happens beside it."""
+LEAST_UNRESERVED = 100
+"""Executions that AWS keeps unreserved: PutFunctionConcurrency takes a reservation "as long as you
+leave at least 100 simultaneous executions unreserved" (Lambda API reference)."""
+
+
+def least_unreserved(quota: int) -> int:
+    """Executions that an account must leave unreserved.
+
+    That is 100, and in an account that has fewer all of them: users of new accounts, whose quota
+    is 10, report a "minimum value of [10]".
+
+    Parameters
+    ----------
+    quota : int
+        The account's concurrent executions in the Region.
+
+    Examples
+    --------
+    >>> least_unreserved(1000), least_unreserved(10)
+    (100, 10)
+    """
+    return min(LEAST_UNRESERVED, quota)
+
+
 RESERVED_CONCURRENCY = Range(
     rule("LLE548", "the warm-up's reserved concurrency is out of range",
          mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
               "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
               "10 altogether and can reserve none.",
          source="/lambda/latest/dg/configuration-concurrency.html"),
-    "the reserved concurrency", 2, 100, "executions",
+    "the reserved concurrency", RESERVED_EXECUTIONS, 100, "executions",
 )
 KEEP_WARM_EVERY = Range(
     rule("LLE549", "the keep-warm period is out of range",

@@ -50,7 +50,7 @@ class RollingSettings(SettingsModel):
 
     batch_percent: Annotated[int, Limited(limits.ROLLING_BATCH_PERCENT)] = Field(
         default=25, examples=[25],
-        description="Part of the instances in each batch. Default: 25.")
+        description="Part of the instances in each batch, in a rollback too. Default: 25.")
     wait: Wait = Field(default=timedelta(minutes=5), examples=["5m"],
                        description="How long the alarms watch each batch. Default: 5m.")
 

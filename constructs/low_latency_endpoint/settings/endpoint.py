@@ -196,7 +196,8 @@ class EndpointSettings(SettingsModel):
     inference_ami: InferenceAmi | None = Field(
         default=None, examples=["al2023-ami-sagemaker-inference-gpu-4-1"],
         description="Version of the instances' system image, which sets the driver; one that AWS "
-                    "added since as {custom: name}. Default: SageMaker's for the instance type.")
+                    "added since as {custom: name}. Default: the one that CUDA 13 images need, "
+                    "else SageMaker's for the instance type.")
     ssm_access: bool = Field(
         default=False, description="Let operators open shells on the instances through Systems "
                                    "Manager. Default: false.")

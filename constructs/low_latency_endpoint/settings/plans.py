@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..planning import deployments
 from ..planning.hourly_cost import EndpointCost, StackCost
 from ..planning.latency_plan import LatencyPlan, make_plan
 from ..planning.prices import INTERFACE_ENDPOINT, price_of
@@ -88,12 +89,9 @@ def largest_fleet_of_plan(plan: LatencyPlan, endpoint: EndpointSettings) -> int:
 
 
 def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
-    """The most instances while a new version takes over a fleet of that size.
-
-    Blue/green runs two fleets; a rolling update adds one batch.
-    """
+    """The most instances while a new version takes over a fleet of that size."""
     rolling = endpoint.deployment.rolling if endpoint.deployment else None
-    return largest + (-(-largest * rolling.batch_percent // 100) if rolling else largest)
+    return deployments.instances_in_update(largest, rolling.batch_percent if rolling else None)
 
 
 def stack_cost(settings: Settings) -> StackCost:

@@ -91,8 +91,8 @@ class WarmUpSettings(SettingsModel):
     metrics: bool = Field(
         default=False, description="Also publish the report as custom metrics. Default: false.")
     reserve_concurrency: bool = Field(
-        default=True, description="Reserve two executions for each of the two functions; false "
-                                  "for accounts too new to reserve any. Default: true.")
+        default=False, description="Reserve two executions for each of the two functions, which "
+                                   "an account too new refuses. Default: false.")
     keep_warm: KeepWarmSettings | None = Field(
         default=None, examples=[{"every": "1m"}],
         description="Keep the endpoint warm while traffic is low. Default: off.")

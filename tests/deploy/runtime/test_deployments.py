@@ -101,6 +101,42 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, 
         here.invoke(name)
 
 
+VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"
+
+
+@pytest.mark.parametrize(("instance_type", "ami", "starts"), [
+    ("ml.g6e.xlarge", None, False),
+    ("ml.g6e.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", False),
+    ("ml.g6e.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", True),
+    ("ml.g7e.2xlarge", None, True),  # nothing is known of its driver
+])
+def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, starts):
+    here = site({"vllm": SimulatedModelServer(service_time=FAST)})
+    name = here.endpoint({
+        "ModelName": here.model(Image=VLLM), "InstanceType": instance_type,
+        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+        **({"InferenceAmiVersion": ami} if ami else {}),
+    }, wait=False)
+    if not starts:
+        here.aws.advance(40)
+        assert here.described(name)["EndpointStatus"] == "Creating"
+        here.aws.advance(30)
+    found = here.settled(name)
+    assert found["EndpointStatus"] == ("InService" if starts else "Failed")
+    groups = here.aws.client("logs").describe_log_groups(
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+    assert len(groups) == starts
+
+
+def test_a_container_that_is_not_healthy_has_logged(here):
+    name = here.endpoint({"ModelName": here.model("sick")}, wait=False)
+    here.aws.advance(300)
+    assert here.settled(name)["EndpointStatus"] == "Failed"
+    (group,) = here.aws.client("logs").describe_log_groups(
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+    assert group["logGroupName"] == f"/aws/sagemaker/Endpoints/{name}"
+
+
 def test_nothing_else_may_be_done_meanwhile(here):
     name = here.endpoint({"ModelName": here.model("cold")}, wait=False)
     sagemaker = here.aws.client("sagemaker")
@@ -293,6 +329,99 @@ def test_a_deployment_that_takes_too_long_is_rolled_back(here):
     found = here.settled(name)
     assert found["EndpointConfigName"] == before
     assert "longer than it may" in found["FailureReason"]
+
+
+def rolling(batch: int, back: int | None = None) -> dict[str, Any]:
+    """A rolling policy with batches of so many instances, and so many on the way back."""
+    sizes = {"MaximumBatchSize": batch} | ({"RollbackMaximumBatchSize": back} if back else {})
+    return {"RollingUpdatePolicy": {
+        "WaitIntervalInSeconds": 300,
+        **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
+    }}
+
+
+class TestRollbackNeedsRoom:
+    """Of four instances three are new when the alarm goes off, so three have to come back.
+
+    AWS's RollingUpdatePolicy: without RollbackMaximumBatchSize "the default value will be set to
+    100% of total capacity which means to bring up the whole capacity of the old fleet at once".
+    """
+
+    def rolled_back(self, site, room, back):
+        here = site(SERVERS, instance_limit=room)
+        name = here.endpoint({"InitialInstanceCount": 4})
+        config = here.config({"ModelName": here.model("failing"), "InitialInstanceCount": 4})
+        alarms = TestRollbackOnAnAlarm().alarm(here, name, config)
+        here.to_full_minute()
+        here.aws.client("sagemaker").update_endpoint(
+            EndpointName=name, EndpointConfigName=config,
+            DeploymentConfig={**rolling(1, back), "AutoRollbackConfiguration": alarms},
+        )
+        for _ in range(2):
+            baking(here, name)
+            here.aws.advance(305)
+        baking(here, name)
+        assert fates(here, name, 40)["new"] > 15
+        here.aws.advance(120)
+        return here, name, here.settled(name)
+
+    @pytest.mark.parametrize(("room", "back"), [
+        (5, 1),     # the fleet and one batch
+        (6, 2),
+        (7, None),  # what is new stays until all that was old is back
+        (7, 4),
+    ])
+    def test_with_room_the_old_fleet_comes_back(self, site, room, back):
+        here, name, found = self.rolled_back(site, room, back)
+        assert found["EndpointStatus"] == "InService"
+        assert "in ALARM state" in found["FailureReason"]
+        assert fates(here, name, 20) == {"old": 20}
+
+    @pytest.mark.parametrize(("room", "back"), [(6, None), (5, 2), (6, 4)])
+    def test_without_room_the_endpoint_stays_a_mixture(self, site, room, back):
+        here, name, found = self.rolled_back(site, room, back)
+        assert found["EndpointStatus"] == "UpdateRollbackFailed"
+        assert "InsufficientInstanceCapacity" in found["FailureReason"]
+        assert set(fates(here, name, 60)) == {"old", "new"}
+        # The next deployment ends the mixture.
+        config = begin(here, name, "next", **rolling(1, 1))
+        here.aws.advance(1300)
+        found = here.settled(name)
+        assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", config)
+
+    def test_a_second_fleet_needs_room_too(self, site):
+        here = site(SERVERS, instance_limit=7)
+        name = here.endpoint({"InitialInstanceCount": 4})
+        before = here.described(name)["EndpointConfigName"]
+        begin(here, name, "next")
+        found = here.settled(name)
+        assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", before)
+        assert "InsufficientInstanceCapacity" in found["FailureReason"]
+        assert fates(here, name, 10) == {"old": 10}
+
+
+@pytest.mark.parametrize(("size", "back", "problem"), [
+    (("CAPACITY_PERCENT", 4), None, "MaximumBatchSize"),
+    (("CAPACITY_PERCENT", 51), None, "MaximumBatchSize"),
+    (("INSTANCE_COUNT", 3), None, "MaximumBatchSize"),  # of four instances
+    (("CAPACITY_PERCENT", 5), None, ""),
+    (("CAPACITY_PERCENT", 50), ("CAPACITY_PERCENT", 100), ""),
+    (("INSTANCE_COUNT", 2), ("INSTANCE_COUNT", 4), ""),
+    (("INSTANCE_COUNT", 2), ("CAPACITY_PERCENT", 101), "RollbackMaximumBatchSize"),
+])
+def test_sizes_of_rolling_batches(here, size, back, problem):
+    def sized(found):
+        return dict(zip(("Type", "Value"), found, strict=True))
+
+    name = here.endpoint({"InitialInstanceCount": 4})
+    policy = {"MaximumBatchSize": sized(size), "WaitIntervalInSeconds": 0,
+              **({"RollbackMaximumBatchSize": sized(back)} if back else {})}
+    if problem:
+        with pytest.raises(ClientError, match=f"ValidationException.*{problem} "):
+            begin(here, name, "next", RollingUpdatePolicy=policy)
+    else:
+        config = begin(here, name, "next", RollingUpdatePolicy=policy)
+        assert here.settled(name)["EndpointConfigName"] == config
 
 
 class TestNoRequestIsLost:

@@ -54,6 +54,7 @@ class FakeAccount:
         self.activities: list[dict[str, Any]] = []
         self.alarms: list[dict[str, Any]] = []
         self.history: list[dict[str, Any]] = []
+        self.log_groups: list[str] = []
         self.template: dict[str, Any] | None = None
         self.denied: dict[str, str] = {}
         self.calls: list[str] = []
@@ -91,6 +92,9 @@ class FakeAccount:
             "DescribeScalingActivities": self._paged("ScalingActivities", lambda: self.activities),
             "DescribeAlarms": self._paged("MetricAlarms", lambda: self.alarms),
             "DescribeAlarmHistory": self._history,
+            "DescribeLogGroups": lambda request: {"logGroups": [
+                {"logGroupName": name} for name in self.log_groups
+                if name.startswith(request["logGroupNamePrefix"])]},
             "ListMetrics": self._list_metrics,
             "GetMetricData": self._get_metric_data,
             "DescribeStackResources": self._stack_resources,

@@ -35,6 +35,16 @@ def between(first: int, last: int, inside: float, outside: float) -> Callable[[i
     return lambda now: inside if first <= now < last else outside
 
 
+def not_started(**more: Any) -> Scenario:
+    """An endpoint that is being created for 40 minutes, without a log group."""
+    values: dict[str, Any] = {
+        "instance_type": "ml.g6e.2xlarge", "status": "Creating", "created": 20,
+        "log_group": False, "tps": constant(0), "scaling": None,
+        "image": "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
+    }
+    return Scenario(**(values | more))
+
+
 def _saturated(**more: Any) -> Scenario:
     """Full instances from minute 25 on: too much load, CPU at its end, slow answers."""
     values: dict[str, Any] = {
@@ -328,6 +338,20 @@ FAULTS = (
     Fault("a version that is slower",
           lambda: Scenario(deployed=20, latency=lambda m, i: 40 if m < 22 else 130),
           "LLD702", ("before 03:20",), ("containers[].image",)),
+    Fault("a CUDA 13 image on the default driver", not_started,
+          "LLD119", ("Creating for 40 min", "no log group", "CUDA 13.0", "ml.g6e.2xlarge"),
+          ("inference_ami: al2023-ami-sagemaker-inference-gpu-4-1",)),
+    Fault("a CUDA 12 image on the driver for CUDA 13", lambda: not_started(
+        image="ray:2.0-gpu-py312-cu129-ubuntu24.04",
+        inference_ami="al2023-ami-sagemaker-inference-gpu-4-1"),
+          "LLD119", ("CUDA 12.9", "no log group"), ("inference_ami",)),
+    Fault("a CUDA 13 image that failed on the default driver", lambda: not_started(
+        status="Failed", failure="did not pass the ping health check"),
+          "LLD119", ("the endpoint is Failed", "no log group"), ("inference_ami",),
+          companions=frozenset({"LLD701"})),
+    Fault("no capacity for half an hour", lambda: not_started(
+        image="pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04"),
+          "LLD120", ("Creating for 40 min", "no log group"), ("instance_type",)),
     Fault("a disk that is nearly full", lambda: Scenario(disk=lambda m: 85 + m / 6), "LLD118",
           ("disk at 9",), ("volume_size_gib",)),
     Fault("time lost before SageMaker", lambda: Scenario(), "LLD801",

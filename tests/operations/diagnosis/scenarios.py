@@ -72,6 +72,10 @@ class Scenario:
     planned: dict[str, float] | None = field(default_factory=lambda: {
         "peak TPS": 1600.0, "TPS per instance": 200.0, "safety factor": 0.65})
     data_capture: int = 0
+    image: str = "pytorch-inference:2.6.0-cpu"
+    inference_ami: str | None = None
+    created: float | None = None
+    log_group: bool = True
 
     @property
     def start(self) -> datetime:
@@ -105,12 +109,15 @@ class Scenario:
         created = self.at(self.deployed) if self.deployed is not None else LONG_AGO
         account.endpoint = {
             "EndpointName": ENDPOINT, "EndpointArn": ARN, "EndpointConfigName": CONFIGURATION,
-            "EndpointStatus": self.status, "CreationTime": LONG_AGO,
+            "EndpointStatus": self.status,
+            "CreationTime": LONG_AGO if self.created is None else self.at(self.created),
             "LastModifiedTime": created + 4 * MINUTE,
             "ProductionVariants": [{"VariantName": VARIANT, "CurrentInstanceCount": count,
                                     "DesiredInstanceCount": count, "CurrentWeight": 1.0}],
             **({"FailureReason": self.failure} if self.failure else {}),
         }
+        if self.created is not None:  # users show descriptions without them
+            del account.endpoint["ProductionVariants"]
         if self.data_capture:
             account.endpoint["DataCaptureConfig"] = {
                 "EnableCapture": True, "CaptureStatus": "Started",
@@ -123,12 +130,17 @@ class Scenario:
                 "VariantName": VARIANT, "ModelName": "sentiment-model",
                 "InstanceType": self.instance_type, "InitialInstanceCount": 2,
                 **({"RoutingConfig": {"RoutingStrategy": self.routing}} if self.routing else {}),
+                **({"InferenceAmiVersion": self.inference_ami} if self.inference_ami else {}),
             }],
         }
+        # Another endpoint's group begins with the same name.
+        account.log_groups = [f"/aws/sagemaker/Endpoints/{ENDPOINT}-2"]
+        if self.log_group:
+            account.log_groups.append(f"/aws/sagemaker/Endpoints/{ENDPOINT}")
         account.model = {
             "ModelName": "sentiment-model", "ModelArn": ARN + "-model", "CreationTime": created,
             "PrimaryContainer": {
-                "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu",
+                "Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{self.image}",
                 "Mode": "MultiModel" if self.multi_model else "SingleModel",
                 "Environment": self.environment},
         }

@@ -12,7 +12,7 @@ from low_latency_endpoint.operations.diagnosis import diagnose
 from low_latency_endpoint.operations.diagnosis.findings import kinds
 
 from .conftest import Run
-from .faults import FAULTS, Fault
+from .faults import FAULTS, Fault, not_started
 from .scenarios import END, ENDPOINT, MINUTE, Scenario, constant
 
 
@@ -101,6 +101,8 @@ HEALTHY: dict[str, Callable[[], Scenario]] = {
         made := Scenario(tps=lambda m: 900 - 10 * m, instances=lambda m: 8 if m < 40 else 6),
         setattr(made, "activities", [made.scaled(39, 6, cause="AlarmLow")]))[0],
     "no traffic at all": lambda: Scenario(tps=constant(0)),
+    "being created for a few minutes": lambda: not_started(created=52),
+    "being created, and its container logs": lambda: not_started(log_group=True),
     "at its maximum, below its target": lambda: Scenario(
         scaling={"min": 2, "max": 8, "target": 7800.0}, tps=constant(900), cpu=constant(60)),
 }

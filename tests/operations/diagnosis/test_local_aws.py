@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 
 _PLAN = {"warnings": [], "decisions": [
     {"name": "scaling_target", "value": 7800.0,
@@ -133,3 +136,30 @@ def test_uneven_latency_under_random(aws: LocalAws, endpoint: str,
     _put(aws, endpoint, milliseconds=[38, 39, 40, 41, 420], cpu=45, requests=6000)
     _, made = _diagnosed(aws, endpoint, monkeypatch)
     assert [finding["id"] for finding in made["findings"]] == ["LLD502"]
+
+
+def test_a_cuda_13_image_on_the_default_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty minutes old by a clock that stands still: Creating, and nothing logged."""
+    options = RuntimeOptions(clock_speed=0, clock_start=time.time() - 1200)
+    servers = {"vllm": SimulatedModelServer()}
+    with LocalAws.in_process(model_servers=servers, runtime=options) as aws:
+        sagemaker = aws.client("sagemaker")
+        sagemaker.create_model(
+            ModelName="chat", ExecutionRoleArn="arn:aws:iam::123456789012:role/model",
+            PrimaryContainer={"Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
+                                       "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"})
+        sagemaker.create_endpoint_config(EndpointConfigName="chat", ProductionVariants=[{
+            "VariantName": "primary", "ModelName": "chat", "InitialInstanceCount": 1,
+            "InstanceType": "ml.g6e.12xlarge"}])
+        sagemaker.create_endpoint(EndpointName="chat", EndpointConfigName="chat")
+        code, made = _diagnosed(aws, "chat", monkeypatch)
+        assert code == 1
+        (finding,) = made["findings"]
+        assert finding["id"] == "LLD119"
+        assert {"key": "inference_ami", "value": "al2023-ami-sagemaker-inference-gpu-4-1",
+                "why": "the driver that the image's CUDA needs"} in finding["changes"]
+        aws.advance(300)
+        assert sagemaker.describe_endpoint(EndpointName="chat")["EndpointStatus"] == "Failed"
+        sagemaker.delete_endpoint(EndpointName="chat")
+        sagemaker.delete_endpoint_config(EndpointConfigName="chat")
+        sagemaker.delete_model(ModelName="chat")

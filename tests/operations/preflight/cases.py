@@ -22,6 +22,7 @@ from tests.operations.preflight.world import (
     TOPIC,
     VPC,
     WORLD,
+    concurrency,
     endpoints,
     link,
     manifest,
@@ -36,6 +37,23 @@ from tests.operations.preflight.world import (
 
 E = "endpoints.sentiment."
 NAMES = {"client_zones": {"names": [f"{REGION}a", f"{REGION}b"]}, "network.subnets": None}
+
+
+WARMED = {E + "warm_up": {"payload": {"text": "hello"}}}
+RESERVING = {E + "warm_up": {"payload": {"text": "hello"}, "reserve_concurrency": True}}
+
+
+def concurrent(quota: int, unreserved: int) -> dict[str, Any]:
+    """What Lambda tells of the account's concurrency."""
+    return {"lambda.GetAccountSettings": concurrency(quota, unreserved)}
+
+
+def reserving_stack(*counts: int) -> dict[str, Any]:
+    """The deployed stack, with functions that reserve so many executions each."""
+    return {"cloudformation.GetTemplate": {"TemplateBody": json.dumps({"Resources": {
+        f"Function{number}": {"Type": "AWS::Lambda::Function",
+                              "Properties": {"ReservedConcurrentExecutions": count}}
+        for number, count in enumerate(counts)}})}}
 
 
 @dataclass(frozen=True)
@@ -264,6 +282,24 @@ CASES = [
          aws={"service-quotas.ListServiceQuotas": quotas(ml_g5_xlarge=4)}),
     Case("LLP302", "unknown", ("not available",), aws={"service-quotas.ListServiceQuotas": {
         "Quotas": [{"QuotaName": "ml.m5.xlarge for endpoint usage"}]}}),
+    Case("LLP303", "pass", ("nothing is reserved", "1000"), WARMED),
+    Case("LLP303", "pass", ("4 more reserved", "leave 996"), RESERVING),
+    Case("LLP303", "pass", ("4 more reserved", "leave 100"), RESERVING, concurrent(150, 104)),
+    Case("LLP303", "fail", ("leave 99", "at least 100", "reserve_concurrency: false"), RESERVING,
+         concurrent(150, 103)),
+    # What the stack has reserved before is not reserved again.
+    Case("LLP303", "pass", ("0 more reserved",), RESERVING,
+         {**concurrent(150, 100), **DEPLOYED, **reserving_stack(2, 2)}),
+    Case("LLP303", "pass", ("2 more reserved",), RESERVING,
+         {**concurrent(150, 102), **DEPLOYED, **reserving_stack(2)}),
+    # Changed from reserving to not reserving: what is given back counts.
+    Case("LLP303", "pass", ("nothing is reserved",), WARMED,
+         {**concurrent(150, 100), **DEPLOYED, **reserving_stack(2, 2)}),
+    # A new account.
+    Case("LLP303", "fail", ("leave 6", "at least 10"), RESERVING, concurrent(10, 10)),
+    Case("LLP303", "warn", ("10 executions", "L-B99A9384"), WARMED, concurrent(10, 10)),
+    Case("LLP303", "unknown", ("lambda:GetAccountSettings",), WARMED,
+         {"lambda.GetAccountSettings": REFUSED}),
     # --- image and data
     Case("LLP401", "pass", ("team/model:1.4",)),
     Case("LLP401", "pass", ("763104351884",), {DATA: container(image=DLC)}),

@@ -108,6 +108,12 @@ def quotas(**values: float) -> dict[str, Any]:
                        for name, value in values.items()]}
 
 
+def concurrency(quota: int, unreserved: int) -> dict[str, Any]:
+    """GetAccountSettings of Lambda."""
+    return {"AccountLimit": {"ConcurrentExecutions": quota,
+                             "UnreservedConcurrentExecutions": unreserved}}
+
+
 def roles(params: Mapping[str, Any]) -> Any:
     """The model's role and the bootstrap's execution role."""
     name = params["RoleName"]
@@ -164,6 +170,7 @@ WORLD: dict[str, Any] = {
         "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}]}]},
     "service-quotas.ListServiceQuotas": quotas(ml_m5_xlarge=16),
     "service-quotas.ListAWSDefaultServiceQuotas": quotas(),
+    "lambda.GetAccountSettings": concurrency(1000, 1000),
     "ecr.BatchGetImage": manifest({"config": {"digest": "sha256:" + "0" * 64}}),
     "ecr.GetDownloadUrlForLayer": {"downloadUrl": CONFIG_URL},
     "s3.HeadObject": {"ContentLength": 268_000_000},

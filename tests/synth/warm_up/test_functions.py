@@ -90,7 +90,6 @@ def test_functions_are_bounded_logged_and_leave_no_event_behind(stack, make, tem
     make()
     template = template_of(stack)
     function = function_of(template, name)
-    assert function["ReservedConcurrentExecutions"] == 2
     queue = template.only_id("AWS::SQS::Queue")
     assert function["DeadLetterConfig"]["TargetArn"] == {"Fn::GetAtt": [queue, "Arn"]}
     logs = template["Resources"][function["LoggingConfig"]["LogGroup"]["Ref"]]
@@ -112,10 +111,16 @@ def test_dead_letters_are_encrypted_and_take_tls_only(stack, make, template_of):
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_nothing_is_reserved_when_the_account_cannot(stack, make, template_of):
-    make(reserved_concurrency=None)
-    for function in template_of(stack).of_type("AWS::Lambda::Function").values():
-        assert "ReservedConcurrentExecutions" not in function
+@pytest.mark.parametrize(("given", "reserved"), [
+    ({}, None),  # a new account has 10 executions and lets none be reserved
+    ({"reserved_concurrency": None}, None),
+    ({"reserved_concurrency": 3}, 3),
+])
+def test_executions_are_reserved_on_request_only(stack, make, template_of, given, reserved):
+    make(**given)
+    template = template_of(stack)
+    for name in ("Sender", "Controller"):
+        assert function_of(template, name).get("ReservedConcurrentExecutions") == reserved
 
 
 def test_the_archive_holds_the_package_and_the_payloads(stack, make):

@@ -13,6 +13,7 @@ from low_latency_endpoint.planning.images import (
     dlc_accounts,
     image_needs,
     inference_amis,
+    needed_inference_ami,
 )
 from low_latency_endpoint.planning.instance_types import instance_types
 from low_latency_endpoint.planning.limits import INFERENCE_AMI
@@ -29,6 +30,8 @@ NEURON = REGISTRY + ("huggingface-pytorch-inference-neuron:1.13.1-transformers4.
                      "sdk2.15.0-ubuntu20.04")
 ARM = REGISTRY + "pytorch-inference-arm64:2.6.0-cpu-py312-ubuntu22.04"
 VLLM = REGISTRY + "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
+RAY = REGISTRY + "ray:2.0-gpu-py312-cu129-ubuntu24.04"
+CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 OWN_GPU = "123456789012.dkr.ecr.us-east-1.amazonaws.com/ranker:gpu-7"
 
 
@@ -67,7 +70,7 @@ def test_needs(image: str, accelerator: str | None, generation: str | None,
 @pytest.mark.parametrize(("image", "instance_type"), [
     (GPU, "ml.g5.xlarge"), (GPU, "ml.p5.48xlarge"), (CPU, "ml.m5.12xlarge"),
     (NEURONX, "ml.inf2.xlarge"), (NEURONX, "ml.trn1.2xlarge"), (NEURON, "ml.inf1.xlarge"),
-    (ARM, "ml.c7g.xlarge"), (VLLM, "ml.g6.2xlarge"), ("any/thing:1", "ml.inf1.xlarge"),
+    (ARM, "ml.c7g.xlarge"), ("any/thing:1", "ml.inf1.xlarge"),
     (GPU, "ml.g99.xlarge"),  # a type that the table does not know yet
     ("${Token[TOKEN.12]}", "ml.inf2.xlarge"),
 ])
@@ -112,6 +115,11 @@ def test_ami_that_cannot_be(refused: Refused, image: str, instance_type: str, am
     (CPU, "ml.inf2.xlarge", None, "idle"),
     # CUDA's minor versions are compatible within a major one, so 12.4 on a 12.2 driver may run
     (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-2-1", "minor version"),
+    # SageMaker's own choice of AMI is documented nowhere
+    (VLLM, "ml.g7.2xlarge", None, "stays Creating"),
+    (VLLM, "ml.g6.2xlarge", None, "stays Creating"),
+    # a CUDA 12 image was seen to hang on the AMI for CUDA 13
+    (RAY, "ml.g5.2xlarge", CUDA_13_AMI, "deep-learning-containers/pull/6187"),
     # somebody's own name is no promise
     (OWN_GPU, "ml.m5.xlarge", None, "by its name"),
     ("123456789012.dkr.ecr.us-east-1.amazonaws.com/vllm:mine", "ml.m5.xlarge", None,
@@ -129,6 +137,37 @@ def test_amis_that_fit_say_nothing() -> None:
     assert check_image_runs_on(NEURONX, "ml.trn1.2xlarge",
                                "al2-ami-sagemaker-inference-neuron-2") == []
     assert check_image_runs_on(VLLM, "ml.g6.xlarge", "an-ami-of-next-year") == []
+
+
+@pytest.mark.parametrize("family", ["g4dn", "g5", "g6", "g6e", "p4d", "p4de", "p5", "p5e", "p5en"])
+def test_cuda_13_needs_its_ami_where_sagemakers_sdk_sets_it(family: str) -> None:
+    types = [name for name in instance_types() if name.split(".")[1] == family]
+    assert types
+    for instance_type in types:
+        assert needed_inference_ami([([CPU, VLLM], instance_type)]) == CUDA_13_AMI
+        assert check_image_runs_on(VLLM, instance_type, CUDA_13_AMI) == []
+
+
+@pytest.mark.parametrize("placements", [
+    [([GPU], "ml.g5.xlarge")],               # CUDA 12
+    [([RAY], "ml.g5.xlarge")],
+    [([VLLM], "ml.g7.2xlarge")],             # not in the SDK's table
+    [([VLLM], "ml.p6-b200.48xlarge")],
+    [([VLLM], "ml.m5.xlarge")],              # cannot run at all
+    [([VLLM], "ml.g99.xlarge")],
+    [([NEURONX], "ml.inf2.xlarge")],
+    [(["any/thing:1", "${Token[TOKEN.12]}"], "ml.g6.xlarge")],
+    # One AMI for all types of a variant: none fits a GPU and Inferentia
+    [([VLLM], "ml.g6e.xlarge"), ([NEURONX], "ml.inf2.xlarge")],
+    [],
+])
+def test_no_ami_is_chosen_elsewhere(placements: list[tuple[list[str], str]]) -> None:
+    assert needed_inference_ami(placements) is None
+
+
+def test_one_type_of_several_that_needs_the_ami_is_enough() -> None:
+    assert needed_inference_ami([([VLLM], "ml.g7e.2xlarge"), ([VLLM], "ml.g6e.2xlarge"),
+                                 ([VLLM], "ml.g99.xlarge")]) == CUDA_13_AMI
 
 
 def test_a_mirrored_container_is_taken_at_its_word(refused: Refused) -> None:

@@ -21,6 +21,7 @@ from .conftest import Refused
 
 ZONES = ("use1-az1", "use1-az2")
 CPU_IMAGE = "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
+CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 LLM_IMAGE = "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
 
 
@@ -226,6 +227,9 @@ def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
     ({"payload_bytes": 7_000_000}, "developer guide"),
     ({"streaming": True}, "first token"),
     ({"inference_ami": "ami-of-2031"}, "not in this version's list"),
+    ({"instance_type": "ml.g7.2xlarge", "images": [LLM_IMAGE]}, "stays Creating"),
+    ({"instance_type": "ml.g6.2xlarge", "inference_ami": CUDA_13_AMI,
+      "images": ["ray:2.0-gpu-py312-cu129-ubuntu24.04"]}, "6187"),
     ({"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
      "requests a minute lie beyond p99.9"),
     ({"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
@@ -235,6 +239,28 @@ def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:
     before = distilbert().warnings
     new = [warning for warning in distilbert(**changes).warnings if warning not in before]
     assert any(says in warning for warning in new), new
+
+
+def test_the_ami_of_a_cuda_13_image_is_a_decision_with_its_source() -> None:
+    plan = distilbert(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE])
+    decision = plan["inference_ami"]
+    assert (decision.value, decision.overridden) == (CUDA_13_AMI, False)
+    assert decision.inputs == {"CUDA of the images": "13.0", "instance family": "g6e"}
+    assert decision.source == "https://github.com/aws/sagemaker-python-sdk/pull/6281"
+    assert "not seen on AWS yet" in decision.note
+    assert not [text for text in plan.warnings if "CUDA" in text]
+
+
+@pytest.mark.parametrize("ami", [CUDA_13_AMI, "al2030-ami-sagemaker-inference-gpu-9"])
+def test_an_ami_that_is_given_wins(ami: str) -> None:
+    plan = distilbert(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE], inference_ami=ami)
+    assert (plan["inference_ami"].value, plan["inference_ami"].overridden) == (ami, True)
+    assert (CUDA_13_AMI in plan["inference_ami"].note) == (ami != CUDA_13_AMI)
+
+
+def test_without_need_or_choice_no_ami_is_decided() -> None:
+    assert "inference_ami" not in distilbert()
+    assert "inference_ami" not in distilbert(instance_type="ml.g7.2xlarge", images=[LLM_IMAGE])
 
 
 def test_a_burstable_type_gets_a_fixed_fleet() -> None:

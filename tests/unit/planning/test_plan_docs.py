@@ -46,7 +46,6 @@ def language_model() -> LatencyPlan:
         client_zones=["use1-az1", "use1-az2", "use1-az4"],
         instance_type="ml.g6e.2xlarge",
         images=["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"],
-        inference_ami="al2023-ami-sagemaker-inference-gpu-4-1",
         latency=LatencyTarget(p50=timedelta(seconds=3), p99=timedelta(seconds=8)),
         throughput=MeasuredThroughput(peak_tps=24, tps_per_instance=3, safety_factor=0.7),
         streaming=True,

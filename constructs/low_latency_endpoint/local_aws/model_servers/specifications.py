@@ -173,6 +173,10 @@ ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=
 """What stands behind an image for which no model server is given."""
 
 
+NEVER_RUNS = SimulatedModelServer(ping_status=503)
+"""What stands behind an image that cannot run on its instances: never healthy, and logs nothing."""
+
+
 def sentiment_model_server() -> CommandModelServer:
     """Give a text classifier of scikit-learn that really computes.
 

@@ -6,6 +6,8 @@ import io
 import zipfile
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from .properties import (
     PropertyNotEmulated,
     call,
@@ -64,7 +66,11 @@ class Function(ResourceType):
         arguments["Code"] = _code(properties)
         arguments["Tags"] = tag_list(properties.get("Tags"))
         answer = call(at.client("lambda"), "create_function", arguments)
-        self._reserve(at, name, {}, properties)
+        try:
+            self._reserve(at, name, {}, properties)
+        except ClientError:
+            at.client("lambda").delete_function(FunctionName=name)
+            raise
         return Created(name, {"Arn": answer["FunctionArn"]})
 
     @staticmethod

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
+from ...planning.images import inference_amis, needed_inference_ami
 from ..hosting import Hosting
-from ..model_servers.specifications import ECHO, ModelServer, model_server_for
+from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
 from .clock import Clock
 from .fleet import Fleet, Variant
 from .meter import Dimensions, Place
@@ -38,8 +39,30 @@ def _chosen(
 def server_of(
     variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 ) -> ModelServer:
-    """Give the model server of a variant: of the mapping, or the one that echoes."""
-    return _chosen(variant, hosting, options) or ECHO
+    """Give the model server of a variant: of the mapping, or the one that echoes.
+
+    A container that needs another driver than its instances have never runs.
+    """
+    chosen = _chosen(variant, hosting, options)
+    if chosen is None:
+        return ECHO
+    image = str(_container(hosting.models.get(variant.get("ModelName", ""), {})).get("Image", ""))
+    return chosen if _has_its_driver(variant, image) else NEVER_RUNS
+
+
+def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
+    """Say whether an image that SageMaker's SDK would give another AMI has an AMI that will do.
+
+    Source: aws/sagemaker-python-sdk#6281: otherwise it "crashes even before any logs can be
+    produced". AWS documents the default AMI of no family.
+    """
+    needed = inference_amis().get(
+        needed_inference_ami([([image], str(variant.get("InstanceType", "")))]) or "")
+    if needed is None:
+        return True
+    given = variant.get("InferenceAmiVersion")
+    known = inference_amis().get(given or "")
+    return given is not None and (known is None or known.cuda == needed.cuda)
 
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
@@ -50,7 +73,7 @@ def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 
 def fleet_of(
     place: Place, endpoint: str, config: Mapping[str, Any], hosting: Hosting, clock: Clock,
-    options: RuntimeOptions,
+    options: RuntimeOptions, running: Callable[[], int], log: Callable[[], None],
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
@@ -71,7 +94,7 @@ def fleet_of(
                 invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
             )
         )
-    return Fleet(config["EndpointConfigName"], variants, clock, options)
+    return Fleet(config["EndpointConfigName"], variants, clock, options, running, log)
 
 
 def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:

@@ -21,6 +21,9 @@ _STEP = 10.0
 """Seconds between two looks at the alarms."""
 
 
+_EVERYTHING = {"Type": "CAPACITY_PERCENT", "Value": 100}
+
+
 class RolledBack(Exception):
     """The deployment was given up and the old fleet serves again; the message says why."""
 
@@ -93,8 +96,12 @@ class Deployment:
         ------
         RolledBack
             When the new fleet did not start, an alarm went off, or it took too long.
+        FleetFailed
+            When the old fleet could not be brought back: both stay, with what they have.
         """
-        self.endpoint.new_fleet = self.new
+        if self.endpoint.new_fleet is not None:  # of an UpdateRollbackFailed
+            self.endpoint.new_fleet.stop()
+        self.endpoint.new_fleet, self.endpoint.new_share = self.new, 0.0
         rolling = self.policy.get("RollingUpdatePolicy")
         blue_green = self.policy.get("BlueGreenUpdatePolicy") or {}
         settings = rolling or blue_green
@@ -206,15 +213,34 @@ class Deployment:
         old = self.endpoint.fleet
         assert old is not None
         if rolling:
-            for variant in old:
-                record = self.endpoint.record or {}
-                await old.scale(variant, _described_count(record, variant.name))
+            await self._roll_back(old, rolling)
         self.endpoint.new_share = 0.0
         self.endpoint.new_fleet = None
         self.new.stop()
         # What was sent to the new fleet is answered by it; nothing new gets there.
         await asyncio.sleep(0)
         raise RolledBack(reason)
+
+
+    async def _roll_back(self, old: Fleet, policy: Mapping[str, Any]) -> None:
+        """Bring the old fleet back, new instances ending as old ones serve.
+
+        Without RollbackMaximumBatchSize all of it comes at once, before any new one ends. Source:
+        SageMaker API reference, "RollingUpdatePolicy".
+        """
+        record = self.endpoint.record or {}
+        wanted = {variant.name: _described_count(record, variant.name) for variant in old}
+        total = sum(wanted.values())
+        batch = _batch(policy.get("RollbackMaximumBatchSize") or _EVERYTHING, total)
+        while any(len(variant.instances) < wanted[variant.name] for variant in old):
+            for variant in old:
+                count = min(wanted[variant.name], len(variant.instances) + batch)
+                await old.scale(variant, count)
+                replaced = self.new.variants.get(variant.name)
+                if replaced is not None:
+                    left = min(len(replaced.instances), wanted[variant.name] - count)
+                    await self.new.scale(replaced, left)
+            self._share_by_size(old)
 
 
 class _Alarmed(Exception):

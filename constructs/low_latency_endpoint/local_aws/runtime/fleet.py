@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model_servers.specifications import ModelServer
+from ..model_servers.specifications import NEVER_RUNS, ModelServer
 from .clock import Clock
 from .instances import Instance, StartupFailed
 from .meter import Dimensions
@@ -20,6 +20,13 @@ __all__ = ["Fleet", "FleetFailed", "Variant"]
 _DEFAULT_STARTUP = 240.0
 """Seconds. Source: SageMaker developer guide of 2023, "Container health check"; since then the
 variant's ContainerStartupHealthCheckTimeoutInSeconds says it."""
+
+
+_NO_CAPACITY = (
+    "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error. "
+    "Please retry using a different ML instance type or after some time."
+)
+"""As users report it, for instance in aws/deep-learning-containers#6673."""
 
 
 class FleetFailed(Exception):
@@ -71,15 +78,21 @@ class Fleet:
         Without instances yet.
     clock, options
         The runtime's.
+    running
+        Counts the instances of all endpoints.
+    log
+        Makes the endpoint's log group; called when a container runs.
     """
 
     def __init__(
-        self, config_name: str, variants: list[Variant], clock: Clock, options: RuntimeOptions
+        self, config_name: str, variants: list[Variant], clock: Clock, options: RuntimeOptions,
+        running: Callable[[], int], log: Callable[[], None],
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
         self._clock = clock
         self._options = options
+        self._running, self._log = running, log
 
     def __iter__(self) -> Iterator[Variant]:
         return iter(self.variants.values())
@@ -116,7 +129,7 @@ class Fleet:
         Raises
         ------
         FleetFailed
-            When a new one's container did not become healthy in time.
+            When a new one's container did not become healthy in time, or AWS has no room for it.
         """
         if count < len(variant.instances):
             # The newest go first: the old ones have the warmer caches.
@@ -127,6 +140,9 @@ class Fleet:
         added = [self._make(variant) for _ in range(count - len(variant.instances))]
         if not added:
             return
+        most = self._options.instance_limit
+        if most is not None and self._running() + len(added) > most:
+            raise FleetFailed(_NO_CAPACITY)
         variant.instances += added
         timeout = variant.startup_timeout
         limit = self._options.startup_timeout_limit
@@ -135,6 +151,8 @@ class Fleet:
         try:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
+            if variant.server is not NEVER_RUNS:
+                self._log()
             await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)

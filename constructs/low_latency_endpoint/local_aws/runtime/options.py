@@ -32,6 +32,9 @@ class RuntimeOptions:
     provision_time
         Seconds by the clock from the order of an instance to the start of its container; by
         default 0. At AWS it is minutes.
+    instance_limit
+        Instances that all endpoints together may run at a time, as if AWS had no more; what would
+        start beyond it fails with InsufficientInstanceCapacity. By default no limit.
     startup_timeout_limit
         Real seconds that a model server of its own process may take to become healthy, whatever
         the variant allows; by default no limit but the variant's.
@@ -41,6 +44,9 @@ class RuntimeOptions:
     zone_affinity
         Send a request that came by a zone's name to that zone's instances when there are any; by
         default no: how SageMaker's routing meets zones is not documented.
+    concurrent_executions
+        The account's quota of Lambda functions that run at a time; by default an established
+        account's 1000. New accounts have 10, and let none be reserved.
     requests_per_second
         Beyond so many each second InvokeEndpoint is throttled; by default never.
     clock_speed
@@ -57,9 +63,11 @@ class RuntimeOptions:
     invocation_timeout: float = 60.0
     stream_timeout: float = 480.0
     provision_time: float = 0.0
+    instance_limit: int | None = None
     startup_timeout_limit: float | None = None
     routers: int = 1
     zone_affinity: bool = False
+    concurrent_executions: int = 1000
     requests_per_second: float | None = None
     clock_speed: float = 1.0
     clock_start: float | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
+from moto.logs.models import logs_backends
 
 from ..cloudwatch.state import state_of
 from ..hosting import hosting
@@ -183,7 +184,9 @@ class Runtime:
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
         endpoint.take_metrics_config(config)
         return fleet_of(
-            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options
+            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
+            running=lambda: len(self._instances()),
+            log=lambda: _log_group(endpoint),
         )
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
@@ -406,3 +409,11 @@ def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
     for variant in record["ProductionVariants"]:
         if variant["VariantName"] in fleet.variants:
             fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
+
+
+def _log_group(endpoint: RuntimeEndpoint) -> None:
+    """Make what a container's first line makes; AWS keeps it when the endpoint is deleted."""
+    if endpoint.live:
+        account, region = endpoint.place
+        group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
+        logs_backends[account][region].ensure_log_group(group)

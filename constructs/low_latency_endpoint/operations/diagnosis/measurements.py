@@ -23,6 +23,7 @@ __all__ = [
     "Series",
     "Threshold",
     "Unknown",
+    "Unstarted",
     "VariantReading",
 ]
 
@@ -237,6 +238,18 @@ class PlanFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Unstarted:
+    """An endpoint that was never in service and has no log group, though it is ``since`` old.
+
+    ``amis`` has the inference AMI of each variant, ``None`` where SageMaker chooses it.
+    """
+
+    log_group: str
+    since: timedelta
+    amis: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Something that could not be read, and why: never taken for fine."""
 
@@ -263,6 +276,7 @@ class Measurements:
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()
     plan: PlanFacts | None = None
+    unstarted: Unstarted | None = None
     client_latency: Mapping[str, float] = field(default_factory=dict)
     unknown: tuple[Unknown, ...] = ()
     absent: tuple[str, ...] = ()

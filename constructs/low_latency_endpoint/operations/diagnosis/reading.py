@@ -7,7 +7,8 @@ would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetr
 ``application-autoscaling:DescribeScalableTargets``,
 ``application-autoscaling:DescribeScalingPolicies``,
 ``application-autoscaling:DescribeScalingActivities``,
-``cloudformation:DescribeStackResources``, ``cloudformation:GetTemplate``.
+``cloudformation:DescribeStackResources``, ``cloudformation:GetTemplate``,
+``logs:DescribeLogGroups``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .measurements import (
     Unknown,
     VariantReading,
 )
+from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 from .read_metrics import Query, by_dimension, period_for, read_queries, variant_queries
 from .serving import rises, serving
@@ -70,7 +72,8 @@ def read_measurements(
     progress("Plan")
     plan = read_plan(account, described["EndpointArn"])
     variants = []
-    for running in described.get("ProductionVariants", []):
+    # An endpoint that was never in service may be described without its variants.
+    for running in described.get("ProductionVariants") or [{"VariantName": v} for v in configured]:
         name = running["VariantName"]
         progress(f"Variant {name}")
         variants.append(_Variant(
@@ -81,6 +84,7 @@ def read_measurements(
     series = read_queries(account, queries, start, end, period)
     shares = _shares(series)
     absent = _absent(listed, variants, shares)
+    unstarted = read_unstarted(account, described, configuration, now)
     return Measurements(
         endpoint=endpoint, region=region, start=start, end=end, period=period,
         status=described["EndpointStatus"], configuration=described["EndpointConfigName"],
@@ -92,6 +96,7 @@ def read_measurements(
         deployments=tuple(_deployments(described, configuration, series, shares, variants, start,
                                        end, period)),
         alarms=alarms, transitions=transitions, plan=plan,
+        unstarted=unstarted,
         client_latency=dict(client_latency or {}),
         unknown=tuple(account.unknown) + tuple(_type_unknown(v) for v in variants
                                                if not v.instance_type_known),

@@ -9,6 +9,7 @@ from .events import cold_start, endpoint_state, new_version
 from .failures import errors, multi_model, silence
 from .findings import Finding, most_certain_first
 from .measurements import Measurements
+from .not_started import not_started
 from .overhead import client, overhead
 from .saturated import at_the_limit, saturated
 from .skew import skew
@@ -26,7 +27,7 @@ def walk(measurements: Measurements) -> list[Finding]:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
     Each slow stretch gets one cause. Errors, traffic and deployments are looked at besides.
     """
-    found = list(endpoint_state(measurements))
+    found = [*not_started(measurements), *endpoint_state(measurements)]
     for variant in measurements.variants:
         found += _variant(VariantView(measurements, variant))
     return most_certain_first(found)

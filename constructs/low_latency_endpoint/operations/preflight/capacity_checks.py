@@ -1,4 +1,4 @@
-"""Is the instance type offered, and does the quota hold the fleet twice?
+"""Is the instance type offered, does the quota hold the fleet twice, may functions run?
 
 No API lists the types that SageMaker hosts in a region. Service Quotas has one quota per type,
 named ``ml.g5.xlarge for endpoint usage``.
@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...planning.warm_up_rules import (
+    LEAST_UNRESERVED,
+    RESERVED_EXECUTIONS,
+    least_unreserved,
+)
 from ..checking.account import Account, Unreadable
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.stack import stack_description, template_resources
 from .context import EndpointContext, PreflightContext
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS"]
@@ -82,5 +88,57 @@ def _holds(account: Account, instance_type: str, needed: int, largest: int) -> O
     return failed(evidence, ask, about=instance_type)
 
 
-CHECKS = (quota_holds,)
+_FUNCTIONS = 2  # of a warm-up: controller and sender
+_EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
+
+
+@check("LLP303", "Lambda has executions for the warm-up",
+       source="/lambda/latest/dg/configuration-concurrency.html")
+def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
+    """What is to be reserved leaves what AWS keeps unreserved, and the quota is no new account's.
+
+    What the deployed stack reserves already is given back, or kept, by an update.
+    """
+    warmed = [each.settings.warm_up for each in context.endpoints
+              if each.settings.warm_up and each.settings.warm_up.requests != 0]
+    if not warmed:
+        return
+    limit = context.account.read("lambda", "get_account_settings")["AccountLimit"]
+    quota, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    wanted = sum(_FUNCTIONS * RESERVED_EXECUTIONS
+                 for warm_up in warmed if warm_up.reserve_concurrency)
+    more = max(0, wanted - _reserved(context)) if wanted else 0
+    left, least = unreserved - more, least_unreserved(quota)
+    ask = (f"ask for a larger quota: `aws service-quotas request-service-quota-increase "
+           f"--service-code lambda --quota-code {_EXECUTIONS_QUOTA} --desired-value 1000`.")
+    if more and left < least:
+        yield failed(f"{more} more reserved of {unreserved} executions leave {left}, AWS keeps at "
+                     f"least {least} unreserved",
+                     f"Write `reserve_concurrency: false`, or {ask}")
+        return
+    evidence = (f"{more} more reserved of {unreserved} executions leave {left} for all other "
+                "functions" if wanted else
+                f"nothing is reserved; {unreserved} executions for all functions without a "
+                "reservation")
+    if quota < LEAST_UNRESERVED:
+        yield warned(f"{evidence}: a quota of {quota} executions, shared with every function in "
+                     "the account, may throttle the warm-up",
+                     "A warm-up that is throttled tries again until its timeout. To be safe, "
+                     + ask)
+    else:
+        yield passed(evidence)
+
+
+def _reserved(context: PreflightContext) -> int:
+    """Executions that the functions of the deployed stack reserve."""
+    name = context.settings.stack_name
+    if stack_description(context.account, name) is None:
+        return 0
+    found = (resource.get("Properties", {}).get("ReservedConcurrentExecutions")
+             for resource in template_resources(context.account, name).values()
+             if resource.get("Type") == "AWS::Lambda::Function")
+    return sum(int(count) for count in found if count)
+
+
+CHECKS = (quota_holds, functions_may_run)
 ENDPOINT_CHECKS = (type_offered,)

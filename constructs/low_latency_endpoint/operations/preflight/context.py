@@ -107,5 +107,5 @@ class EndpointContext:
 
     @property
     def instances_during_update(self) -> int:
-        """The most instances while a new version takes over."""
+        """The most instances while a new version takes over, or is rolled back."""
         return instances_in_update(self.largest_fleet, self.settings)
