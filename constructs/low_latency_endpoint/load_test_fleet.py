@@ -154,8 +154,10 @@ class LoadTestFleet(Construct):
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
         self._cpu, self._memory_mib = cpu, memory_mib
-        # By itself boto3 calls the ordinary name, which a FIPS endpoint's private DNS leaves alone.
-        self._runtime_url = private_link.url if private_link.fips else None
+        # By itself boto3 calls the ordinary name, which private DNS of a FIPS endpoint, and an
+        # endpoint without private DNS, leave alone.
+        by_itself = private_link.private_dns and not private_link.fips
+        self._runtime_url = None if by_itself else private_link.url
         self._group = self._security_group()
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
