@@ -20,7 +20,6 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operations.checking.policies import verdict
 
 ACCOUNT, STRANGER = "123456789012", "999999999999"
@@ -132,15 +131,6 @@ def test_narrowing_is_a_choice(stack, parts, template_of, network, narrow_policy
     assert lets_through(template, INVOKE, f"{STEM}:endpoint/sentiment")
     for action in (INVOKE, ASYNC):
         assert lets_through(template, action, f"{STEM}:endpoint/another") is wide
-
-
-@pytest.mark.parametrize("given", [{"endpoint_policy": False}, {"fips": True}])
-@pytest.mark.parametrize("narrow_policy", [True, False])
-def test_without_a_policy_there_is_nothing_to_narrow(stack, parts, given, narrow_policy):
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink(stack, "Link", network=parts.network(stack),
-                           narrow_policy=narrow_policy, **given)
-    assert raised.value.code == "LLE218"
 
 
 # --- bidirectional streaming and the OpenAI-compatible path --------------------------------------
@@ -285,13 +275,6 @@ def test_it_needs_no_dns_settings_of_the_vpc(stack):
     RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
 
 
-def test_tools_find_the_api_by_private_dns_only(stack):
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink(stack, "Link", network=existing_network(stack), private_dns=False,
-                           sagemaker_api=True)
-    assert raised.value.code == "LLE220"
-
-
 def test_other_vpcs_get_the_name_all_the_same(stack, template_of):
     callers = ec2.Vpc.from_vpc_attributes(
         stack, "Callers", vpc_id="vpc-0fedcba9876543210", availability_zones=["us-east-1a"])
@@ -313,14 +296,6 @@ def test_the_patterns_callers_are_told_the_endpoints_own_names(stack, parts, tem
     assert len([name for name in urls if "Zonal" in name]) == 2
     assert interface(template)["PrivateDnsEnabled"] is False
     assert takeover_warnings(stack) == []
-
-
-def test_a_link_that_is_given_has_its_own_private_dns(stack, parts):
-    network = existing_network(stack)
-    link = RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
-    with pytest.raises(ConfigurationError) as raised:
-        pattern(stack, parts, network=network, private_link=link, private_dns=False)
-    assert raised.value.code == "LLE221"
 
 
 def test_load_generators_call_the_endpoints_own_name(stack, template_of):
@@ -364,14 +339,6 @@ def test_the_warm_up_calls_an_adopted_one_by_its_own_name(stack, parts, template
     assert not any("amazonaws.com" in each.replace(REGIONAL, "") for each in environments)
 
 
-def test_an_adopted_one_without_any_name_is_refused(stack):
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink.from_interface_endpoint(
-            stack, "Link", network=existing_network(stack), interface_endpoint=imported(stack),
-            private_dns=False)
-    assert raised.value.code == "LLE219"
-
-
 def test_one_made_in_the_app_tells_whether_it_has_private_dns(stack):
     network = existing_network(stack)
     for private_dns in (True, False):
@@ -384,20 +351,6 @@ def test_one_made_in_the_app_tells_whether_it_has_private_dns(stack):
 
 
 # --- VPCs of other accounts ----------------------------------------------------------------------
-
-
-def test_a_hosted_zone_for_a_vpc_of_another_account_is_refused(stack, new_stack, parts):
-    theirs = ec2.Vpc(new_stack(app=cdk.App.of(stack), name="Theirs", account="210987654321"),
-                     "Vpc", max_azs=1)
-    with pytest.raises(ConfigurationError) as raised:
-        RuntimePrivateLink(
-            stack, "Link", network=parts.network(stack), hosted_zone_vpcs=[theirs])
-    error = raised.value
-    assert error.code == "LLE222"
-    assert "210987654321" in error.got
-    assert ACCOUNT in error.allowed
-    assert "CreateVPCAssociationAuthorization" in error.mend
-    assert "Profiles" in error.mend
 
 
 @pytest.mark.parametrize("own", [ACCOUNT, None])
