@@ -169,6 +169,11 @@ class PrivateLinkSettings(SettingsModel):
         default=False, description="Add an interface endpoint for the SageMaker API, for callers "
                                    "that also describe or update endpoints. Default: false.")
 
+    @property
+    def takes_the_name(self) -> bool:
+        """Whether a new interface endpoint answers the runtime's own name in the whole VPC."""
+        return self.interface_endpoint_id is None and self.private_dns is not False
+
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An adopted interface endpoint comes with its security group, and as it is."""

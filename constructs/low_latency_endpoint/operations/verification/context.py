@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from ..checking.account import Account
-from ..checking.network import DEAD
+from ..checking.network import DEAD, resolve
 from ..checking.stack import (
     ReadEndpoint,
     StackEndpoint,
@@ -25,15 +25,6 @@ __all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interf
            "stated_interface_endpoint"]
 
 TLS_SECONDS = 5
-
-
-def resolve(name: str) -> list[str]:
-    """The IPv4 addresses of a name; none when it does not resolve."""
-    try:
-        answers = socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)
-    except OSError:
-        return []
-    return sorted({str(answer[4][0]) for answer in answers})
 
 
 def own_address() -> str | None:
