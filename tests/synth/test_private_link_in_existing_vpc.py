@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
@@ -304,9 +306,16 @@ def test_load_generators_call_the_endpoints_own_name(stack, template_of):
     LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="ranker",
                   image=ContainerImage.from_uri(f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/a:1"))
     url = stack.resolve(link.url)
+    zonal = [stack.resolve(f"https://{name}") for name in link.zonal_dns_names.values()]
+    template = template_of(stack)
+    # Each worker is told its own zone's name when a run starts.
+    description = json.dumps(template.only("AWS::SSM::Parameter")["Value"])
+    assert description.count("zonal_urls") == 1
+    assert all(json.dumps(part)[1:-1] in description for name in zonal
+               for part in name["Fn::Join"][1] if isinstance(part, dict))
     (worker,) = [
         task["ContainerDefinitions"][0]
-        for task in template_of(stack).of_type("AWS::ECS::TaskDefinition").values()
+        for task in template.of_type("AWS::ECS::TaskDefinition").values()
         if task["ContainerDefinitions"][0]["Name"] == "worker"
     ]
     assert worker["Environment"] == [
