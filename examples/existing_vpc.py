@@ -37,7 +37,10 @@ LowLatencyEndpoint(
     "Sentiment",
     vpc=vpc,
     client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
-    callers=[service],
+    # Private DNS leads every SageMaker caller of the VPC here, so all of them are let in. To leave
+    # them alone: private_dns=False, callers=[service], and the service takes its zone's URL.
+    private_dns=True,
+    callers=[service, ec2.Peer.ipv4("10.0.0.0/16")],  # the VPC's range
     containers=[
         Container(
             image=ContainerImage.from_dlc(

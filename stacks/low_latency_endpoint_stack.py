@@ -113,9 +113,12 @@ class LowLatencyEndpointStack(Stack):
                 "PrivateLink",
                 network=self.network,
                 fips=stated.fips,
+                private_dns=stated.private_dns,
                 bidirectional_streaming=stated.bidirectional_streaming,
+                openai=stated.openai,
                 sagemaker_api=stated.sagemaker_api,
                 endpoint_policy=stated.endpoint_policy,
+                narrow_policy=stated.narrow_policy,
                 hosted_zone_vpcs=[
                     looked_up_vpc(self, vpc_id) for vpc_id in stated.hosted_zone_vpc_ids
                 ],

@@ -16,7 +16,7 @@ from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
 from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
 from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
-from .private_link import INVOKE_ACTIONS
+from .private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
 from .scaling import InvocationScaling
 from .validation import check
 from .variant import ProductionVariant
@@ -151,11 +151,29 @@ class Endpoint(MetricSource, Construct):
         """What :meth:`scale` returned for the variant; None if it does not scale."""
         return self._scaled.get(variant_name)
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let a principal invoke the endpoint, whole responses and streamed ones."""
-        return iam.Grant.add_to_principal(
-            grantee=grantee, actions=list(INVOKE_ACTIONS), resource_arns=[self.endpoint_arn]
+    def grant_invoke(self, grantee: iam.IGrantable, *, bidirectional_streaming: bool = False,
+                     openai: bool = False) -> iam.Grant:
+        """Let a principal invoke the endpoint, whole responses and streamed ones.
+
+        Parameters
+        ----------
+        grantee : aws_iam.IGrantable
+        bidirectional_streaming : bool
+            Bidirectional streams too; by default not. AWS names no action for them, so this grants
+            ``sagemaker:InvokeEndpoint*`` on the endpoint. Not seen on AWS yet.
+        openai : bool
+            The OpenAI-compatible path too; by default not. It needs
+            ``sagemaker:CallWithBearerToken``, which takes no single resource.
+        """
+        grant = iam.Grant.add_to_principal(
+            grantee=grantee, resource_arns=[self.endpoint_arn],
+            actions=list(invoke_actions(bidirectional_streaming=bidirectional_streaming)),
         )
+        if not openai:
+            return grant
+        return grant.combine(iam.Grant.add_to_principal(
+            grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
+        ))
 
     def variant(self, name: str | None = None) -> EndpointVariant:
         """A variant with its metrics; by default the configuration's first one.

@@ -154,8 +154,15 @@ class LoadTestFleet(Construct):
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
         self._cpu, self._memory_mib = cpu, memory_mib
-        # By itself boto3 calls the ordinary name, which a FIPS endpoint's private DNS leaves alone.
-        self._runtime_url = private_link.url if private_link.fips else None
+        # By itself boto3 calls the ordinary name, which private DNS of a FIPS endpoint, and an
+        # endpoint without private DNS, leave alone.
+        by_itself = private_link.private_dns and not private_link.fips
+        self._runtime_url = None if by_itself else private_link.url
+        # Without private DNS that name answers with any zone's address: a worker calls its own.
+        names = {} if private_link.private_dns else private_link.zonal_dns_names
+        zonal_urls = [f"https://{names[zone]}" for zone in network.client_zones.zones
+                      if zone in names]
+        self._zonal_urls = zonal_urls if len(zonal_urls) == len(network.subnets) else []
         self._group = self._security_group()
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
@@ -379,6 +386,7 @@ class LoadTestFleet(Construct):
             "cpu": self._cpu,
             "memory_mib": self._memory_mib,
             "endpoint_zones": self._endpoint_zones,
+            **({"zonal_urls": self._zonal_urls} if self._zonal_urls else {}),
         }
         ssm.CfnParameter(
             self,

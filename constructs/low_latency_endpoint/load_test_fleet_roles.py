@@ -12,7 +12,7 @@ from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
 from .iam_documents import allow, arn, document, trust
-from .private_link import INVOKE_ACTIONS
+from .private_link_policy import INVOKE_ACTIONS
 
 __all__ = ["execution_role", "master_role", "worker_role"]
 

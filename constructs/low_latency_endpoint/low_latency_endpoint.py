@@ -21,7 +21,7 @@ from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsP
 from .findings import warn
 from .model import Container, Model
 from .network import ZoneAlignedNetwork
-from .pattern_network import network_of, zones_of
+from .pattern_network import link_of, network_of, zones_of
 from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
 from .private_link import RuntimePrivateLink
 from .scaling import InvocationScaling
@@ -71,6 +71,9 @@ class LowLatencyEndpoint(Construct):
         this endpoint, at least a /24 each.
     private_link : RuntimePrivateLink, optional
         An interface endpoint made before; a VPC takes one. By default a new one.
+    private_dns : bool, optional
+        Whether a new interface endpoint answers the runtime's own name in the whole VPC; by
+        default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
     callers : sequence of aws_ec2.IConnectable
         Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
         ``.private_link.allow_from(...)`` adds more.
@@ -131,8 +134,8 @@ class LowLatencyEndpoint(Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE158, what the plan refuses (LLE8xx), and
-        what the parts refuse.
+        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, what the plan refuses
+        (LLE8xx), and what the parts refuse.
 
     Examples
     --------
@@ -177,6 +180,7 @@ class LowLatencyEndpoint(Construct):
         network: ZoneAlignedNetwork | None = None,
         network_max_instances: int | None = None,
         private_link: RuntimePrivateLink | None = None,
+        private_dns: bool | None = None,
         callers: Sequence[ec2.IConnectable] = (),
         endpoint_name: str | None = None,
         variant_name: str = "primary",
@@ -238,10 +242,9 @@ class LowLatencyEndpoint(Construct):
             self, zones, network=network, vpc=vpc, subnets=subnets,
             shared_by=network_max_instances, own=self.plan["max_instances"].value,
         )
-        self.private_link = private_link or RuntimePrivateLink(
-            self, "PrivateLink", network=self.network
+        self.private_link = link_of(
+            self, self.network, private_link=private_link, private_dns=private_dns
         )
-        self.private_link.check_serves(self.network, self.node.path)
         for caller in callers:
             self.private_link.allow_from(caller)
         self.model = Model(
@@ -321,7 +324,9 @@ class LowLatencyEndpoint(Construct):
         CfnOutput(self, "EndpointName", value=self.endpoint.endpoint_name,
                   description="EndpointName of InvokeEndpoint")
         CfnOutput(self, "RegionalUrl", value=self.private_link.url,
-                  description="With private DNS, answered inside the VPC by the interface endpoint")
+                  description="With private DNS, answered inside the VPC by the interface endpoint"
+                  if self.private_link.private_dns
+                  else "The interface endpoint in all zones: callers need it, or their ZonalUrl")
         for zone, name in self.private_link.zonal_dns_names.items():
             CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",
                       description=f"For callers in {zone}: stays in the zone")

@@ -68,6 +68,8 @@ class ZoneAlignedNetwork(Construct):
     model_security_group : aws_ec2.ISecurityGroup
         For models: no inbound rule; outbound HTTPS, which here reaches S3 only.
     client_zones : ClientZones
+    own_vpc : bool
+        Whether the network made the VPC: then nobody was in it before. Not with :meth:`in_vpc`.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class ZoneAlignedNetwork(Construct):
     dns_ready: bool
     fleet_room: FleetRoom
     data_path: list[IDependable]
+    own_vpc: bool = True
 
     def __init__(
         self,
@@ -231,6 +234,8 @@ class ZoneAlignedNetwork(Construct):
 
 class _NetworkInVpc(ZoneAlignedNetwork):
     """What :meth:`ZoneAlignedNetwork.in_vpc` returns; makes nothing but the model's group."""
+
+    own_vpc = False
 
     def __init__(
         self,

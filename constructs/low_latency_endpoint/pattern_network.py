@@ -1,4 +1,4 @@
-"""The pattern's network: one that is given, one in a VPC that exists, or a new one."""
+"""The pattern's network and private link: given, in a VPC that exists, or new."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from constructs import Construct
 from .client_zones import ClientZones
 from .network import ZoneAlignedNetwork
 from .planning.limits import MAX_INSTANCES
-from .planning.rules import FLEETS_SHARE_SUBNETS, NETWORK_FROM_TWO, ZONES_OR_NETWORK
+from .planning.rules import (
+    FLEETS_SHARE_SUBNETS,
+    LINK_HAS_ITS_OWN_DNS,
+    NETWORK_FROM_TWO,
+    ZONES_OR_NETWORK,
+)
+from .private_link import RuntimePrivateLink
 
-__all__ = ["network_of", "zones_of"]
+__all__ = ["link_of", "network_of", "zones_of"]
 
 
 def zones_of(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,
@@ -73,3 +79,24 @@ def network_of(scope: Construct, zones: ClientZones, *, network: ZoneAlignedNetw
     return ZoneAlignedNetwork(
         scope, "Network", client_zones=zones, max_instances=shared_by or own
     )
+
+
+def link_of(scope: Construct, network: ZoneAlignedNetwork, *,
+            private_link: RuntimePrivateLink | None,
+            private_dns: bool | None) -> RuntimePrivateLink:
+    """The private link that is given, if it serves the network, or one made below ``scope``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE216, LLE221, and what :class:`RuntimePrivateLink` refuses.
+    """
+    where = scope.node.path
+    if private_link is None:
+        return RuntimePrivateLink(scope, "PrivateLink", network=network, private_dns=private_dns)
+    if private_dns is not None:
+        raise LINK_HAS_ITS_OWN_DNS.error(
+            got=f"private_dns={private_dns} and private_link", allowed="one of them", where=where
+        )
+    private_link.check_serves(network, where)
+    return private_link

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import jsii
-from aws_cdk import Fn, Stack
+from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IValidation
 
 from .errors import ConfigurationError
 from .existing_subnets import zone_name_of
+from .findings import warn
 from .network import ZoneAlignedNetwork
-from .planning.rules import HOSTED_ZONE_IN_OWN_VPC, SECOND_PRIVATE_DNS
+from .planning.rules import (
+    HOSTED_ZONE_IN_OWN_VPC,
+    HOSTED_ZONE_OF_OTHER_ACCOUNT,
+    SECOND_PRIVATE_DNS,
+)
 from .validation import is_token
 
 __all__ = [
@@ -21,8 +26,11 @@ __all__ = [
     "LABEL",
     "claim_private_dns",
     "dns_entry",
+    "has_private_dns",
     "is_fips",
+    "own_name",
     "private_hosted_zone",
+    "warn_of_takeover",
     "zonal_names",
 ]
 
@@ -103,6 +111,42 @@ def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) 
     )
 
 
+def warn_of_takeover(link: Construct, services: Sequence[str], *,
+                     narrow: bool | None) -> None:
+    """Say what private DNS does to a VPC's other callers; ``narrow`` is None without a policy."""
+    names = " and ".join(
+        own_name(link, service.removeprefix("sagemaker.")) for service in services
+    )
+    policy = {
+        None: "",
+        True: "Its policy refuses every other endpoint; narrow_policy=False lets the account's "
+              "others through. ",
+        False: "Its policy refuses roles and endpoints of other accounts; endpoint_policy=False "
+               "lets them through. ",
+    }[narrow]
+    warn(
+        link, "privateDnsTakesOver",
+        f"In this existing VPC private DNS answers {names} with this interface endpoint for "
+        "everybody in the VPC, callers of other SageMaker endpoints included. Its security group "
+        "lets in only `callers` and whom allow_from(...) names: the others time out. Callers in "
+        f"zones without one of its subnets may not resolve the name at all. {policy}Let the VPC's "
+        "callers in with allow_from(ec2.Peer.ipv4(<the VPC's range>)), or leave the name alone "
+        "with private_dns=False, and give this endpoint's callers its zonal URLs. "
+        "private_dns=True says that it is meant so.",
+    )
+
+
+def own_name(link: Construct, label: str) -> str:
+    """The name of a SageMaker service in the link's region: ``runtime.sagemaker.<region>...``."""
+    return f"{label}.sagemaker.{Stack.of(link).region}.{Aws.URL_SUFFIX}"
+
+
+def has_private_dns(endpoint: ec2.IInterfaceVpcEndpoint) -> bool:
+    """Whether an adopted endpoint has private DNS; one imported by its ID is taken to have it."""
+    made = endpoint.node.default_child
+    return not (isinstance(made, ec2.CfnVPCEndpoint) and made.private_dns_enabled is False)
+
+
 def dns_entry(endpoint: ec2.InterfaceVpcEndpoint) -> tuple[str, str]:
     """Hosted zone ID and DNS name of an endpoint made in the app, in all its zones together."""
     # DnsEntries is a list of "<hosted zone ID>:<DNS name>", the regional name first.
@@ -142,6 +186,7 @@ def private_hosted_zone(
             raise HOSTED_ZONE_IN_OWN_VPC.error(
                 got="the endpoint's own VPC", allowed="other VPCs", where=scope.node.path
             )
+        _refuse_other_account(scope, vpc)
     zone = route53.CfnHostedZone(
         scope,
         "HostedZone",
@@ -161,3 +206,12 @@ def private_hosted_zone(
             dns_name=dns_name, hosted_zone_id=hosted_zone_id, evaluate_target_health=True
         ),
     )
+
+
+def _refuse_other_account(scope: Construct, vpc: ec2.IVpc) -> None:
+    own, theirs = Stack.of(scope).account, vpc.env.account
+    if not is_token(own) and not is_token(theirs) and theirs != own:
+        raise HOSTED_ZONE_OF_OTHER_ACCOUNT.error(
+            got=f"a VPC of account {theirs}", allowed=f"VPCs of account {own}",
+            where=scope.node.path,
+        )

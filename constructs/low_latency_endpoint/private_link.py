@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import cast
 
 import jsii
-from aws_cdk import Aws, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from .iam_documents import allow, arn, document, endpoint_arn, least_length
 from .network import ZoneAlignedNetwork
-from .planning.limits import ENDPOINT_POLICY_LENGTH
 from .planning.rules import (
+    API_NEEDS_PRIVATE_DNS,
     FIPS_WITH_POLICY,
     HOSTED_ZONE_NEEDS_DNS_NAME,
     LINK_OF_OTHER_VPC,
+    NARROW_WITHOUT_POLICY,
+    NO_NAME_WITHOUT_PRIVATE_DNS,
     PRIVATE_DNS_NEEDS_VPC_DNS,
 )
 from .private_dns import (
@@ -24,16 +24,16 @@ from .private_dns import (
     LABEL,
     claim_private_dns,
     dns_entry,
+    has_private_dns,
     is_fips,
+    own_name,
     private_hosted_zone,
+    warn_of_takeover,
     zonal_names,
 )
+from .private_link_policy import LinkPolicy
 
-__all__ = ["INVOKE_ACTIONS", "RuntimePrivateLink"]
-
-INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
-"""What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
-``sagemaker:InvokeEndpoint``, IAM lists a separate action: both are granted."""
+__all__ = ["RuntimePrivateLink"]
 
 _HTTPS = 443
 _BIDIRECTIONAL = 8443
@@ -48,6 +48,10 @@ class RuntimePrivateLink(Construct):
     zone of its caller (AWS: "Low latency real-time inference with AWS PrivateLink"). Nobody gets
     in until :meth:`allow_from` says so.
 
+    In a VPC that exists (:meth:`ZoneAlignedNetwork.in_vpc`) private DNS leads the callers of all
+    other SageMaker endpoints here too. So the policy stays wide there, and a warning says what is
+    redirected.
+
     Parameters
     ----------
     scope, id
@@ -57,12 +61,25 @@ class RuntimePrivateLink(Construct):
     fips : bool
         Use ``sagemaker.runtime-fips``; by default the ordinary service. AWS supports no endpoint
         policy for InvokeEndpoint there, so none is set.
+    private_dns : bool, optional
+        Answer the runtime's own name in the whole VPC; by default yes, with a warning in a VPC
+        that exists, which True acknowledges. With False callers use ``zonal_dns_names``, or
+        ``url``.
     endpoint_policy : bool, optional
-        Limit what may be done through the endpoint to invoking the endpoints it serves (all of
-        this account until :meth:`serve` names some), by principals of this account. By default
-        yes, with ``fips=True`` no.
+        Let principals of this account alone do nothing but invoke endpoints through it. By
+        default yes, with ``fips=True`` no.
+    narrow_policy : bool, optional
+        Limit the policy to the endpoints that :meth:`serve` names (all of this account until it
+        names some) and to the calls they answer. By default yes in a network's own VPC; in one
+        that exists no, so that other callers there keep invoking the account's other endpoints,
+        asynchronously too.
     bidirectional_streaming : bool
-        Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only.
+        Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only. The
+        policy then allows ``sagemaker:InvokeEndpoint*``: AWS names no action for these calls.
+    openai : bool
+        Let a narrow policy pass calls of the OpenAI-compatible path
+        (``sagemaker:CallWithBearerToken``) too; by default not. How AWS applies an endpoint policy
+        to its tokens is not documented, and was not seen on AWS.
     sagemaker_api : bool
         Also make an interface endpoint for ``sagemaker.api`` (describe, update), for tools that
         run in isolated subnets; by default not.
@@ -78,19 +95,23 @@ class RuntimePrivateLink(Construct):
     connections : aws_ec2.Connections
     zonal_dns_names : dict of str to str
         For each client zone the name that answers with that zone's address only.
-    fips : bool
-        Whether it is an endpoint of ``sagemaker.runtime-fips``.
-    private_dns_name, url : str
-        The name that private DNS answers inside the VPC, ``runtime.sagemaker.<region>...`` or
-        ``runtime-fips.sagemaker.<region>...``, and the base URL with it. Clients call the first
-        by themselves, and the second when they are told to use FIPS.
+    fips, private_dns : bool
+        Whether it is an endpoint of ``sagemaker.runtime-fips``, and whether it has private DNS.
+    private_dns_name : str
+        The runtime's own name, ``runtime.sagemaker.<region>...`` or
+        ``runtime-fips.sagemaker.<region>...``. Clients call the first by themselves, and the
+        second when they are told to use FIPS.
+    dns_name, url : str
+        The name that callers in the VPC use for all zones, and the base URL with it: the runtime's
+        own one, without private DNS the interface endpoint's.
 
     Raises
     ------
     ConfigurationError
-        LLE211 for a second one in the VPC, of the runtime or of the SageMaker API, LLE212 when the
-        VPC's DNS is off, LLE213 for FIPS with a policy, LLE214 when ``hosted_zone_vpcs`` has the
-        endpoint's own VPC.
+        LLE211 for a second one with private DNS in the VPC, of the runtime or of the SageMaker
+        API, LLE212 when the VPC's DNS is off, LLE213 for FIPS with a policy, LLE214 and LLE222
+        when ``hosted_zone_vpcs`` has the endpoint's own VPC or one of another account, LLE218 for
+        ``narrow_policy`` without a policy, LLE220 for ``sagemaker_api`` without private DNS.
 
     Examples
     --------
@@ -112,8 +133,8 @@ class RuntimePrivateLink(Construct):
     ports: tuple[int, ...]
     regional_dns_name: str | None
     fips: bool
-    _served: list[str]
-    _policed: ec2.CfnVPCEndpoint | None
+    private_dns: bool
+    _policy: LinkPolicy | None
 
     def __init__(
         self,
@@ -122,8 +143,11 @@ class RuntimePrivateLink(Construct):
         *,
         network: ZoneAlignedNetwork,
         fips: bool = False,
+        private_dns: bool | None = None,
         endpoint_policy: bool | None = None,
+        narrow_policy: bool | None = None,
         bidirectional_streaming: bool = False,
+        openai: bool = False,
         sagemaker_api: bool = False,
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
     ) -> None:
@@ -133,14 +157,26 @@ class RuntimePrivateLink(Construct):
             raise FIPS_WITH_POLICY.error(
                 got="fips=True, endpoint_policy=True", allowed="endpoint_policy=False", where=path
             )
-        if not network.dns_ready:
-            raise PRIVATE_DNS_NEEDS_VPC_DNS.error(
-                got="a VPC with DNS support or DNS hostnames off", allowed="both on", where=path
+        polices = not fips if endpoint_policy is None else endpoint_policy
+        if narrow_policy is not None and not polices:
+            raise NARROW_WITHOUT_POLICY.error(
+                got=f"narrow_policy={narrow_policy} without a policy", allowed="narrow_policy=None",
+                where=path,
             )
         label = FIPS_LABEL if fips else LABEL
-        claim_private_dns(self, network.vpc, f"sagemaker.{label}")
-        if sagemaker_api:
-            claim_private_dns(self, network.vpc, "sagemaker.api")
+        services = [f"sagemaker.{label}"] + ["sagemaker.api"] * sagemaker_api
+        self.private_dns = private_dns is not False
+        if self.private_dns:
+            if not network.dns_ready:
+                raise PRIVATE_DNS_NEEDS_VPC_DNS.error(
+                    got="a VPC with DNS support or DNS hostnames off", allowed="both on", where=path
+                )
+            for service in services:
+                claim_private_dns(self, network.vpc, service)
+        elif sagemaker_api:
+            raise API_NEEDS_PRIVATE_DNS.error(
+                got="sagemaker_api=True, private_dns=False", allowed="one of them", where=path
+            )
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -153,7 +189,7 @@ class RuntimePrivateLink(Construct):
             "Endpoint",
             vpc=network.vpc,
             service=ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
-            private_dns_enabled=True,
+            private_dns_enabled=self.private_dns,
             open=False,
             security_groups=[group],
             subnets=network.subnet_selection,
@@ -176,11 +212,15 @@ class RuntimePrivateLink(Construct):
         self.fips = fips
         hosted_zone_id, self.regional_dns_name = dns_entry(endpoint)
         self.zonal_dns_names = zonal_names(self.regional_dns_name, network, label)
-        self._served = []
-        self._policed = None
-        if endpoint_policy or (endpoint_policy is None and not fips):
-            self._policed = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-            self._limit_to([arn("sagemaker", "endpoint/*")])
+        narrow = network.own_vpc if narrow_policy is None else narrow_policy
+        self._policy = None
+        if polices:
+            self._policy = LinkPolicy(
+                self, cast(ec2.CfnVPCEndpoint, endpoint.node.default_child), narrow=narrow,
+                bidirectional_streaming=bidirectional_streaming, openai=openai,
+            )
+        if private_dns is None and not network.own_vpc:
+            warn_of_takeover(self, services, narrow=narrow if polices else None)
         if hosted_zone_vpcs:
             self._serve_other_vpcs(hosted_zone_vpcs, self.regional_dns_name, hosted_zone_id)
 
@@ -195,6 +235,7 @@ class RuntimePrivateLink(Construct):
         regional_dns_name: str | None = None,
         hosted_zone_id: str | None = None,
         fips: bool | None = None,
+        private_dns: bool | None = None,
         bidirectional_streaming: bool = False,
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
     ) -> RuntimePrivateLink:
@@ -221,13 +262,17 @@ class RuntimePrivateLink(Construct):
         fips : bool, optional
             Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or
             its DNS name says, and not where neither is known.
+        private_dns : bool, optional
+            Whether it has private DNS; by default as it was made in the app, and yes where that
+            is not known. Without, ``regional_dns_name`` is needed.
         bidirectional_streaming, hosted_zone_vpcs
             As above.
 
         Raises
         ------
         ConfigurationError
-            LLE215 for ``hosted_zone_vpcs`` without the endpoint's DNS name.
+            LLE215 for ``hosted_zone_vpcs``, LLE219 for ``private_dns=False`` without the
+            endpoint's DNS name.
         """
         return _AdoptedPrivateLink(
             scope,
@@ -237,6 +282,7 @@ class RuntimePrivateLink(Construct):
             regional_dns_name=regional_dns_name,
             hosted_zone_id=hosted_zone_id,
             fips=fips,
+            private_dns=private_dns,
             bidirectional_streaming=bidirectional_streaming,
             hosted_zone_vpcs=hosted_zone_vpcs,
         )
@@ -256,14 +302,18 @@ class RuntimePrivateLink(Construct):
 
     @property
     def private_dns_name(self) -> str:
-        """The runtime's name that callers in the VPC use."""
-        label = FIPS_LABEL if self.fips else LABEL
-        return f"{label}.sagemaker.{Stack.of(self).region}.{Aws.URL_SUFFIX}"
+        """The runtime's own name, which private DNS answers."""
+        return own_name(self, FIPS_LABEL if self.fips else LABEL)
+
+    @property
+    def dns_name(self) -> str:
+        """The name that callers in the VPC use, whatever their zone."""
+        return self.private_dns_name if self.private_dns else str(self.regional_dns_name)
 
     @property
     def url(self) -> str:
         """Base URL of the runtime for callers in the VPC."""
-        return f"https://{self.private_dns_name}"
+        return f"https://{self.dns_name}"
 
     def check_serves(self, network: ZoneAlignedNetwork, where: str) -> None:
         """Refuse a network of another VPC: the endpoint's addresses answer in its own only.
@@ -282,6 +332,8 @@ class RuntimePrivateLink(Construct):
     def serve(self, endpoint_name: str) -> None:
         """Narrow the endpoint policy to the endpoints served; each call adds one.
 
+        A wide policy (``narrow_policy``) and an adopted endpoint's stay as they are.
+
         Parameters
         ----------
         endpoint_name : str
@@ -293,28 +345,8 @@ class RuntimePrivateLink(Construct):
         ConfigurationError
             LLE217 when there are too many for a policy.
         """
-        if self._policed is None:
-            return
-        resource = endpoint_arn(self, endpoint_name)
-        if resource not in self._served:
-            self._served.append(resource)
-            self._limit_to(self._served)
-
-    def _limit_to(self, resources: Sequence[str]) -> None:
-        policy = document(
-            allow(
-                INVOKE_ACTIONS,
-                resources,
-                principal={"AWS": "*"},
-                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
-            )
-        )
-        ENDPOINT_POLICY_LENGTH.check(
-            least_length(policy, Stack.of(self).region),
-            f"{self.node.path}, serving {len(resources)} endpoints",
-        )
-        assert self._policed is not None
-        self._policed.policy_document = policy
+        if self._policy is not None:
+            self._policy.serve(endpoint_name)
 
     def _serve_other_vpcs(self, vpcs: Sequence[ec2.IVpc], dns_name: str,
                           hosted_zone_id: str) -> None:
@@ -337,6 +369,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         regional_dns_name: str | None,
         hosted_zone_id: str | None,
         fips: bool | None,
+        private_dns: bool | None,
         bidirectional_streaming: bool,
         hosted_zone_vpcs: Sequence[ec2.IVpc],
     ) -> None:
@@ -351,6 +384,14 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
                 allowed="all three",
                 where=self.node.path,
             )
+        self.private_dns = (
+            has_private_dns(interface_endpoint) if private_dns is None else private_dns
+        )
+        if not self.private_dns and regional_dns_name is None:
+            raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
+                got="private_dns=False without regional_dns_name", allowed="both",
+                where=self.node.path,
+            )
         self.network = network
         self.interface_endpoint = interface_endpoint
         self._connections = interface_endpoint.connections
@@ -361,8 +402,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         self.zonal_dns_names = (
             zonal_names(regional_dns_name, network, label) if regional_dns_name else {}
         )
-        self._served = []
-        self._policed = None
+        self._policy = None
         if hosted_zone_vpcs:
             self._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))
 

@@ -367,7 +367,7 @@ class WarmUp(Construct):
              "The interface endpoint's zonal names are not known (pass regional_dns_name to "
              "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
              "answers is not under control.")
-        return {"region": private_link.private_dns_name}
+        return {"region": private_link.dns_name}
 
 
 def _sender_group(scope: Construct, network: ZoneAlignedNetwork,

@@ -216,6 +216,34 @@ def test_a_description_of_another_version_is_said(aws, value):
     assert "again" in raised.value.mend
 
 
+@pytest.mark.parametrize("private_dns", [True, False])
+def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
+    aws, fleet, open_fleet, monkeypatch, private_dns
+):
+    urls = {subnet: f"https://vpce-1-{zone}.example.com"
+            for subnet, zone in zip(fleet.subnets, fleet.zones, strict=True)}
+    described = fleet if private_dns else replace(fleet, zonal_urls=tuple(urls.values()))
+    ecs = aws.client("ecs")
+    whole = ecs.run_task
+    called: dict[tuple[str, str], str | None] = {}
+
+    def run_task(**request: Any) -> dict[str, Any]:
+        (override,) = request["overrides"]["containerOverrides"]
+        (subnet,) = request["networkConfiguration"]["awsvpcConfiguration"]["subnets"]
+        environment = {each["name"]: each["value"] for each in override["environment"]}
+        called[override["name"], subnet] = environment.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
+        return dict(whole(**request))
+
+    monkeypatch.setattr(ecs, "run_task", run_task)
+    generator = open_fleet(workers=4, description=described)
+    generator._tasks._ecs = ecs
+    with generator:
+        pass
+    workers = {subnet: url for (kind, subnet), url in called.items() if kind == "worker"}
+    assert workers == (dict.fromkeys(urls) if private_dns else urls)
+    assert [url for (kind, _), url in called.items() if kind == "master"] == [None]
+
+
 def test_a_task_that_does_not_start_ends_the_run_with_ecss_reason(aws, fleet, open_fleet):
     ecs = aws.client("ecs")
     wrong = ecs.register_task_definition(

@@ -238,6 +238,19 @@ row("LLE212", lambda w: w.link(w.in_vpc(ec2.Vpc(
     w.stack, "Own", availability_zones=["us-east-1a", "us-east-1b"], enable_dns_support=False,
     enable_dns_hostnames=False))), "off", "both on")
 row("LLE213", lambda w: w.link(fips=True, endpoint_policy=True), "fips", "endpoint_policy=False")
+for without in ({"endpoint_policy": False}, {"fips": True}):
+    for narrow in (True, False):
+        row("LLE218", lambda w, given={**without, "narrow_policy": narrow}: w.link(**given),
+            f"narrow_policy={narrow} without a policy", "None")
+row("LLE219", lambda w: RuntimePrivateLink.from_interface_endpoint(
+    w.stack, "Adopted", network=w.network(), private_dns=False,
+    interface_endpoint=ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+        w.stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443)),
+    "private_dns=False", "both")
+row("LLE220", lambda w: w.link(private_dns=False, sagemaker_api=True), "sagemaker_api=True", "one")
+row("LLE221", lambda w: w.pattern(
+    network=(network := w.network()), private_link=w.link(network), private_dns=True),
+    "private_dns=True and private_link", "one of them")
 
 
 def own_hosted_zone(w):
@@ -246,6 +259,9 @@ def own_hosted_zone(w):
 
 
 row("LLE214", own_hosted_zone, "own VPC", "other VPCs")
+row("LLE222", lambda w: w.link(hosted_zone_vpcs=[ec2.Vpc(
+    w.new_stack(app=cdk.App.of(w.stack), name="Theirs", account="210987654321"), "Vpc",
+    max_azs=1)]), "account 210987654321", "account 123456789012")
 row("LLE215", lambda w: RuntimePrivateLink.from_interface_endpoint(
     w.stack, "Link", network=w.in_vpc(), hosted_zone_vpcs=[w.stack.node.find_child("Vpc")],
     interface_endpoint=ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(

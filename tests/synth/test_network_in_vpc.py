@@ -47,6 +47,11 @@ def test_a_vpc_made_in_the_same_app(stack, template_of):
     assert [properties["VpcId"] for properties in group.values()] == [stack.resolve(vpc.vpc_id)]
 
 
+def test_only_a_network_that_made_its_vpc_owns_it(stack, parts):
+    assert parts.network(stack, "New").own_vpc
+    assert not in_vpc(stack, imported(stack)).own_vpc
+
+
 def test_it_makes_nothing_but_the_models_security_group(stack, template_of):
     in_vpc(stack, imported(stack))
     assert template_of(stack).types == {"AWS::EC2::SecurityGroup"}

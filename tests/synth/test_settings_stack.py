@@ -78,6 +78,40 @@ def test_the_endpoint_policy(deployed, given, there):
     assert ["PolicyDocument" in properties for properties in interfaces] == [there]
 
 
+def interfaces(template):
+    return [properties for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
+            if properties["VpcEndpointType"] == "Interface"]
+
+
+EXISTING = {"network": {"vpc_id": "vpc-0123456789abcdef0", "subnets": {
+    "use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}}}
+
+
+@pytest.mark.parametrize(("given", "wide"), [
+    ({}, False), ({"private_link": {"narrow_policy": False}}, True),
+    (EXISTING, True), ({**EXISTING, "private_link": {"narrow_policy": True}}, False),
+])
+def test_the_policy_names_this_stacks_endpoints_or_all(deployed, given, wide):
+    (interface,) = interfaces(deployed(**given))
+    resources = json.dumps(interface["PolicyDocument"]["Statement"][0]["Resource"])
+    assert ("endpoint/*" in resources) is wide
+
+
+@pytest.mark.parametrize("given", [True, False, None])
+def test_private_dns_can_be_left_out(deployed, given):
+    template = deployed(private_link={"private_dns": given})
+    assert [each["PrivateDnsEnabled"] for each in interfaces(template)] == [given is not False]
+    urls = [json.dumps(output["Value"]) for name, output in template["Outputs"].items()
+            if "RegionalUrl" in name]
+    assert [("DnsEntries" in url) for url in urls] == [given is False]
+
+
+def test_bearer_tokens_on_request(deployed):
+    (interface,) = interfaces(deployed(private_link={"openai": True}))
+    actions = [statement["Action"] for statement in interface["PolicyDocument"]["Statement"]]
+    assert actions[1] == ["sagemaker:CallWithBearerToken"]
+
+
 @pytest.mark.parametrize(("given", "platform"), [
     ({}, "linux/arm64"), ({"platform": "linux/arm64"}, "linux/arm64"),
 ])

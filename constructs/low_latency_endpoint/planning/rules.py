@@ -96,6 +96,34 @@ LINK_OF_OTHER_VPC = rule(
          "link's addresses answer there only.",
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
+NARROW_WITHOUT_POLICY = rule(
+    "LLE218", "there is no endpoint policy that could be narrow or wide",
+    mend="Leave narrow_policy out: endpoint_policy=False and fips=True make no policy.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+NO_NAME_WITHOUT_PRIVATE_DNS = rule(
+    "LLE219", "an adopted interface endpoint without private DNS has no name known at synth",
+    mend="Pass regional_dns_name of the endpoint, as the VPC console shows it.",
+    source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
+)
+API_NEEDS_PRIVATE_DNS = rule(
+    "LLE220", "the SageMaker API's interface endpoint is found by private DNS only",
+    mend="Leave sagemaker_api or private_dns=False out, or make an ec2.InterfaceVpcEndpoint of "
+         "your own and give its name to the tools.",
+    source="/vpc/latest/privatelink/manage-dns-names.html",
+)
+LINK_HAS_ITS_OWN_DNS = rule(
+    "LLE221", "whether there is private DNS is said where the private link is made",
+    mend="Pass private_dns= to the RuntimePrivateLink, and leave it out here.",
+)
+HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
+    "LLE222", "CloudFormation cannot associate a hosted zone with another account's VPC",
+    mend="Leave that VPC out. Authorize the association by hand (CreateVPCAssociationAuthorization "
+         "in this account, AssociateVPCWithHostedZone in the VPC's), share the hosted zone with "
+         "Route 53 Profiles, or give those callers the zonal names.",
+    source="/Route53/latest/DeveloperGuide/"
+           "hosted-zone-private-associate-vpcs-different-accounts.html",
+)
 
 # --- 3 model -----------------------------------------------------------------------------------
 HOSTNAMES_ALL_OR_NONE = rule(

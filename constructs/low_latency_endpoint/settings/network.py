@@ -10,7 +10,12 @@ from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
 
 from ..planning import limits
-from ..planning.rules import FIPS_WITH_POLICY, ZONE_NAMED_TWICE
+from ..planning.rules import (
+    API_NEEDS_PRIVATE_DNS,
+    FIPS_WITH_POLICY,
+    NARROW_WITHOUT_POLICY,
+    ZONE_NAMED_TWICE,
+)
 from ..planning.subnets import VPC_BLOCK
 from .breach import BreachError, Finding, breaches, finding, shown
 from .fields import Cidr, Limited
@@ -139,16 +144,35 @@ class PrivateLinkSettings(SettingsModel):
                     "runtime's name. Default: none.")
     fips: bool = Field(
         default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false.")
+    private_dns: bool | None = Field(
+        default=None,
+        description="Let the interface endpoint answer SageMaker Runtime's own name for everybody "
+                    "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
+                    "Default: true, with a warning in an existing VPC unless it is stated.")
     bidirectional_streaming: bool = Field(
         default=False,
-        description="Let in port 8443 too, for bidirectional streaming. Default: false.")
+        description="Let in port 8443 too, for bidirectional streaming, and every invoke action: "
+                    "AWS names none for it. Default: false.")
     endpoint_policy: bool | None = Field(
-        default=None, description="Let the interface endpoint pass invocations of this stack's "
-                                  "endpoints only, by this account. Default: true, except with "
-                                  "fips, which takes no such policy.")
+        default=None, description="Let the interface endpoint pass nothing but invocations, by "
+                                  "this account. Default: true, except with fips, which takes no "
+                                  "such policy.")
+    narrow_policy: bool | None = Field(
+        default=None, description="Let that policy pass invocations of this stack's endpoints "
+                                  "only. Default: true in a new VPC, false in an existing one, "
+                                  "whose other callers come through the interface endpoint too.")
+    openai: bool = Field(
+        default=False,
+        description="Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. "
+                    "Default: false.")
     sagemaker_api: bool = Field(
         default=False, description="Add an interface endpoint for the SageMaker API, for callers "
                                    "that also describe or update endpoints. Default: false.")
+
+    @property
+    def takes_the_name(self) -> bool:
+        """Whether a new interface endpoint answers the runtime's own name in the whole VPC."""
+        return self.interface_endpoint_id is None and self.private_dns is not False
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -161,7 +185,18 @@ class PrivateLinkSettings(SettingsModel):
             yield finding(FIPS_WITH_POLICY, "endpoint_policy", got="endpoint_policy with fips",
                           allowed="endpoint_policy: false",
                           mend="Leave endpoint_policy out, and limit the callers' IAM policies.")
+        if "narrow_policy" in given and (given.get("endpoint_policy") is False
+                                         or given.get("fips") is True):
+            yield finding(NARROW_WITHOUT_POLICY, "narrow_policy",
+                          got="narrow_policy with fips or endpoint_policy: false",
+                          allowed="narrow_policy with an endpoint policy",
+                          mend="Leave narrow_policy out.")
+        if given.get("sagemaker_api") is True and given.get("private_dns") is False:
+            yield finding(API_NEEDS_PRIVATE_DNS, "sagemaker_api",
+                          got="sagemaker_api with private_dns: false", allowed="one of them",
+                          mend="Leave sagemaker_api or private_dns out.")
         asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids",
-                                   "endpoint_policy") if given.get(name)]
+                                   "endpoint_policy", "narrow_policy", "openai")
+                 if given.get(name)] + ["private_dns"] * ("private_dns" in given)
         yield from excludes(given, "interface_endpoint_id", asked,
                             "an existing interface endpoint is used as it is, and its VPC too")

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.operations.preflight.fake_aws import ACCOUNT, REFUSED, REGION, FakeAws, Refused, merged
+from tests.operations.preflight.fake_aws import (
+    ACCOUNT,
+    REFUSED,
+    REGION,
+    FakeAws,
+    Refused,
+    filtered,
+    merged,
+)
 from tests.operations.preflight.world import (
     ADOPTED,
     DEPLOYED,
@@ -24,6 +32,7 @@ from tests.operations.preflight.world import (
     WORLD,
     concurrency,
     endpoints,
+    in_service,
     link,
     manifest,
     outcomes,
@@ -132,6 +141,62 @@ def container(**changes: Any) -> list[dict[str, Any]]:
              "data": {"s3": "s3://models/sentiment/model.tar.gz"}, **changes}]
 
 
+OTHER_VPC = "vpc-0fedcba9876543210"
+FOR_OTHERS = {"private_link": {"hosted_zone_vpc_ids": [OTHER_VPC]}}
+LEFT_ALONE = {"private_link": {"private_dns": False}}
+
+
+def in_vpc(vpc_id: str, answer: Mapping[str, Any], otherwise: Mapping[str, Any]) -> Any:
+    """An answer for one VPC, and another for all others; EC2's filter, or Route 53's argument."""
+    def answered(params: Mapping[str, Any]) -> Any:
+        asked = params.get("VPCId") or next(filtered(params, "vpc-id"))
+        return answer if asked == vpc_id else otherwise
+
+    return answered
+
+
+def hosted_zones(*ids: str, **owner: str) -> dict[str, Any]:
+    return {"MaxItems": "100", "HostedZoneSummaries": [{
+        "HostedZoneId": zone_id, "Owner": owner or {"OwningAccount": ACCOUNT},
+        "Name": f"runtime.sagemaker.{REGION}.amazonaws.com."} for zone_id in ids]}
+
+
+def resources(**physical: str) -> dict[str, Any]:
+    """The stack's resources, by the end of their type."""
+    return {"cloudformation.ListStackResources": {"StackResourceSummaries": [{
+        "LogicalResourceId": kind.replace("_", ""),
+        "ResourceType": f"AWS::{kind.replace('_', '::')}",
+        "PhysicalResourceId": value, "ResourceStatus": "CREATE_COMPLETE",
+        "LastUpdatedTimestamp": "2026-01-01"} for kind, value in physical.items()]}}
+
+
+def flow_log(**changes: Any) -> dict[str, Any]:
+    """A flow log of the VPC, and other endpoints that make it worth reading."""
+    return {
+        "sagemaker.ListEndpoints": in_service("theirs"),
+        "ec2.DescribeFlowLogs": {"FlowLogs": [{
+            "FlowLogStatus": "ACTIVE", "TrafficType": "ALL", "ResourceId": VPC,
+            "LogDestinationType": "cloud-watch-logs", "LogGroupName": "flows", **changes}]},
+    }
+
+
+def flows(*pairs: tuple[str, str]) -> Any:
+    """FilterLogEvents: a first page without a match, then a record of each (interface, source)."""
+    def answered(params: Mapping[str, Any]) -> Any:
+        for address in ("203.0.113.7", "203.0.113.8"):
+            assert f'"{address}"' in params["filterPattern"]
+        if "nextToken" not in params:
+            return {"events": [], "nextToken": "2"}
+        return {"events": [{"message": f"2 {ACCOUNT} {interface} {source} 203.0.113.7 50000 443 6 "
+                                       "9 900 1 2 ACCEPT OK"} for interface, source in pairs]}
+
+    return answered
+
+
+INTERFACES = {"ec2.DescribeNetworkInterfaces": {"NetworkInterfaces": [
+    {"NetworkInterfaceId": "eni-1", "Description": "AWS Lambda VPC ENI-shop"},
+    {"NetworkInterfaceId": "eni-2", "InterfaceType": "nat_gateway"}]}}
+
 CASES = [
     # --- credentials, region, bootstrap, stack
     Case("LLP101", "pass", ("user/dev",)),
@@ -190,6 +255,22 @@ CASES = [
             "HostedZoneId": "Z0123456789ABCDEFGHIJ",
             "Owner": {"OwningService": "vpce.amazonaws.com"},
             "Name": f"runtime.sagemaker.{REGION}.amazonaws.com."}]}}),
+    Case("LLP203", "fail", ("private_dns: false",),
+         aws={"ec2.DescribeVpcEndpoints": endpoints(link())}),
+    Case("LLP203", "pass", (OTHER_VPC, "no other hosted zone"), {**FOR_OTHERS}),
+    Case("LLP203", "fail", (LINK, OTHER_VPC, "zonal names"), FOR_OTHERS, {
+        "ec2.DescribeVpcEndpoints": in_vpc(
+            OTHER_VPC, {"VpcEndpoints": [link(VpcId=OTHER_VPC)]}, {"VpcEndpoints": []})}),
+    Case("LLP203", "fail", ("Z0123456789ABCDEFGHIJ", OTHER_VPC), FOR_OTHERS, {
+        "route53.ListHostedZonesByVPC": in_vpc(
+            OTHER_VPC, hosted_zones("Z0123456789ABCDEFGHIJ"), hosted_zones())}),
+    Case("LLP203", "pass", (OTHER_VPC,), FOR_OTHERS, {
+        "route53.ListHostedZonesByVPC": in_vpc(
+            OTHER_VPC, hosted_zones("Z0123456789ABCDEFGHIJ"), hosted_zones()),
+        **resources(Route53_HostedZone="Z0123456789ABCDEFGHIJ")}),
+    # Also where the callers' own VPC is new, or has the name left alone.
+    Case("LLP203", "fail", ("Z0123456789ABCDEFGHIJ", OTHER_VPC), {**FOR_OTHERS, "network": None}, {
+        "route53.ListHostedZonesByVPC": hosted_zones("Z0123456789ABCDEFGHIJ")}),
     Case("LLP204", "pass", (RUNTIME, "private DNS on"), ADOPTED,
          {"ec2.DescribeVpcEndpoints": endpoints(link())}),
     Case("LLP204", "fail", ("does not exist",), ADOPTED,
@@ -220,8 +301,38 @@ CASES = [
         "ec2.DescribeVpcEndpoints": endpoints(link(PolicyDocument=json.dumps({"Statement": [{
             "Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*",
             "Condition": {"StringEquals": {"aws:SourceVpc": VPC}}}]})))}),
+    # --- whom private DNS redirects
+    Case("LLP209", "pass", ("no other endpoint",)),
+    Case("LLP209", "pass", ("no other endpoint",), aws={
+        "sagemaker.ListEndpoints": in_service("Sentiment"),
+        **resources(SageMaker_Endpoint=ENDPOINT_ARN)}),
+    Case("LLP209", "pass", (LINK, "already"), aws={
+        "sagemaker.ListEndpoints": in_service("theirs"),
+        "ec2.DescribeVpcEndpoints": endpoints(link()), **resources(EC2_VPCEndpoint=LINK)}),
+    Case("LLP209", "warn", ("2 other endpoints are in service", "ranking", "theirs", VPC,
+                            "allow_cidrs", "private_dns: false"),
+         aws={"sagemaker.ListEndpoints": in_service("theirs", "ranking")}),
+    Case("LLP209", "warn", ("1 other endpoint is", "narrow_policy: true refuses them"),
+         {"private_link": {"narrow_policy": True}},
+         {"sagemaker.ListEndpoints": in_service("theirs")}),
+    Case("LLP209", "unknown", ("callers", "no flow log", "CloudTrail"),
+         aws={"sagemaker.ListEndpoints": in_service("theirs")}),
+    *(Case("LLP209", "unknown", ("no flow log",), aws=flow_log(**changes)) for changes in (
+        {"TrafficType": "REJECT"}, {"FlowLogStatus": "FAILED"}, {"LogFormat": "${srcaddr}"},
+        {"LogDestinationType": "s3", "LogGroupName": ""})),
+    Case("LLP209", "warn", ("callers", "10.0.3.17 (eni-1, AWS Lambda VPC ENI-shop)",
+                            "behind NAT gateway eni-2", "10.0.4.9 (eni-3)"),
+         aws={**flow_log(), **INTERFACES, "logs.FilterLogEvents": flows(
+             ("eni-1", "10.0.3.17"), ("eni-2", "10.0.0.4"), ("eni-3", "10.0.4.9"),
+             ("eni-1", "10.0.3.17"))}),
+    Case("LLP209", "unknown", ("nobody is in what was read",),
+         aws={**flow_log(), "logs.FilterLogEvents": flows()}),
+    Case("LLP209", "unknown", ("logs:FilterLogEvents",),
+         aws={**flow_log(), "logs.FilterLogEvents": REFUSED}),
     # --- the VPC and its subnets
     Case("LLP205", "pass", ("hostnames on",)),
+    Case("LLP205", "pass", ("enableDnsHostnames off", "private DNS alone"), LEFT_ALONE,
+         {"ec2.DescribeVpcAttribute": vpc_attribute(hostnames=False)}),
     Case("LLP205", "fail", ("enableDnsHostnames off",),
          aws={"ec2.DescribeVpcAttribute": vpc_attribute(hostnames=False)}),
     Case("LLP205", "fail", ("does not exist",),

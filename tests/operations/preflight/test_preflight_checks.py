@@ -11,6 +11,7 @@ from low_latency_endpoint.operations.preflight import CHECKS, ENDPOINT_CHECKS
 from tests.operations.preflight.cases import CASES, Case, run
 from tests.operations.preflight.fake_aws import REFUSED
 from tests.operations.preflight.world import (
+    ADOPTED,
     CONFIG_URL,
     quotas,
 )
@@ -31,7 +32,8 @@ def test_check(case: Case) -> None:
 
 #: Reads that a check can do without, because another one tells as well.
 DISPENSABLE = {("LLP204", "sts.GetCallerIdentity"), ("LLP202", "sts.GetCallerIdentity"),
-               ("LLP203", "sts.GetCallerIdentity"), ("LLP404", "s3.GetBucketLocation")}
+               ("LLP203", "sts.GetCallerIdentity"), ("LLP209", "sts.GetCallerIdentity"),
+               ("LLP404", "s3.GetBucketLocation")}
 PASSING = [case for case in CASES if case.status == "pass"]
 
 
@@ -85,3 +87,13 @@ def test_the_layer_url_is_fetched_only_for_the_configuration() -> None:
 
     run(Case("LLP402", "pass", fetched=fetch))
     assert fetched == [CONFIG_URL]
+
+
+@pytest.mark.parametrize(("check", "settings"), [
+    ("LLP203", {"private_link": {"private_dns": False}}), ("LLP203", {"network": None}),
+    ("LLP209", {"private_link": {"private_dns": False}}), ("LLP209", {"network": None}),
+    ("LLP209", ADOPTED),
+])
+def test_a_name_that_is_left_alone_is_no_matter(check: str, settings: Mapping[str, Any]) -> None:
+    results, aws = run(Case(check, "", settings=settings))
+    assert (results, aws.asked) == ([], [])

@@ -23,6 +23,8 @@ ROLE = f"arn:aws:iam::{ACCOUNT}:role/model-role"
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:role/cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+RUNTIME_NAME = f"runtime.sagemaker.{REGION}.amazonaws.com"
+ADDRESSES = ["203.0.113.7", "203.0.113.8"]
 RUNTIME = f"com.amazonaws.{REGION}.sagemaker.runtime"
 ENDPOINT_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/sentiment"
 CONFIG_URL = "https://layers.example.com/config"
@@ -142,6 +144,15 @@ def manifest(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"images": [{"imageManifest": json.dumps(body)}]}
 
 
+def in_service(*names: str) -> dict[str, Any]:
+    """ListEndpoints."""
+    return {"Endpoints": [{
+        "EndpointName": name, "EndpointStatus": "InService", "CreationTime": "2026-01-01",
+        "LastModifiedTime": "2026-01-01",
+        "EndpointArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{name.lower()}",
+    } for name in names]}
+
+
 NO_STACK = Refused("ValidationError", "Stack with id Shop does not exist", 400)
 NO_ENDPOINT = Refused("ValidationException", "Could not find endpoint", 400)
 
@@ -184,6 +195,8 @@ WORLD: dict[str, Any] = {
     "kms.DescribeKey": {"KeyMetadata": {"KeyId": "1234abcd", "KeyState": "Enabled",
                                         "KeyUsage": "ENCRYPT_DECRYPT"}},
     "sagemaker.DescribeEndpoint": NO_ENDPOINT,
+    "sagemaker.ListEndpoints": in_service(),
+    "ec2.DescribeFlowLogs": {"FlowLogs": []},
 }
 
 DEPLOYED: dict[str, Any] = {
@@ -240,7 +253,8 @@ def outcomes(check_id: str, aws: FakeAws, settings: Settings, *, region: str = R
              fetch: Any = fetch) -> list[Result]:
     """The results of one check."""
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
-    context = PreflightContext(settings, plans, Account(aws, region), fetch=fetch)
+    context = PreflightContext(settings, plans, Account(aws, region), fetch=fetch,
+                               resolve=lambda name: ADDRESSES if name == RUNTIME_NAME else [])
     for each in CHECKS:
         if each.id == check_id:
             return list(each.results(context))

@@ -24,7 +24,7 @@ from tests.operations.preflight import cases
 from tests.operations.verification import test_verification_checks
 from tests.operations.verification.conftest import NAME, ROOT, STACK
 
-READS = re.compile(r"BatchGet|Describe|Get|Head|List|Simulate")
+READS = re.compile(r"BatchGet|Describe|Filter|Get|Head|List|Simulate")
 PAGE = (ROOT / "docs" / "preflight.md").read_text()
 
 

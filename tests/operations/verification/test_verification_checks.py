@@ -153,6 +153,36 @@ def other_zone(parsed: dict[str, Any]) -> None:
             each.update(AvailabilityZone=f"{REGION}f", AvailabilityZoneId="use1-az5")
 
 
+def stated_link(**changes: Any) -> Change:
+    """Change what the template states of the runtime's interface endpoint."""
+    def changed(resources: dict[str, Any]) -> None:
+        for each in resources.values():
+            if each.get("Properties", {}).get("VpcEndpointType") == "Interface":
+                each["Properties"].update(changes)
+
+    return template(changed)
+
+
+def without_private_dns(each: dict[str, Any]) -> None:
+    each.update(PrivateDnsEnabled=False)
+
+
+def beside_another(parsed: dict[str, Any]) -> None:
+    """Without private DNS, and somebody else's endpoint has it."""
+    own = [each for each in parsed["VpcEndpoints"] if each["VpcEndpointType"] == "Interface"]
+    parsed["VpcEndpoints"][:0] = [
+        {**each, "VpcEndpointId": "vpce-0fedcba9876543210", "State": "pending"} for each in own]
+    for each in own:
+        without_private_dns(each)
+
+
+NO_PRIVATE_DNS = {"cloudformation.GetTemplate": stated_link(PrivateDnsEnabled=False)}
+WIDE = {"cloudformation.GetTemplate": stated_link(PolicyDocument={"Statement": [{
+    "Effect": "Allow", "Resource": [{"Fn::Join": ["", ["arn:aws:sagemaker:us-east-1:",
+                                                       {"Ref": "AWS::AccountId"},
+                                                       ":endpoint/*"]]}]}]})}
+
+
 def stated_threshold(resources: dict[str, Any]) -> None:
     for each in resources.values():
         if each.get("Properties", {}).get("MetricName") == "ModelLatency":
@@ -204,6 +234,10 @@ CASES = [
     Case("LLV201", "pass", ("use1-az1, use1-az2, the callers' zones",)),
     Case("LLV201", "fail", ("has no private DNS",), {"ec2.DescribeVpcEndpoints": link(
         lambda each: each.update(PrivateDnsEnabled=False))}),
+    Case("LLV201", "pass", ("no private DNS, as stated",), {
+        **NO_PRIVATE_DNS, "ec2.DescribeVpcEndpoints": link(without_private_dns)}),
+    Case("LLV201", "pass", ("no private DNS, as stated",), {
+        **NO_PRIVATE_DNS, "ec2.DescribeVpcEndpoints": beside_another}),
     Case("LLV201", "fail", ("pending",), {"ec2.DescribeVpcEndpoints": link(
         lambda each: each.update(State="pending"))}),
     Case("LLV201", "fail", ("no interface endpoint",), {"ec2.DescribeVpcEndpoints": link(
@@ -260,6 +294,11 @@ CASES = [
         {**ALLOW, "Resource": "*", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}})}),
     Case("LLV304", "unknown", ("aws:SourceVpc",), {"ec2.DescribeVpcEndpoints": policy(
         {**ALLOW, "Resource": "*", "Condition": {"StringEquals": {"aws:SourceVpc": "vpc-1"}}})}),
+    Case("LLV304", "pass", ("the account's other endpoints, as stated",), {
+        **WIDE, "ec2.DescribeVpcEndpoints": policy({
+            **MINE, "Resource": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/*"})}),
+    Case("LLV304", "warn", ("and other accounts' principals too",), {
+        **WIDE, "ec2.DescribeVpcEndpoints": policy({**ALLOW, "Resource": "*"})}),
     # Data perimeters: ordinary statements, whose keys only the request itself knows.
     *(Case("LLV304", "unknown", (f"{operator} {key}",), {"ec2.DescribeVpcEndpoints": policy(
         MINE, {**ALLOW, "Effect": "Deny", "Action": "*", "Resource": "*",
@@ -437,3 +476,10 @@ def test_zonal_names_are_told_from_the_regional_and_the_private_one() -> None:
     found = zonal_names({"VpcEndpointId": "vpce-0a1",
                          "DnsEntries": [{"DnsName": name} for name in names]})
     assert found == {"us-east-1a": names[1], "us-west-2-lax-1a": names[2]}
+
+
+def test_a_name_that_is_left_alone_is_not_resolved(shipped: LocalAws) -> None:
+    changes = {**INSIDE, **NO_PRIVATE_DNS, "ec2.DescribeVpcEndpoints": link(
+        lambda each: each.update(PrivateDnsEnabled=False))}
+    report, _ = run(shipped, Case("LLV301", "", (), changes, machine(["203.0.113.7"])))
+    assert [each for each in report.results if each.id == "LLV301"] == []

@@ -59,6 +59,8 @@ GOOD_SHARED: list[dict[str, str | None]] = [
     {"network": "{flow_logs: all}"},
     {"network": "{flow_logs: true}"},
     {"private_link": "{endpoint_policy: false}"},
+    {"private_link": "{private_dns: false, narrow_policy: false, openai: true}"},
+    {"private_link": "{private_dns: true, narrow_policy: true, sagemaker_api: true}"},
     {"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}"},
     {"network": f"{{vpc_id: {VPC}}}", "client_zones": "{names: [us-east-1a, us-east-1b]}"},
     {"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
@@ -175,6 +177,9 @@ BAD_SHARED: list[Case] = [
     ({"network": "{flow_logs: yes}"}, "LLE906", "network"),
     ({"network": "{flow_logs: [all]}"}, "LLE906", "network"),
     ({"private_link": "{fips: true, endpoint_policy: true}"}, "LLE213", "private_link"),
+    ({"private_link": "{fips: true, narrow_policy: false}"}, "LLE218", "private_link"),
+    ({"private_link": "{endpoint_policy: false, narrow_policy: true}"}, "LLE218", "private_link"),
+    ({"private_link": "{sagemaker_api: true, private_dns: false}"}, "LLE220", "private_link"),
     ({"private_link": "{fips: 'true'}"}, "LLE906", "private_link"),
     ({"tags": "{team: true}"}, "LLE919", "tags"),
     ({"private_link": "{allow_cidrs: [10.0.0.0]}"}, "LLE910", "private_link"),
@@ -214,6 +219,10 @@ BAD_SHARED: list[Case] = [
     ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
       "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
       "sagemaker_api: true}"}, "LLE929", "private_link"),
+    *(({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
+        "{interface_endpoint_id: vpce-0123456789abcdef0, "
+        f"security_group_id: sg-0123456789abcdef0, {stated}}}"}, "LLE929", "private_link")
+      for stated in ("private_dns: false", "narrow_policy: true", "openai: true")),
     ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
       "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
       f"hosted_zone_vpc_ids: [{VPC}]}}"}, "LLE929", "private_link"),

@@ -33,6 +33,8 @@ class FleetDescription:
         Of each task.
     endpoint_zones : int
         Interface endpoints times zones, for the cost.
+    zonal_urls : tuple of str
+        What workers in each of ``subnets`` call; empty when the runtime's own name will do.
     """
 
     endpoint: str
@@ -47,6 +49,7 @@ class FleetDescription:
     cpu: int
     memory_mib: int
     endpoint_zones: int
+    zonal_urls: tuple[str, ...] = ()
 
     @property
     def region(self) -> str:
@@ -84,11 +87,11 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
         ) from None
     try:
         content = json.loads(value)
+        content.setdefault("zonal_urls", ())
         fields = {key: content[key] for key in FleetDescription.__dataclass_fields__}
-        return FleetDescription(
-            **{**fields, "subnets": tuple(fields["subnets"]), "zones": tuple(fields["zones"])}
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        lists = {key: tuple(fields[key]) for key in ("subnets", "zones", "zonal_urls")}
+        return FleetDescription(**{**fields, **lists})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FLEET_DEPLOYED.error(
             got=f"{name} holds {value[:200]!r}", where=endpoint_name,
             allowed="the description that this version's LoadTestFleet writes",

@@ -13,6 +13,9 @@ from .rules import FLEET_STARTS
 
 __all__ = ["FleetTask", "FleetTasks"]
 
+_RUNTIME_URL = "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"
+"""Where botocore takes the runtime's URL from."""
+
 _TASKS_PER_CALL = 10  # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_RunTask.html
 _DESCRIBED_PER_CALL = 100
 _LOG_LINES = 12
@@ -82,7 +85,10 @@ class FleetTasks:
         ConfigurationError
             ``LLE967`` when ECS places fewer than asked for.
         """
+        urls = dict(zip(self.fleet.subnets, self.fleet.zonal_urls, strict=False))
         for subnet, number in _spread(self.fleet.subnets, count):
+            if kind == "worker" and subnet in urls:
+                environment = {**environment, _RUNTIME_URL: urls[subnet]}
             while number > 0:
                 batch = min(number, _TASKS_PER_CALL)
                 self._run(kind, batch, subnet, environment)

@@ -14,6 +14,8 @@ from moto.ec2.models.vpcs import VPCEndPoint
 from moto.ec2.responses.vpcs import VPCs
 from moto.ec2.utils import random_vpc_ep_id
 
+from .hosted_zones import private_zone_named
+
 
 class _Refused(EC2ClientError):
     """A refusal in EC2's words."""
@@ -120,19 +122,20 @@ def _check_private_dns(backend: Any, endpoint: Any) -> None:
             "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC "
             f"attributes set to true for {endpoint.vpc_id}",
         )
-    for other in backend.vpc_end_points.values():
-        if (
-            other.id != endpoint.id
-            and other.vpc_id == endpoint.vpc_id
-            and other.service_name == endpoint.service_name
-            and other.private_dns_enabled
-        ):
-            domain = _domain(endpoint.service_name, backend.region_name)
-            raise _Refused(
-                "InvalidParameter",
-                "private-dns-enabled cannot be set because there is already a conflicting DNS "
-                f"domain for {domain}.amazonaws.com in the VPC {endpoint.vpc_id}",
-            )
+    name = f"{_domain(endpoint.service_name, backend.region_name)}.amazonaws.com"
+    taken = any(
+        other.id != endpoint.id
+        and other.vpc_id == endpoint.vpc_id
+        and other.service_name == endpoint.service_name
+        and other.private_dns_enabled
+        for other in backend.vpc_end_points.values()
+    )
+    if taken or private_zone_named(backend.account_id, backend.partition, name, endpoint.vpc_id):
+        raise _Refused(
+            "InvalidParameter",
+            "private-dns-enabled cannot be set because there is already a conflicting DNS "
+            f"domain for {name} in the VPC {endpoint.vpc_id}",
+        )
 
 
 def _add_subnet(backend: Any, endpoint: Any, subnet_id: str) -> None:

@@ -21,7 +21,7 @@ from ..sessions import (
 __all__ = ["READ_ONLY", "Account", "ClientFactory", "Unreadable", "iam_action", "open_clients"]
 
 #: How the operations begin that these commands may call; none of them changes anything.
-READ_ONLY = ("batch_get_", "describe_", "get_", "head_", "list_", "simulate_")
+READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "simulate_")
 
 # IAM names some actions otherwise than the API.
 _ACTIONS = {

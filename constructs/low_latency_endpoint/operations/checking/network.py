@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -9,8 +10,8 @@ from typing import Any
 
 from .account import Account
 
-__all__ = ["DEAD", "SecurityGroupSources", "https_sources", "route_table_of", "way_out",
-           "way_to_s3"]
+__all__ = ["DEAD", "SecurityGroupSources", "https_sources", "resolve", "route_table_of",
+           "way_out", "way_to_s3"]
 
 DEAD = ("deleting", "deleted", "rejected", "failed", "expired")
 EVERYWHERE = "0.0.0.0/0"
@@ -45,6 +46,15 @@ class SecurityGroupSources:
     def cover(self, cidr: str) -> bool:
         """Whether one of the ranges holds all of this one."""
         return any(IPv4Network(cidr).subnet_of(IPv4Network(each)) for each in self.cidrs)
+
+
+def resolve(name: str) -> list[str]:
+    """The IPv4 addresses of a name; none when it does not resolve."""
+    try:
+        answers = socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return sorted({str(answer[4][0]) for answer in answers})
 
 
 def https_sources(account: Account, group_ids: Sequence[str],

@@ -23,6 +23,7 @@ from . import (
     link_checks,
     permission_checks,
     subnet_checks,
+    takeover_checks,
     update_checks,
     zone_checks,
 )
@@ -32,7 +33,7 @@ __all__ = ["CHECKS", "ENDPOINT_CHECKS", "run_preflight"]
 
 CHECKS: tuple[Check[PreflightContext], ...] = (
     *account_checks.CHECKS, *zone_checks.CHECKS, *link_checks.CHECKS, *subnet_checks.CHECKS,
-    *capacity_checks.CHECKS, *permission_checks.CHECKS,
+    *takeover_checks.CHECKS, *capacity_checks.CHECKS, *permission_checks.CHECKS,
 )
 """Checks of what the endpoints share; each runs once."""
 

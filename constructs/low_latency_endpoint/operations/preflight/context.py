@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...planning.latency_plan import LatencyPlan
@@ -14,8 +14,9 @@ from ...settings import (
     largest_fleet_of_plan,
 )
 from ..checking.account import Account
+from ..checking.network import resolve
 
-__all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
+__all__ = ["EndpointContext", "PreflightContext", "fetch", "runtime_name", "service_name"]
 
 Fetch = Callable[[str], bytes]
 
@@ -54,12 +55,15 @@ class PreflightContext:
     account : Account
     fetch : callable
         URL to its body, for the configurations of images.
+    resolve : callable
+        Name to its addresses, as this machine sees them.
     """
 
     settings: Settings
     plans: Mapping[str, LatencyPlan]
     account: Account
     fetch: Fetch = fetch
+    resolve: Callable[[str], Sequence[str]] = resolve
 
     @property
     def runtime_service(self) -> str:
@@ -76,6 +80,13 @@ class PreflightContext:
     def endpoints(self) -> tuple[EndpointContext, ...]:
         """One context per endpoint, in the order of the file."""
         return tuple(EndpointContext(self, key) for key in self.settings.endpoints)
+
+
+def runtime_name(context: PreflightContext) -> str:
+    """The runtime's own name in the account's region."""
+    fips = "-fips" if context.settings.private_link.fips else ""
+    suffix = "amazonaws.com.cn" if context.account.partition() == "aws-cn" else "amazonaws.com"
+    return f"runtime{fips}.sagemaker.{context.account.region}.{suffix}"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..checking.results import Outcome, failed, passed, unknown, warned
 from ..checking.stack import stack_ids
 from .context import PreflightContext
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "private_dns_owners"]
 
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
 _SAGEMAKER = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
@@ -21,23 +21,32 @@ _INVOKE = "sagemaker:InvokeEndpoint"
 
 @check("LLP203", "Nothing else owns the runtime's private DNS name in the VPC", source=_INTERFACE)
 def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
-    """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name."""
+    """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name.
+
+    So does each VPC that is to get a hosted zone for the name.
+    """
     settings = context.settings
     vpc_id = settings.network.vpc_id
-    if vpc_id is None or settings.private_link.interface_endpoint_id:
-        return
-    yield from guarded(_no_other_endpoint, context, vpc_id, about="interface endpoint")
-    yield from guarded(_no_hosted_zone, context, vpc_id, about="hosted zone")
+    if vpc_id is not None and settings.private_link.takes_the_name:
+        yield from guarded(_no_other_endpoint, context, vpc_id, about="interface endpoint")
+        yield from guarded(_no_hosted_zone, context, vpc_id, about="hosted zone")
+    for other in settings.private_link.hosted_zone_vpc_ids:
+        yield from guarded(_takes_hosted_zone, context, other, about=other)
 
 
-def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
-    about = "interface endpoint"
+def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
+    """The VPC's interface endpoints that answer the runtime's own name."""
     found = context.account.every(
         "ec2", "describe_vpc_endpoints", "VpcEndpoints",
         Filters=[{"Name": "vpc-id", "Values": [vpc_id]},
                  {"Name": "service-name", "Values": [context.runtime_service]}])
-    owners = [each for each in found
-              if each.get("PrivateDnsEnabled") and each["State"].lower() not in DEAD]
+    return [each for each in found
+            if each.get("PrivateDnsEnabled") and each["State"].lower() not in DEAD]
+
+
+def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+    about = "interface endpoint"
+    owners = private_dns_owners(context, vpc_id)
     if not owners:
         yield passed(f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}",
                      about=about)
@@ -54,26 +63,54 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             f"{endpoint_id} has private DNS for {context.runtime_service} in {vpc_id} already: "
             "AWS refuses a second one",
             f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
-            f"security_group_id: {groups[0] if groups else 'sg-...'}}}.", about=about)
+            f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or leave the name to it: "
+            "private_link: {private_dns: false}.", about=about)
 
 
-def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
-    name = f"{_label(context)}.sagemaker.{context.account.region}."
+def _clashing_zones(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
     zones = context.account.read("route53", "list_hosted_zones_by_vpc", VPCId=vpc_id,
                                  VPCRegion=context.account.region)["HostedZoneSummaries"]
     # The zone that PrivateLink itself makes belongs to a service of AWS's.
-    clash = [zone for zone in zones
-             if zone["Name"].startswith(name) and not zone.get("Owner", {}).get("OwningService")]
+    return [zone for zone in zones if zone["Name"].startswith(_zone_name(context))
+            and not zone.get("Owner", {}).get("OwningService")]
+
+
+def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+    clash = _clashing_zones(context, vpc_id)
     if clash:
         yield failed(f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
                      f"associated with {vpc_id}: AWS refuses private DNS beside it",
                      "Take the VPC out of that hosted zone, or delete it.", about="hosted zone")
     else:
-        yield passed(f"{vpc_id} has no hosted zone {name}*", about="hosted zone")
+        yield passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*", about="hosted zone")
 
 
-def _label(context: PreflightContext) -> str:
-    return "runtime-fips" if context.settings.private_link.fips else "runtime"
+def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
+    """Route 53 answers ConflictingDomainExists where the VPC resolves the name privately already.
+
+    For an interface endpoint too: https://github.com/hashicorp/terraform-provider-aws/issues/37783
+    """
+    leave_out = (f"Take {vpc_id} out of `hosted_zone_vpc_ids`, and give its callers the zonal "
+                 "names.")
+    for each in private_dns_owners(context, vpc_id):
+        yield failed(f"{each['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
+                     "Route 53 refuses a hosted zone of the name", leave_out, about=vpc_id)
+        return
+    own = stack_ids(context.account, context.settings.stack_name, "AWS::Route53::HostedZone")
+    for zone in _clashing_zones(context, vpc_id):
+        if zone["HostedZoneId"] not in own.values():
+            yield failed(f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
+                         f"associated with {vpc_id}: Route 53 refuses a second one", leave_out,
+                         about=vpc_id)
+            return
+    yield passed(f"{vpc_id} has no interface endpoint and no other hosted zone for "
+                 f"{_zone_name(context)}*", about=vpc_id)
+
+
+def _zone_name(context: PreflightContext) -> str:
+    """The beginning of the runtime's name, whatever the partition's suffix."""
+    label = "runtime-fips" if context.settings.private_link.fips else "runtime"
+    return f"{label}.sagemaker.{context.account.region}."
 
 
 @check("LLP204", "The adopted interface endpoint serves the callers", source=_SAGEMAKER)

@@ -39,7 +39,9 @@ def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
             return
         if not answer[key].get("Value"):
             off.append(attribute)
-    if off:
+    if off and context.settings.private_link.private_dns is False:
+        yield passed(f"{vpc_id}: {' and '.join(off)} off, which private DNS alone needs")
+    elif off:
         yield failed(f"{vpc_id}: {' and '.join(off)} off", "Turn on, with `aws ec2 "
                      f"modify-vpc-attribute`: {', '.join(off)}.")
     else:

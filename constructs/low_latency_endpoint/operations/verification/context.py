@@ -10,22 +10,21 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from ..checking.account import Account
-from ..checking.network import DEAD
-from ..checking.stack import ReadEndpoint, StackEndpoint, read_endpoint, stack_endpoints, stack_ids
+from ..checking.network import DEAD, resolve
+from ..checking.stack import (
+    ReadEndpoint,
+    StackEndpoint,
+    read_endpoint,
+    stack_endpoints,
+    stack_ids,
+    template_resources,
+)
 from ..client_zone import ClientZone, find_client_zone
 
-__all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interface_endpoints"]
+__all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interface_endpoints",
+           "stated_interface_endpoint"]
 
 TLS_SECONDS = 5
-
-
-def resolve(name: str) -> list[str]:
-    """The IPv4 addresses of a name; none when it does not resolve."""
-    try:
-        answers = socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)
-    except OSError:
-        return []
-    return sorted({str(answer[4][0]) for answer in answers})
 
 
 def own_address() -> str | None:
@@ -127,7 +126,7 @@ class EndpointContext:
 
 
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
-    """The runtime's interface endpoints in the model's VPC, the stack's own ones first."""
+    """The stack's interface endpoints for the runtime, else those in the model's VPC."""
     own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
     vpc_ids = sorted(set(_vpc_ids(context)))
     if not vpc_ids:
@@ -137,7 +136,16 @@ def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[s
     runtime = [each for each in found
                if each["VpcEndpointType"] == "Interface" and each["State"].lower() not in DEAD
                and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))]
-    return sorted(runtime, key=lambda each: each["VpcEndpointId"] not in own)
+    return [each for each in runtime if each["VpcEndpointId"] in own] or runtime
+
+
+def stated_interface_endpoint(context: VerificationContext,
+                              link: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the template states of an interface endpoint; nothing when it is not the stack's."""
+    ids = stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint")
+    resources = template_resources(context.account, context.stack_name)
+    return next((resources.get(logical, {}).get("Properties", {})
+                 for logical, physical in ids.items() if physical == link["VpcEndpointId"]), {})
 
 
 def model_subnets(context: EndpointContext) -> dict[str, list[Mapping[str, Any]]]:

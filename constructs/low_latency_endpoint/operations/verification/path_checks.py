@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,13 @@ from ..checking.network import https_sources
 from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from ..client_zone import ClientZone
-from .context import EndpointContext, VerificationContext, describe_subnets, inside
+from .context import (
+    EndpointContext,
+    VerificationContext,
+    describe_subnets,
+    inside,
+    stated_interface_endpoint,
+)
 from .zone_checks import chosen_interface_endpoint
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS"]
@@ -78,6 +85,9 @@ def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
     if link is None:
         yield unknown(_NO_LINK)
         return
+    if (not link.get("PrivateDnsEnabled")
+            and stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False):
+        return  # the runtime's name is left alone on purpose
     name, answers = _resolved(context, link)
     zones = _addresses(context.account, link)
     here = [address for address in answers if address in zones]
@@ -194,7 +204,10 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 @check("LLV304", "The endpoint policy lets this endpoint be invoked, and others not",
        source=_POLICY)
 def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
-    """Judged from the policy's text, for principals of this account and of another."""
+    """Judged from the policy's text, for principals of this account and of another.
+
+    Other endpoints are no matter where the template states a policy for all of the account's.
+    """
     link = chosen_interface_endpoint(context.stack)
     if link is None:
         yield unknown(_NO_LINK)
@@ -223,6 +236,10 @@ def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
             ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
             ("other accounts' principals", stem + name, strangers),
         )}
+        stated = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
+        wide = ':endpoint/*"' in json.dumps(stated)
+        if wide:
+            del others["other endpoints"]
         open_to = [what for what, one in others.items() if one.allowed]
         doubts = sorted({each for one in others.values() for each in one.depends_on})
         if open_to:
@@ -233,8 +250,8 @@ def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
             yield unknown(f"the policy lets {name} be invoked by this account; what else it lets "
                           f"through depends on what is not read here: {', '.join(doubts)}")
         else:
-            yield passed(f"the policy lets {name} be invoked by this account, and nothing else")
-
+            rest = ("and the account's other endpoints, as stated" if wide else "and nothing else")
+            yield passed(f"the policy lets {name} be invoked by this account, {rest}")
 
 
 CHECKS = (name_resolves, tls_valid, callers_let_in)

@@ -14,6 +14,7 @@ from .context import (
     describe_interface_endpoints,
     describe_subnets,
     model_subnets,
+    stated_interface_endpoint,
 )
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "chosen_interface_endpoint", "zones_of"]
@@ -58,7 +59,7 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
 @check("LLV201", "The interface endpoint is in the callers' zones, with private DNS",
        source=_PRIVATE_LINK)
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
-    """Available, private DNS on, and its zones are those of the plan."""
+    """Available, private DNS as stated, and its zones are those of the plan."""
     if not context.endpoints:
         yield unknown("the template has no SageMaker endpoint: see LLV102")
         return
@@ -72,6 +73,9 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
                      about="state")
     if link.get("PrivateDnsEnabled"):
         yield passed(f"{name} has private DNS", about="private DNS")
+    elif stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False:
+        yield passed(f"{name} has no private DNS, as stated: callers use its zonal names",
+                     about="private DNS")
     else:
         yield failed(f"{name} has no private DNS: the runtime's name goes around it",
                      "Turn private DNS on.", about="private DNS")
