@@ -71,6 +71,11 @@ class Fleet:
         Without instances yet.
     clock, options
         The runtime's.
+
+    Attributes
+    ----------
+    own_metrics : bool
+        Whether its requests count into series with EndpointConfigName too.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Fleet:
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
+        self.own_metrics = False
         self._clock = clock
         self._options = options
 

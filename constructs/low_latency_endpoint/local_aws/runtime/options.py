@@ -41,6 +41,12 @@ class RuntimeOptions:
     zone_affinity
         Send a request that came by a zone's name to that zone's instances when there are any; by
         default no: how SageMaker's routing meets zones is not documented.
+    configuration_metrics_from_create
+        Whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
+        that a deployment brought in has them from its first traffic on, for good (SageMaker
+        developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
+        deployment is complete"); of the first one AWS says nothing. By default it has: whoever
+        takes the series for a deployment is wrong for longer.
     requests_per_second
         Beyond so many each second InvokeEndpoint is throttled; by default never.
     clock_speed
@@ -60,6 +66,7 @@ class RuntimeOptions:
     startup_timeout_limit: float | None = None
     routers: int = 1
     zone_affinity: bool = False
+    configuration_metrics_from_create: bool = True
     requests_per_second: float | None = None
     clock_speed: float = 1.0
     clock_start: float | None = None
