@@ -14,7 +14,7 @@ from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
 from .findings import warn
 from .planning.limits import EVALUATION_PERIODS
-from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from .planning.rules import ALARM_OPTIONS, DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
@@ -117,7 +117,8 @@ class LatencyAlarms(Construct):
     Raises
     ------
     ConfigurationError
-        LLE701 to LLE703, LLE721 to LLE727, and LLE732 for a statistic the metric does not have.
+        LLE701 to LLE703, LLE721 to LLE727, LLE732 for a statistic the metric does not have, and
+        LLE735 for an option that does not exist.
     """
 
     def __init__(
@@ -127,6 +128,12 @@ class LatencyAlarms(Construct):
         self._endpoint = endpoint
         self._options = options
         self._path = self.node.path  # each question is a call to Node.js
+        unknown = sorted(set(options) - set(AlarmOptions.__annotations__))
+        if unknown:
+            raise ALARM_OPTIONS.error(
+                got=", ".join(unknown), allowed=", ".join(AlarmOptions.__annotations__),
+                where=self._path,
+            )
         self._periods = _checked_periods(options, self._path)
         self._new_fleet = bool(options.get("new_fleet_only"))
         self.alarms: dict[str, cloudwatch.Alarm] = {}

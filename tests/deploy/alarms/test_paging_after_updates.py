@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedM
 from .conftest import CONTEXT
 
 NAME = "updated"
+ROLLBACK = "RollbackprimaryInvocation5XXErrorsRate"
 FAST = ServiceTime.constant(0.0)
 FINE = SimulatedModelServer(service_time=FAST)
 FAILING = SimulatedModelServer(service_time=FAST, failure_share=1.0)
@@ -72,7 +74,7 @@ class Updated:
         options: dict[str, Any] = {
             "endpoint": endpoint, "error_rate": 0.01, "minimum_invocations": 1}
         LatencyAlarms(stack, "Loud", actions=[page], **options)
-        LatencyAlarms(stack, "Quiet", actions=[page], quiet_during_deployments=True, **options)
+        LatencyAlarms(stack, "Held", actions=[page], quiet_during_deployments=True, **options)
         rollback = LatencyAlarms(stack, "Rollback", new_fleet_only=True, **options)
         endpoint.roll_back_on(*rollback.alarms.values())
         app.synth()
@@ -81,7 +83,8 @@ class Updated:
     def deployed(self, version: int) -> str:
         """The stack's status after a deployment."""
         found = deploy_template(self.aws, self.synthesized(version), "Updated")
-        self.logical_ids |= {name: logical_id for logical_id, name in found.resources.items()}
+        # Without the hash at the end.
+        self.logical_ids |= {name: logical_id[:-8] for logical_id, name in found.resources.items()}
         return found.status
 
     def minutes(self, count: int, *failing: int) -> None:
@@ -102,27 +105,26 @@ class Updated:
         return str(pending[0]["VariantStatus"][0]["Status"] if pending
                    else found["EndpointStatus"])
 
-    def until(self, status: str, work: Future[str]) -> None:
-        """Traffic until the endpoint's deployment does something."""
+    def until(self, status: str, work: Future[str], *failing: int) -> None:
+        """Traffic until the endpoint's deployment does something; real time for the stack's."""
         while self.status() != status:
             assert not work.done(), work.result()
-            self.minutes(1)
+            self.minutes(1, *failing)
+            time.sleep(0.05)
 
     def pages(self) -> dict[str, int]:
         """How often each group of alarms has paged."""
         took = [self.logical_ids[action["AlarmName"]] for action in self.aws.alarm_actions()
                 if action["StateValue"] == "ALARM"]
-        return {group: sum(logical_id.startswith(f"{group}Composite") for logical_id in took)
-                for group in ("Loud", "Quiet")}
+        return {group: took.count(f"{group}Composite")
+                for group in ("Loud", "Held")}
 
     def on(self) -> set[str]:
-        """The alarms in ALARM, by the beginning of their logical IDs."""
+        """The alarms in ALARM, by their logical IDs."""
         found = self.aws.client("cloudwatch").describe_alarms(
             StateValue="ALARM", AlarmTypes=["MetricAlarm", "CompositeAlarm"])
-        ids = [self.logical_ids[alarm["AlarmName"]]
-               for alarm in found["MetricAlarms"] + found["CompositeAlarms"]]
-        begin = ("Rollbackprimary", "QuietQuiet", "QuietprimaryDeploying", "LoudComposite")
-        return {each for each in begin for logical_id in ids if logical_id.startswith(each)}
+        return {self.logical_ids[alarm["AlarmName"]]
+                for alarm in found["MetricAlarms"] + found["CompositeAlarms"]}
 
     def own_requests(self) -> float:
         """Of the last minute, in the series with the configuration's name."""
@@ -165,16 +167,15 @@ def test_incidents_page_after_an_update_too(updated, from_create):
         updated.until("Baking", update)
         # The old fleet fails: whoever is not quiet pages, and nothing is rolled back.
         updated.minutes(4, 1)
-        assert updated.pages() == {"Loud": 1, "Quiet": 0}
-        assert updated.on() >= {"QuietQuiet", "QuietprimaryDeploying"}
-        while not update.done():
-            updated.minutes(1)
+        assert updated.pages() == {"Loud": 1, "Held": 0}
+        assert updated.on() >= {"HeldComposite", "HeldQuiet", "HeldprimaryDeploying"}
+        updated.until("InService", update)
         assert update.result() == "UPDATE_COMPLETE"
     updated.minutes(12)
     assert updated.own_requests() > 0
     assert updated.on() == set()
     updated.minutes(5, 2)
-    assert updated.pages() == {"Loud": 2, "Quiet": 1}
+    assert updated.pages() == {"Loud": 2, "Held": 1}
 
 
 def test_an_incident_of_the_former_fleet_does_not_roll_the_fix_back(updated, from_create):
@@ -182,11 +183,11 @@ def test_an_incident_of_the_former_fleet_does_not_roll_the_fix_back(updated, fro
     while instances start.
     """
     updated.minutes(5, 1)
-    assert ("Rollbackprimary" in updated.on()) == from_create
+    assert (ROLLBACK in updated.on()) == from_create
     with ThreadPoolExecutor(1) as pool:
         update = pool.submit(updated.deployed, 2)
-        while not update.done():
-            updated.minutes(1, 1)
+        updated.until("Baking", update, 1)
+        updated.until("InService", update, 1)
         assert update.result() == "UPDATE_COMPLETE"
     updated.minutes(5)
     assert updated.on() == set()
