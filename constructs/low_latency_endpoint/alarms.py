@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -299,6 +299,9 @@ class LatencyAlarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
         )
+        if Stack.of(self).node.addr == Stack.of(self._endpoint).node.addr:
+            # An update points it at the new configuration before that takes requests.
+            self._endpoint.cfn_endpoint.node.add_dependency(alarm)
         return cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
 
 

@@ -175,6 +175,10 @@ def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, vari
         assert (stat["Stat"], other["Stat"], stat["Period"], other["Period"]) == (
             "Sum", "Sum", 60, 60)
         assert each["TreatMissingData"] == "notBreaching"
+    # They watch the new configuration before it takes requests.
+    (made_after,) = [resource["DependsOn"] for resource in template["Resources"].values()
+                     if resource["Type"] == "AWS::SageMaker::Endpoint"]
+    assert set(found) <= set(made_after)
     # Any that is deploying, and none for too long.
     names = [part["Fn::GetAtt"][0] for part in quiet["AlarmRule"]["Fn::Join"][1]
              if isinstance(part, dict)]

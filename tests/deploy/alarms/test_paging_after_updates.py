@@ -80,6 +80,15 @@ class Updated:
         app.synth()
         return out
 
+    def created(self) -> str:
+        """The stack's status after its creation, for which the clock has to move."""
+        with ThreadPoolExecutor(1) as pool:
+            work = pool.submit(self.deployed, 1)
+            while not work.done():
+                self.aws.advance(30)
+                time.sleep(0.05)
+            return work.result()
+
     def deployed(self, version: int) -> str:
         """The stack's status after a deployment."""
         found = deploy_template(self.aws, self.synthesized(version), "Updated")
@@ -148,13 +157,13 @@ def from_create(request) -> bool:
 @pytest.fixture
 def updated(from_create, tmp_path) -> Iterator[Updated]:
     servers = {"model:1": FINE, "model:2": FINE}
-    options = RuntimeOptions(
-        clock_speed=0.0, seed=1, configuration_metrics_from_create=from_create)
+    options = RuntimeOptions(clock_speed=0.0, seed=1, provision_time=120,
+                             configuration_metrics_from_create=from_create)
     with LocalAws.in_process(model_servers=servers, runtime=options) as aws:
         aws.reset()
         topic = aws.client("sns").create_topic(Name="Updated")["TopicArn"]
         here = Updated(aws, tmp_path, topic)
-        assert here.deployed(1) == "CREATE_COMPLETE"
+        assert here.created() == "CREATE_COMPLETE"
         yield here
         aws.reset()
 

@@ -290,8 +290,8 @@ def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None
     own = next((v for q, v in series.items() if q.target == (name, "configuration", name)), None)
     # The series lasts, so it may also start anew after a silence. That it started with a deployment
     # shows by requests before it, which another fleet answered.
-    before = bool(own) and any(
-        time < own.times[0] and count
+    before = any(
+        own and time < own.times[0] and count
         for q, v in series.items() if q.target[1:] == ("", "") and q.metric == "Invocations"
         for time, count in v.points.items())
     resolved = [image["ResolutionTime"] for variant in described.get("ProductionVariants", [])
