@@ -138,7 +138,8 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
     REPEAT and LINEAR leave what is missing before the first value (and LINEAR after the last).
     """
     if isinstance(filler, float):
-        return Series(dict.fromkeys(grid, filler) | series.values, series.label, series.period)
+        filled = dict.fromkeys(grid, filler) | series.values
+        return Series(dict(sorted(filled.items())), series.label, series.period)
     known = sorted(series.values)
     result = dict(series.values)
     for time in grid:
