@@ -27,8 +27,6 @@ def metric_alarm(
     more: dict[str, str],
     *,
     namespace: str = "AWS/SageMaker",
-    periods: int = 3,
-    datapoints: int | None = 2,
 ) -> cloudwatch.CfnAlarm:
     """An alarm on one metric."""
     percentile = statistic.startswith("p")
@@ -42,8 +40,8 @@ def metric_alarm(
         statistic=None if percentile else statistic,
         dimensions=dimensions(more),
         period=60,
-        evaluation_periods=periods,
-        datapoints_to_alarm=datapoints,
+        evaluation_periods=3,
+        datapoints_to_alarm=2,
         threshold=threshold,
         comparison_operator="GreaterThanThreshold",
         treat_missing_data="notBreaching",
@@ -108,8 +106,8 @@ def error_alarm(stack: Stack, name: str, more: dict[str, str]) -> cloudwatch.Cfn
     )
 
 
-def alarms(stack: Stack, new_fleet: dict[str, str]) -> None:
-    """The alarms that page, and the composite that keeps quiet during a deployment."""
+def alarms(stack: Stack) -> None:
+    """The alarms that page, through one composite."""
     instances = "/aws/sagemaker/Endpoints"
     paging = [
         metric_alarm(stack, "ModelLatency", "ModelLatency", "p99", 160_000, {}),
@@ -129,20 +127,11 @@ def alarms(stack: Stack, new_fleet: dict[str, str]) -> None:
             datapoints=5,
         ),
     ]
-    deploying = metric_alarm(
-        stack, "Deploying", "Invocations", "Sum", 0, new_fleet, periods=1, datapoints=None
-    )
-    quiet = cloudwatch.CfnCompositeAlarm(
-        stack, "Quiet", alarm_name=f"{NAME}-quiet", alarm_rule=f'ALARM("{deploying.attr_arn}")'
-    )
     cloudwatch.CfnCompositeAlarm(
         stack,
         "Composite",
         alarm_name=f"{NAME}-alarms",
         alarm_rule=" OR ".join(f'ALARM("{alarm.attr_arn}")' for alarm in paging),
-        actions_suppressor=quiet.attr_arn,
-        actions_suppressor_extension_period=600,
-        actions_suppressor_wait_period=120,
     )
 
 

@@ -411,7 +411,7 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
             )
         ),
     )
-    alarms(stack, new_fleet)
+    alarms(stack)
 
 
 def main() -> None:

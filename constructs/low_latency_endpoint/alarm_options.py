@@ -82,4 +82,4 @@ class AlarmOptions(TypedDict, total=False):
     evaluation_periods: int
     datapoints_to_alarm: int
     actions: Sequence[cloudwatch.IAlarmAction]
-    suppressors: Sequence[cloudwatch.IAlarm]
+    quiet_during_deployments: bool

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -14,17 +14,38 @@ from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
 from .findings import warn
 from .planning.limits import EVALUATION_PERIODS
-from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from .planning.rules import ALARM_OPTIONS, DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
-# How long a page waits for the suppressor, how long the suppressor stays on after a deployment's
-# last request to the new fleet alone, and the extension that CloudWatch wants besides. The quiet
-# time is the suppressor's own: any change of the composite would end an extension.
-_SUPPRESSION_WAIT_MINUTES = 2
+# A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
+# EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
+# "Auto-Rollback Configuration and Monitoring"), so alone it says nothing; whether it exists from
+# the first create is not documented. That the whole endpoint's series has both fleets is (same
+# page); that both series agree to the minute is not. FILL, since one may be missing or late at the
+# edges: a hole counts as zero, which holds nothing back.
+_BOTH_FLEETS = "IF((FILL(new, 0) > 0) AND (FILL(whole, 0) > FILL(new, 0)), 1, 0)"
+
+# After such a minute pages are held back for ten more. That is the suppressor's own time: any
+# change of the composite would end an extension, and CloudWatch wants one besides. The wait is as
+# short as it can be, since a composite that is on for less than the wait pages nobody.
 _QUIET_AFTER_MINUTES = 10
-_SUPPRESSION_EXTENSION_MINUTES = 1
+_EXTENSION_MINUTES = 1
+_WAIT_MINUTES = 1
+
+# And they are held back no longer than this, whatever the series do (if the two never agree, every
+# minute looks like a deployment). One such minute covers at most 12: ten, the extension, and one
+# for alarms that are not judged at the same second. "Too long" is on when a variant had at least
+# M = N / (12 x variants) of them in the last N minutes. As long as it is off, the fewer than
+# M x variants minutes cannot have covered the last N, so there was a moment in which whatever was
+# held back was done; as long as it is on, nothing is held back. So a page comes after N minutes at
+# the latest (12 hours; a day, all that CloudWatch allows, with several variants), after M of
+# them (an hour with one variant) when both fleets take requests all the time. Each update starts
+# anew, with its own configuration's series; until its new fleet has started nothing is held back.
+_COVERED_MINUTES = _QUIET_AFTER_MINUTES + _EXTENSION_MINUTES + 1
+_RANGE_MINUTES = 60 * _COVERED_MINUTES
+_LONGEST_RANGE_MINUTES = 24 * 60
 
 
 class LatencyAlarms(Construct):
@@ -81,22 +102,23 @@ class LatencyAlarms(Construct):
         By default 2 of the last 3 periods.
     actions : sequence of aws_cloudwatch.IAlarmAction
         What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
-    suppressors : sequence of aws_cloudwatch.IAlarm
-        Alarms that keep the composite quiet while they are in alarm, besides the one that
-        recognises a deployment of this endpoint (its new fleet takes requests).
+    quiet_during_deployments : bool
+        Hold pages back while both fleets of a deployment take requests and ten minutes after, for
+        an hour of such minutes at most (less with more than two variants). By default not: which
+        series SageMaker publishes when was not seen on AWS yet, and a page too many beats none.
 
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.Alarm
         By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``.
     composites : dict of str to aws_cloudwatch.CompositeAlarm
-        By severity; ``""`` for alarms without one. A deployment and the ten minutes after it
-        are quiet.
+        By severity; ``""`` for alarms without one.
 
     Raises
     ------
     ConfigurationError
-        LLE701 to LLE703, LLE721 to LLE727, and LLE732 for a statistic the metric does not have.
+        LLE701 to LLE703, LLE721 to LLE727, LLE732 for a statistic the metric does not have, and
+        LLE735 for an option that does not exist.
     """
 
     def __init__(
@@ -106,6 +128,12 @@ class LatencyAlarms(Construct):
         self._endpoint = endpoint
         self._options = options
         self._path = self.node.path  # each question is a call to Node.js
+        unknown = sorted(set(options) - set(AlarmOptions.__annotations__))
+        if unknown:
+            raise ALARM_OPTIONS.error(
+                got=", ".join(unknown), allowed=", ".join(AlarmOptions.__annotations__),
+                where=self._path,
+            )
         self._periods = _checked_periods(options, self._path)
         self._new_fleet = bool(options.get("new_fleet_only"))
         self.alarms: dict[str, cloudwatch.Alarm] = {}
@@ -193,56 +221,88 @@ class LatencyAlarms(Construct):
         )
 
     def _compose(self, rules: dict[str, list[cloudwatch.IAlarmRule]]) -> None:
-        suppressor = self._suppressor()
+        held_back = ""
+        suppression: dict[str, Any] = {}
+        if self._options.get("quiet_during_deployments"):
+            suppression = {
+                "actions_suppressor": self._suppressor(),
+                "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
+                "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
+            }
+            held_back = (
+                "Quiet while both fleets of a deployment take requests and "
+                f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
+                "most. "
+            )
         for severity, parts in rules.items():
             composite = cloudwatch.CompositeAlarm(
                 self,
                 f"Composite{severity}",
                 alarm_rule=cloudwatch.AlarmRule.any_of(*parts),
-                actions_suppressor=suppressor,
-                actions_suppressor_wait_period=Duration.minutes(_SUPPRESSION_WAIT_MINUTES),
-                actions_suppressor_extension_period=Duration.minutes(
-                    _SUPPRESSION_EXTENSION_MINUTES
-                ),
                 alarm_description=(
                     f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
-                    "more of its alarms are on. Quiet during a deployment and ten minutes after. "
+                    f"more of its alarms are on. {held_back}"
                     f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
                 ),
+                **suppression,
             )
             for action in self._options.get("actions") or ():
                 composite.add_alarm_action(action)
             self.composites[severity] = composite
 
+    def _too_long(self) -> tuple[int, int]:
+        """Of how many minutes so many with both fleets are too long: M and N; see above."""
+        variants = len(self._endpoint.configuration.variants)
+        minutes = min(_RANGE_MINUTES * variants, _LONGEST_RANGE_MINUTES)
+        return minutes // (_COVERED_MINUTES * variants), minutes
+
     def _suppressor(self) -> cloudwatch.IAlarm:
-        """In alarm while a deployment's new fleet takes requests, or a suppressor is."""
-        rules = [
-            cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
-            for alarm in self._options.get("suppressors") or ()
-        ]
+        """In alarm while a deployment is under way or just over, and not for too long."""
+        deploying, too_long = [], []
         for production_variant in self._endpoint.configuration.variants:
             variant = self._endpoint.variant(production_variant.name)
-            deploying = cloudwatch.Alarm(
-                self,
-                f"{variant.name}-Deploying",
-                metric=variant.metric_invocations("Sum", fleet="new"),
-                threshold=0,
-                evaluation_periods=_QUIET_AFTER_MINUTES,
-                datapoints_to_alarm=1,
-                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-                alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: a deployment's "
-                                  "new fleet takes requests. Keeps the composite alarm quiet.",
-            )
-            rules.append(
-                cloudwatch.AlarmRule.from_alarm(deploying, cloudwatch.AlarmState.ALARM)
-            )
+            deploying.append(self._both_fleets(
+                variant, "Deploying", 1, _QUIET_AFTER_MINUTES,
+                "both fleets of a deployment take requests. Holds pages back"))
+            too_long.append(self._both_fleets(
+                variant, "DeployingTooLong", *self._too_long(),
+                "both fleets of a deployment have taken requests for too long. Pages are no "
+                "longer held back"))
         return cloudwatch.CompositeAlarm(
             self,
             "Quiet",
-            alarm_rule=cloudwatch.AlarmRule.any_of(*rules),
-            alarm_description=f"{self._endpoint.name_at_synth}: changing, pages are held back",
+            alarm_rule=cloudwatch.AlarmRule.all_of(
+                cloudwatch.AlarmRule.any_of(*deploying),
+                cloudwatch.AlarmRule.not_(cloudwatch.AlarmRule.any_of(*too_long)),
+            ),
+            alarm_description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
         )
+
+    def _both_fleets(self, variant: EndpointVariant, name: str, datapoints: int, minutes: int,
+                     means: str) -> cloudwatch.IAlarmRule:
+        alarm = cloudwatch.Alarm(
+            self,
+            f"{variant.name}-{name}",
+            metric=cloudwatch.MathExpression(
+                expression=_BOTH_FLEETS,
+                using_metrics={
+                    "new": variant.metric_invocations("Sum", fleet="new"),
+                    "whole": variant.metric_invocations("Sum"),
+                },
+                period=Duration.minutes(1),
+                label="both fleets take requests",
+            ),
+            threshold=0,
+            evaluation_periods=minutes,
+            datapoints_to_alarm=datapoints,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
+        )
+        if Stack.of(self).node.addr == Stack.of(self._endpoint).node.addr:
+            # An update points it at the new configuration before that takes requests.
+            self._endpoint.cfn_endpoint.node.add_dependency(alarm)
+        return cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
 
 
 def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:

@@ -49,7 +49,8 @@ class MetricSource:
         period : Duration, optional
             By default 1 minute; 10 seconds for the high-resolution ones.
         fleet : {"whole", "new"}
-            ``new`` is the fleet that a deployment brings up (``EndpointConfigName``).
+            ``new`` is the fleet of this configuration alone (``EndpointConfigName``): what a
+            deployment brings up, and after it the whole fleet.
         dimensions : mapping of str to str, optional
             Further dimensions: ``InstanceId``, ``ContainerId``, ``AcceleratorId`` need enhanced
             metrics; ``Region`` with ``AvailabilityZone`` and ``InstanceType`` tell zones apart

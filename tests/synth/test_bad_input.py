@@ -566,6 +566,7 @@ row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latenc
 out_of("LLE731", lambda w, v: w.alarms(model_latency={v: Duration.millis(1)}), "p99",
        "P99", "p101", "mean", "")
 row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
+row("LLE735", lambda w: w.alarms(suppressors=[]), "suppressors", "quiet_during_deployments")
 
 # --- 8 arguments -------------------------------------------------------------------------------
 row("LLE807", lambda _: environment(N=1), "int 1", "text")

@@ -127,3 +127,64 @@ def test_periods_of_the_users_own(stack, endpoint, template_of):
     alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
     assert alarm["Period"] == 300
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (1, 1)
+
+
+def composites(template):
+    return [resource["Properties"] for resource in template["Resources"].values()
+            if resource["Type"] == "AWS::CloudWatch::CompositeAlarm"]
+
+
+def test_nothing_suppresses_pages_by_default(stack, endpoint, template_of):
+    LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
+    template = template_of(stack)
+    (composite,) = composites(template)
+    assert not [name for name in composite if name.startswith("ActionsSuppressor")]
+    assert "Quiet" not in composite["AlarmDescription"]
+    (alarm,) = [resource["Properties"] for resource in template["Resources"].values()
+                if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    assert alarm["MetricName"] == "ModelLatency"
+
+
+@pytest.mark.parametrize(("variants", "many", "of"), [
+    # An hour's worth of minutes, each of which covers 12 at most, shared by the variants;
+    # CloudWatch allows a day.
+    (1, 60, 12 * 60), (2, 60, 24 * 60), (3, 40, 24 * 60), (10, 12, 24 * 60),
+])
+def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, variants, many, of):
+    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=[
+        parts.variant(stack, name=f"v{number}") for number in range(variants)]))
+    LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        quiet_during_deployments=True,
+    )
+    template = template_of(stack)
+    quiet, composite = sorted(composites(template), key=lambda each: len(each))
+    assert composite["ActionsSuppressor"]["Fn::GetAtt"][0].startswith("AlarmsQuiet")
+    assert composite["ActionsSuppressorWaitPeriod"] == 60
+    assert composite["ActionsSuppressorExtensionPeriod"] == 60
+    assert f"for {many} such minutes at most" in composite["AlarmDescription"]
+    found = {logical_id: resource["Properties"]
+             for logical_id, resource in template["Resources"].items()
+             if "Metrics" in resource.get("Properties", {})}
+    periods = sorted((each["DatapointsToAlarm"], each["EvaluationPeriods"])
+                     for each in found.values())
+    assert periods == sorted([(1, 10)] * variants + [(many, of)] * variants)
+    for each in found.values():
+        (stat, other) = [metric["MetricStat"] for metric in each["Metrics"]
+                         if "MetricStat" in metric]
+        assert (stat["Stat"], other["Stat"], stat["Period"], other["Period"]) == (
+            "Sum", "Sum", 60, 60)
+        assert each["TreatMissingData"] == "notBreaching"
+    # They watch the new configuration before it takes requests.
+    (made_after,) = [resource["DependsOn"] for resource in template["Resources"].values()
+                     if resource["Type"] == "AWS::SageMaker::Endpoint"]
+    assert set(found) <= set(made_after)
+    # Any that is deploying, and none for too long.
+    names = [part["Fn::GetAtt"][0] for part in quiet["AlarmRule"]["Fn::Join"][1]
+             if isinstance(part, dict)]
+    assert sorted(names) == sorted(found)
+    assert [("TooLong" in name) for name in names] == [False] * variants + [True] * variants
+    text = "".join(part if isinstance(part, str) else "x"
+                   for part in quiet["AlarmRule"]["Fn::Join"][1])
+    assert text.count("NOT") == 1
+    assert " AND (NOT (" in text

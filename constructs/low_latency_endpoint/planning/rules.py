@@ -286,6 +286,12 @@ SCALED_VARIANTS_ONLY = rule(
     "LLE724", "an alarm on capacity at its maximum needs a scaled variant",
     mend="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
 )
+ALARM_OPTIONS = rule(
+    "LLE735", "alarms have no such option",
+    mend="Use one of those. Planned work is kept quiet with an alarm mute rule of CloudWatch's, "
+         "which has an end; a suppressor alarm that stays on would hold pages back for good.",
+    source="/AmazonCloudWatch/latest/APIReference/API_PutAlarmMuteRule.html",
+)
 PERCENT_OF_ALL = Range(
     rule("LLE725", "a utilization threshold is a share of the whole instance",
          mend="Give percent of all vCPUs, GPUs, memory or disk; the library multiplies."),

@@ -104,6 +104,11 @@ class AlarmSettings(SettingsModel):
                     "dimension whose switch AWS does not name. Default: no alarm.")
     expect_traffic: bool | None = Field(
         default=None, description="Alarm when no request arrives for five minutes. Default: false.")
+    quiet_during_deployments: bool | None = Field(
+        default=None,
+        description="Hold pages back while both fleets of a deployment take requests and ten "
+                    "minutes after, an hour of such minutes at most. Not seen on AWS yet. "
+                    "Default: false.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:

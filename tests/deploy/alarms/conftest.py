@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from low_latency_endpoint.alarms import SlowRequests
 from low_latency_endpoint.local_aws import deploy_template
 
 CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
+MINUTE = timedelta(minutes=1)
 ms = cdk.Duration.millis
 
 COMMON: dict[str, Any] = {
@@ -46,6 +47,8 @@ COMMON: dict[str, Any] = {
     "cpu_utilization": 70, "memory_utilization": 80, "disk_utilization": 85,
     "expect_traffic": True,
 }
+PAGING: dict[str, Any] = {
+    "error_rate": 0.01, "slow_requests": SlowRequests(threshold=ms(200), objective=0.99)}
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     # 4 vCPUs; scales to 4 instances.
     "single": ("ml.m5.xlarge", {**COMMON, "capacity_at_maximum": True, "zone_imbalance": 1.5,
@@ -56,8 +59,9 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
         "model_latency": {"Warning": {"p99": ms(150)}, "Critical": {"p99": ms(300)}}}),
     "multi": ("ml.m5.xlarge", {**COMMON, "cache_miss_rate": 0.05, "model_loading_wait": ms(500)}),
     # What pages: few alarms, so that each test says what goes on.
-    "pager": ("ml.m5.xlarge", {
-        "error_rate": 0.01, "slow_requests": SlowRequests(threshold=ms(200), objective=0.99)}),
+    "pager": ("ml.m5.xlarge", PAGING),
+    "quiet": ("ml.m5.xlarge", {**PAGING, "quiet_during_deployments": True}),
+    "two": ("ml.m5.xlarge", {"error_rate": 0.01, "quiet_during_deployments": True}),
     "rollback": ("ml.m5.xlarge", {
         "error_rate": 0.01, "model_latency": {"p99": ms(200)}, "new_fleet_only": True}),
 }
@@ -66,9 +70,9 @@ UTILIZATION = {"CPUUtilization", "MemoryUtilization", "DiskUtilization", "GPUUti
 
 
 class World:
-    """An endpoint of each shape with its alarms, in one stack."""
+    """An endpoint of each of some shapes with its alarms, in one stack."""
 
-    def __init__(self, aws: Any, out: Path) -> None:
+    def __init__(self, aws: Any, out: Path, shapes: Sequence[str]) -> None:
         self.aws = aws
         self.cloudwatch = aws.client("cloudwatch")
         self.topic = aws.client("sns").create_topic(Name="Paging")["TopicArn"]
@@ -83,7 +87,7 @@ class World:
         network = ZoneAlignedNetwork(
             stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
         topic = sns.Topic.from_topic_arn(stack, "Topic", self.topic)
-        made = {shape: self._alarms(stack, network, topic, shape) for shape in SHAPES}
+        made = {shape: self._alarms(stack, network, topic, shape) for shape in shapes}
         app.synth()
         deployed = deploy_template(aws, out, "Alarms").resources
         self.names = {
@@ -92,7 +96,7 @@ class World:
         }
         self.configs = {
             shape: aws.client("sagemaker").describe_endpoint(EndpointName=shape)[
-                "EndpointConfigName"] for shape in SHAPES
+                "EndpointConfigName"] for shape in shapes
         }
 
     def _alarms(self, stack: cdk.Stack, network: ZoneAlignedNetwork, topic: sns.ITopic,
@@ -108,7 +112,8 @@ class World:
         endpoint = Endpoint(
             scope, "Endpoint", endpoint_name=shape, configuration=EndpointConfiguration(
                 scope, "Configuration", variants=[ProductionVariant(
-                    name="primary", model=model, instance_type=InstanceType(instance_type))]))
+                    name=name, model=model, instance_type=InstanceType(instance_type))
+                    for name in ("primary", *(["other"] if shape == "two" else []))]))
         endpoint.scale("primary", min_instances=2, max_instances=4).track_invocations(
             max_tps_per_instance=10)
         alarms = LatencyAlarms(
@@ -135,7 +140,11 @@ class World:
         return {key: states[name] for key, name in names.items()}
 
     def publish(self, shape: str, *minutes: tuple[datetime, dict[str, Any]]) -> None:
-        """Publish data of some minutes as SageMaker does."""
+        """Publish data of some minutes as SageMaker does.
+
+        By metric; behind an @ that of a zone, of the new fleet, of the
+        other variant.
+        """
         batches: dict[str, list[dict[str, Any]]] = {}
         for at, data in minutes:
             for name, datum in data.items():
@@ -144,8 +153,10 @@ class World:
                 if part.startswith("zone"):
                     dimensions |= {"Region": "us-east-1", "InstanceType": SHAPES[shape][0],
                                    "AvailabilityZone": f"us-east-1{'ab'[int(part[-1])]}"}
-                elif part == "new":
+                elif part in ("new", "new-other"):
                     dimensions["EndpointConfigName"] = self.configs[shape]
+                if part.endswith("other"):
+                    dimensions["VariantName"] = "other"
                 namespace = (
                     "/aws/sagemaker/Endpoints" if metric in UTILIZATION else "AWS/SageMaker")
                 batches.setdefault(namespace, []).append({
@@ -155,8 +166,79 @@ class World:
             self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=batch)
 
 
+def shares(high: float, low: float, percent: float, count: int = 1000) -> dict[str, Any]:
+    """Values of which a share is high."""
+    many = count * percent / 100
+    return {"Values": [high, low], "Counts": [many, count - many]}
+
+
+class Pager:
+    """What an endpoint's composite alarm does, minute by minute."""
+
+    def __init__(self, world: Any, shape: str = "pager") -> None:
+        self.world = world
+        self.shape = shape
+        self.name = world.names[shape]["Composite"]
+        self.start = next(world.times)
+        # Long enough for what an earlier test left to be said and over.
+        world.aws.evaluate_alarms(self.start, since=self.start - 40 * MINUTE)
+        self.before = len(self.taken())
+        self.received()
+
+    def taken(self) -> list[tuple[str, int]]:
+        """What the endpoint's alarms did: the state and the minute."""
+        names = set(self.world.names[self.shape].values())
+        return [
+            (a["StateValue"], round((datetime.strptime(a["Time"], "%Y-%m-%dT%H:%M:%S.%f%z")
+                                     - self.start) / MINUTE))
+            for a in self.world.aws.alarm_actions() if a["AlarmName"] in names
+        ]
+
+    def received(self) -> list[str]:
+        """The alarms that the topic's subscriber has been told of since the last question."""
+        sqs, found = self.world.aws.client("sqs"), []
+        while got := sqs.receive_message(
+            QueueUrl=self.world.queue, MaxNumberOfMessages=10
+        ).get("Messages"):
+            for message in got:
+                sqs.delete_message(
+                    QueueUrl=self.world.queue, ReceiptHandle=message["ReceiptHandle"])
+                found.append(json.loads(json.loads(message["Body"])["Message"])["AlarmName"])
+        return found
+
+    def run(
+        self, minutes: int, *, failing: range, deploying: Collection[int] = (),
+        deploying_other: Collection[int] = (), lasting: Collection[int] = (), asleep: int = 0,
+    ) -> list[Any]:
+        """Let time pass, and give what was done.
+
+        Each minute has 1000 requests for a variant. The new fleet, which the series with
+        EndpointConfigName is of, takes 100 of them while deploying and all of them while lasting.
+        Alarms are judged every minute, but only every tenth one for the minutes asleep.
+        """
+        for first in range(0, minutes, 100):
+            self.world.publish(self.shape, *(
+                (self.start + minute * MINUTE, {
+                    "Invocation5XXErrors": shares(1, 0, 50 if minute in failing else 0),
+                    "Invocations": shares(1, 1, 0),
+                    **({"Invocations@new": {"Value": 100}} if minute in deploying else {}),
+                    **({"Invocations@new": {"Value": 1000}} if minute in lasting else {}),
+                    **({"Invocations@other": {"Value": 1000}, "Invocations@new-other": {
+                        "Value": 100}} if minute in deploying_other else {}),
+                })
+                for minute in range(first, min(first + 100, minutes))))
+        for minute in range(10, asleep, 10):
+            self.world.aws.evaluate_alarms(self.start + minute * MINUTE)
+        for minute in range(asleep, minutes, 100):
+            self.world.aws.evaluate_alarms(
+                self.start + min(minute + 100, minutes) * MINUTE,
+                since=self.start + minute * MINUTE)
+        return self.taken()[self.before:]
+
+
 @pytest.fixture(scope="module")
-def world(aws, tmp_path_factory) -> Iterator[World]:
+def world(aws, request, tmp_path_factory) -> Iterator[World]:
     aws.reset()
-    yield World(aws, tmp_path_factory.mktemp("alarms") / "cdk.out")
+    out = tmp_path_factory.mktemp("alarms") / "cdk.out"
+    yield World(aws, out, request.module.ENDPOINTS)
     aws.reset()

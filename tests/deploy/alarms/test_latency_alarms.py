@@ -18,8 +18,9 @@ MINUTE = timedelta(minutes=1)
 # Options that change how alarms are made, not which: tests/synth has them.
 NOT_AN_ALARM = {
     "minimum_invocations", "new_fleet_only", "period", "evaluation_periods", "datapoints_to_alarm",
-    "actions", "suppressors",
+    "actions", "quiet_during_deployments",
 }
+ENDPOINTS = ("single", "gpu", "multi", "rollback")
 
 
 def spread(*pairs: tuple[float, int]) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def test_both_sides_of_the_threshold(world, shape, key):
 @pytest.mark.parametrize("shape", ["single", "gpu", "multi"])
 def test_every_alarm_has_a_row(world, shape):
     made = {key for key in world.names[shape] if not key.startswith("Composite")}
-    assert made == {*ROWS[shape], "Deploying", "Quiet"}
+    assert made == set(ROWS[shape])
 
 
 def test_every_option_has_a_row():
@@ -196,3 +197,20 @@ def test_rollback_alarms_see_the_new_fleet_only(world):
         world.publish("rollback", *((start + n * MINUTE, data) for n in range(3)))
         world.aws.evaluate_alarms(start + 3 * MINUTE)
         assert {key: world.states("rollback")[key] for key in keys} == dict.fromkeys(keys, expected)
+
+
+def test_rollback_alarms_follow_a_series_that_lasts(world):
+    """From create or from a deployment on, for good: on in an incident, off after it."""
+    start = next(world.times)
+    bad = errors("Invocation5XXErrors@new", 500, 1000)
+    good = errors("Invocation5XXErrors@new", 0, 1000)
+    for minute in range(40):
+        data = bad if 20 <= minute < 25 else good
+        data = {**data, "Invocations@new": data["Invocations"]} if minute < 30 else {}
+        world.publish("rollback", (start + minute * MINUTE, data))
+    seen = []
+    for minute in range(1, 41):
+        world.aws.evaluate_alarms(start + minute * MINUTE)
+        seen.append(world.states("rollback")["Invocation5XXErrors/Rate"])
+    # Two of three: on after minutes 20 and 21, off when one of 24 to 26 is bad; silence is fine.
+    assert seen == ["OK"] * 21 + ["ALARM"] * 5 + ["OK"] * 14

@@ -1,98 +1,99 @@
-"""What pages: the composite alarm, once per incident, not during a deployment."""
+"""What pages: the composite alarm, once per incident; if asked for, not during a deployment."""
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-MINUTE = timedelta(minutes=1)
+from .conftest import MINUTE, Pager, shares
+
+ENDPOINTS = ("pager", "quiet")
 
 
-def shares(high: float, low: float, percent: float, count: int = 1000) -> dict[str, Any]:
-    """Values of which a share is high."""
-    many = count * percent / 100
-    return {"Values": [high, low], "Counts": [many, count - many]}
+# The series with EndpointConfigName: never there; during a deployment and for good from then on;
+# for good from the first create on.
+SERIES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "lasting": {"deploying": range(3, 13), "lasting": range(13, 60)},
+    "from create": {"lasting": range(60)},
+}
 
 
-class Pager:
-    """A quarter of an hour of the pager's endpoint, minute by minute."""
-
-    def __init__(self, world: Any) -> None:
-        self.world = world
-        self.name = world.names["pager"]["Composite"]
-        self.start = next(world.times)
-        # Long enough for what an earlier test left to be said and over.
-        world.aws.evaluate_alarms(self.start, since=self.start - 40 * MINUTE)
-        self.before = len(self.taken())
-        self.received()
-
-    def taken(self) -> list[tuple[str, int]]:
-        """What the pager's alarms did: the state and the minute."""
-        names = set(self.world.names["pager"].values())
-        return [
-            (a["StateValue"], round((datetime.strptime(a["Time"], "%Y-%m-%dT%H:%M:%S.%f%z")
-                                     - self.start) / MINUTE))
-            for a in self.world.aws.alarm_actions() if a["AlarmName"] in names
-        ]
-
-    def received(self) -> list[str]:
-        """The alarms that the topic's subscriber has been told of since the last question."""
-        sqs, found = self.world.aws.client("sqs"), []
-        while got := sqs.receive_message(
-            QueueUrl=self.world.queue, MaxNumberOfMessages=10
-        ).get("Messages"):
-            for message in got:
-                sqs.delete_message(
-                    QueueUrl=self.world.queue, ReceiptHandle=message["ReceiptHandle"])
-                found.append(json.loads(json.loads(message["Body"])["Message"])["AlarmName"])
-        return found
-
-    def run(self, minutes: int, *, failing: range, deploying: range = range(0)) -> list[Any]:
-        for minute in range(minutes):
-            now = self.start + minute * MINUTE
-            data = {"Invocation5XXErrors": shares(1, 0, 50 if minute in failing else 0),
-                    "Invocations": shares(1, 1, 0)}
-            if minute in deploying:
-                data["Invocations@new"] = {"Value": 100}
-            self.world.publish("pager", (now, data))
-            self.world.aws.evaluate_alarms(now + MINUTE)
-        return self.taken()[self.before:]
-
-
-def test_an_incident_pages_once(world):
-    pager = Pager(world)
-    # Two of three minutes bad at minute 5; then CloudWatch waits two minutes for the suppressor.
-    assert pager.run(20, failing=range(3, 15)) == [("ALARM", 7)]
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize(("shape", "minute"), [
+    # Two of three minutes bad at minute 42; with a suppressor CloudWatch waits a minute for it.
+    ("pager", 42), ("quiet", 43),
+])
+def test_an_incident_pages_once_whatever_deployments_left_behind(world, shape, minute, series):
+    pager = Pager(world, shape)
+    assert pager.run(60, failing=range(40, 50), **SERIES[series]) == [("ALARM", minute)]
     assert pager.received() == [pager.name]
 
 
-def test_one_bad_minute_pages_nobody(world):
-    assert Pager(world).run(12, failing=range(3, 4)) == []
+@pytest.mark.parametrize("shape", ["pager", "quiet"])
+def test_one_bad_minute_pages_nobody(world, shape):
+    assert Pager(world, shape).run(12, failing=range(3, 4)) == []
 
 
-def test_a_deployment_is_quiet(world):
+def test_nothing_is_held_back_unless_asked_for(world):
     pager = Pager(world)
+    assert pager.run(60, failing=range(40, 60), deploying=range(3, 60)) == [("ALARM", 42)]
+    assert not {"Quiet", "Deploying", "DeployingTooLong"} & set(world.names["pager"])
+    (composite,) = world.cloudwatch.describe_alarms(
+        AlarmNames=[pager.name], AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
+    assert "ActionsSuppressor" not in composite
+
+
+def test_a_deployment_is_quiet_when_asked_for(world):
+    pager = Pager(world, "quiet")
     assert pager.run(20, failing=range(5, 12), deploying=range(3, 16)) == []
 
 
-def test_what_a_deployment_leaves_broken_pages_after_the_quiet_time(world):
-    """The last request to the new fleet (minute 9) keeps the suppressor on while it is in the
-    alarm's evaluation range of 10 + 2 periods, to minute 22; one minute of extension follows.
+@pytest.mark.parametrize("failing", [range(5, 30), range(15, 30)],
+                         ids=["in the deployment", "in the quiet time"])
+def test_what_a_deployment_leaves_broken_pages_after_the_quiet_time(world, failing):
+    """Minute 9 is the last with both fleets, and among the last ten until minute 19; at 20 the
+    suppressor is off, and one minute of extension follows.
     """
-    pager = Pager(world)
-    assert pager.run(30, failing=range(5, 30), deploying=range(3, 10)) == [("ALARM", 23)]
+    pager = Pager(world, "quiet")
+    lasting = range(10, 30)
+    assert pager.run(30, failing=failing, deploying=range(3, 10), lasting=lasting) == [
+        ("ALARM", 21)]
     assert pager.received() == [pager.name]
 
 
-def test_what_breaks_within_the_quiet_time_waits_for_its_end(world):
-    """By the suppressor's own length: an extension would end with the composite's first change
-    (example 6 of "Suppressing composite alarm actions"), and page at minute 19.
-    """
-    pager = Pager(world)
-    assert pager.run(30, failing=range(15, 30), deploying=range(3, 10)) == [("ALARM", 23)]
+@pytest.mark.parametrize(("every", "page", "asleep"), [
+    # The 60th minute with both fleets is the last that holds back: one to be known, one extension.
+    (1, 3 + 59 + 2, 0), (10, 3 + 590 + 2, 550),
+    # The suppressor is off for a minute each time, which the extension covers; the 60th time it
+    # stays off.
+    (11, 3 + 649 + 1, 0),
+    # Off for two minutes, the first time 11 minutes after minute 3.
+    (12, 3 + 11 + 1, 0),
+])
+def test_pages_are_not_held_back_for_ever(world, every, page, asleep):
+    """Both fleets take requests for ever, all the time or just often enough."""
+    end = page + 15
+    found = Pager(world, "quiet").run(
+        end, failing=range(5, end), deploying=range(3, end, every), asleep=asleep)
+    assert found == [("ALARM", page)]
+
+
+@pytest.mark.parametrize(("data", "state"), [
+    ({"Invocations@new": {"Value": 10}, "Invocations": {"Value": 100}}, "ALARM"),
+    ({"Invocations@new": {"Value": 100}, "Invocations": {"Value": 100}}, "OK"),
+    ({"Invocations@new": {"Value": 0}, "Invocations": {"Value": 100}}, "OK"),
+    # One of the two missing or late holds nothing back.
+    ({"Invocations@new": {"Value": 10}}, "OK"),
+    ({"Invocations": {"Value": 100}}, "OK"),
+    ({}, "OK"),
+])
+def test_deploying_is_when_both_fleets_take_requests(world, data, state):
+    start = next(world.times)
+    world.publish("quiet", (start, data))
+    world.aws.evaluate_alarms(start + MINUTE)
+    assert world.states("quiet")["Deploying"] == world.states("quiet")["Quiet"] == state
 
 
 @pytest.mark.parametrize(("hour_percent", "last_minutes_percent", "expected"), [

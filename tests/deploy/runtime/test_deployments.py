@@ -316,6 +316,22 @@ class TestRollbackOnAnAlarm:
         assert here.statistics(name, "Invocations", "Sum") == {"Sum": 80}
         here.aws.advance(700)
 
+    @pytest.mark.parametrize("from_create", [True, False])
+    def test_its_metrics_last(self, site, from_create):
+        """After the deployment, for good; AWS does not say whether the first fleet has them."""
+        here = site(SERVERS, configuration_metrics_from_create=from_create)
+        name = here.endpoint()
+        first = here.described(name)["EndpointConfigName"]
+        here.invoke_many(name, 3)
+        own = here.statistics(name, "Invocations", "Sum", EndpointConfigName=first)
+        assert own == ({"Sum": 3} if from_create else {})
+        config = begin(here, name, "next")
+        assert here.settled(name)["EndpointConfigName"] == config
+        here.aws.advance(3600)
+        here.invoke_many(name, 5)
+        assert here.statistics(name, "Invocations", "Sum", EndpointConfigName=config) == {"Sum": 5}
+        assert here.statistics(name, "Invocations", "Sum") == {"Sum": 8}
+
 
 def test_a_deployment_that_takes_too_long_is_rolled_back(here):
     name = here.endpoint({"InitialInstanceCount": 4})

@@ -150,7 +150,12 @@ def test_dimensions_by_instance_only_with_enhanced_metrics(site, enhanced):
     base = ("EndpointName", "VariantName")
     assert ("Invocations", base) in found
     assert ("CPUUtilization", base) in found
-    more = {names for _, names in found if names != base}
+    # AWS lists it for what counts requests, not for utilization.
+    own = ("EndpointConfigName", *base)
+    assert ("Invocations", own) in found
+    assert not {"CPUUtilization", "ConcurrentRequestsPerModel"} & {
+        metric for metric, names in found if names == own}
+    more = {names for _, names in found if names not in (base, own)}
     by_instance = ("EndpointName", "InstanceId", "VariantName")
     by_zone = ("AvailabilityZone", "EndpointName", "InstanceType", "Region", "VariantName")
     assert more == ({by_instance, by_zone} if enhanced else set())

@@ -189,6 +189,17 @@ def test_first_request_to_a_new_fleet_dates_a_deployment(run: Run) -> None:
         (scenario.at(17), "first request to the new fleet")]
 
 
+def test_requests_after_a_silence_are_no_deployment(run: Run) -> None:
+    """The new fleet's series lasts, and so may start anew with the traffic."""
+    scenario = Scenario(tps=lambda minute: 0 if minute < 17 else 500)
+    account = scenario.account()
+    key = ("AWS/SageMaker", "Invocations", frozenset({
+        ("EndpointName", ENDPOINT), ("VariantName", "primary"),
+        ("EndpointConfigName", "sentiment-config-2")}))
+    account.data[key] = {scenario.at(minute): [(1.0, 30_000)] for minute in range(17, 30)}
+    assert run(scenario, account).measurements.deployments == ()
+
+
 def test_an_old_configuration_is_dated_by_its_image(run: Run) -> None:
     scenario = Scenario()
     account = scenario.account()

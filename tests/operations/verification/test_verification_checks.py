@@ -96,6 +96,20 @@ def without_alarm(metric: str) -> Change:
     return changed
 
 
+def deploying(parsed: dict[str, Any]) -> None:
+    """One alarm compares the new fleet with the whole endpoint, and is on."""
+    changed = next(each for each in parsed["MetricAlarms"]
+                   if each.get("MetricName") == "OverheadLatency")
+    plain = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations",
+             "Dimensions": changed["Dimensions"]}
+    new = {**plain, "Dimensions": [
+        *changed["Dimensions"], {"Name": "EndpointConfigName", "Value": "sentiment-2"}]}
+    del changed["MetricName"], changed["Namespace"], changed["Dimensions"]
+    changed.update(StateValue="ALARM", StateReason="both take requests", Metrics=[
+        {"Id": "new", "MetricStat": {"Metric": new, "Period": 60, "Stat": "Sum"}},
+        {"Id": "whole", "MetricStat": {"Metric": plain, "Period": 60, "Stat": "Sum"}}])
+
+
 def data(parsed: dict[str, Any]) -> None:
     for each in parsed["MetricDataResults"]:
         each["Values"] = [1.0]
@@ -390,6 +404,8 @@ CASES = [
         "cloudwatch.GetMetricData": data,
         "cloudwatch.DescribeAlarms": alarms("ModelLatency", StateValue="ALARM",
                                             StateReason="too slow")}),
+    Case("LLV503", "pass", ("alarms have data",), {
+        "cloudwatch.GetMetricData": data, "cloudwatch.DescribeAlarms": deploying}),
 ]
 
 

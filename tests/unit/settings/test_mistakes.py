@@ -113,7 +113,8 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
                "slow_requests: {threshold: 1s, objective: 0.995}, cpu_utilization: 70, "
                "memory_utilization: 80, disk_utilization: 80, gpu_utilization: 90, "
                "gpu_memory_utilization: 95, cache_miss_rate: 0.1, model_loading_wait: 1s, "
-               "capacity_at_maximum: false, zone_imbalance: 1.5, expect_traffic: true}"},
+               "capacity_at_maximum: false, zone_imbalance: 1.5, expect_traffic: true, "
+               "quiet_during_deployments: true}"},
     {"warm_up": "{payload: {data: {inputs: hello}}, requests: 100, concurrency_per_zone: 2, "
                 "last: 20, timeout: 5m, on_miss: warn, during_deployments: false, metrics: true, "
                 "reserve_concurrency: false, keep_warm: {every: 2m, requests_per_zone: 2, "

@@ -65,7 +65,7 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
         for alarm in [a for a in state.alarms.values() if not a.composite]:
             try:
                 outcome = metric_alarms.evaluate(
-                    alarm.settings, state.metrics, state.detectors, as_seconds(at)
+                    alarm.settings, state.metrics, state.detectors, as_seconds(at), alarm.state
                 )
             except ExpressionError as error:
                 # Put refuses what is wrong; what shows up only now must not stop the others.

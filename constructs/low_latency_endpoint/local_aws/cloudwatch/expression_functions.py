@@ -137,6 +137,9 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
 
     REPEAT and LINEAR leave what is missing before the first value (and LINEAR after the last).
     """
+    if isinstance(filler, float):
+        filled = dict.fromkeys(grid, filler) | series.values
+        return Series(dict(sorted(filled.items())), series.label, series.period)
     known = sorted(series.values)
     result = dict(series.values)
     for time in grid:
@@ -144,9 +147,7 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
             continue
         before = [t for t in known if t < time]
         after = [t for t in known if t > time]
-        if isinstance(filler, float):
-            result[time] = filler
-        elif isinstance(filler, Series):
+        if isinstance(filler, Series):
             if time in filler.values:
                 result[time] = filler.values[time]
         elif filler == "REPEAT" and before:

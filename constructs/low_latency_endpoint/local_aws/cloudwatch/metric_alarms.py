@@ -94,8 +94,12 @@ def evaluate(
     store: MetricStore,
     detectors: Mapping[str, Mapping[str, Any]],
     at: float,
+    present: str = "",
 ) -> Outcome:
-    """Judge an alarm by the data before a moment (seconds since 1970)."""
+    """Judge an alarm by the data before a moment (seconds since 1970).
+
+    Of the present state no reason is worked out: CloudWatch keeps that of the last change.
+    """
     count = int(settings["EvaluationPeriods"])
     needed = int(settings.get("DatapointsToAlarm") or count)
     queries = Queries(store, alarm_queries(settings), detectors)
@@ -108,7 +112,7 @@ def evaluate(
     points = _points(settings, queries, main, window, period)
     missing = settings.get("TreatMissingData") or _default_missing(settings)
     state = judge(points, count, needed, missing)
-    if state is None:
+    if state in (None, present):
         return Outcome(None)
     return _explained(state, settings, points, count, needed, missing)
 

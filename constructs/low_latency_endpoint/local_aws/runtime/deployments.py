@@ -150,7 +150,11 @@ class Deployment:
         for variant in self.new:
             count = self.counts[variant.name]
             variant.opened = None if share >= 1.0 else max(1, round(share * count))
+        self._new_takes(share)
+
+    def _new_takes(self, share: float) -> None:
         self.endpoint.new_share = share
+        self.new.own_metrics = True
 
     # ------------------------------------------------------------------------------------- rolling
 
@@ -182,7 +186,7 @@ class Deployment:
 
     def _share_by_size(self, old: Fleet) -> None:
         total = old.size + self.new.size
-        self.endpoint.new_share = self.new.size / total if total else 0.0
+        self._new_takes(self.new.size / total if total else 0.0)
 
     # ----------------------------------------------------------------------------- baking, rollback
 

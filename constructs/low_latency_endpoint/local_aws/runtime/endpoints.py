@@ -101,11 +101,13 @@ class RuntimeEndpoint:
     def dimensions(self, fleet: Fleet, variant: Variant) -> list[Dimensions]:
         """Give the dimensions that a request counts into, but for those of its instance.
 
-        During a deployment the new fleet has its own, with EndpointConfigName, so that an alarm
-        can watch it alone. Source: SageMaker developer guide, "Auto-rollback configuration".
+        A fleet that a deployment brought in has its own, with EndpointConfigName, so that an alarm
+        can watch it alone: from its first traffic on, for good. All requests count into those
+        without. Source: SageMaker developer guide, "Auto-Rollback Configuration and Monitoring";
+        see `RuntimeOptions.configuration_metrics_from_create` for the first fleet.
         """
         found = list(variant.invocation_dimensions)
-        if fleet is self.new_fleet:
+        if fleet.own_metrics:
             found.append((*found[0], ("EndpointConfigName", fleet.config_name)))
         return found
 

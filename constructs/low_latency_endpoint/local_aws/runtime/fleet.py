@@ -82,6 +82,11 @@ class Fleet:
         Counts the instances of all endpoints.
     log
         Makes the endpoint's log group; called when a container runs.
+
+    Attributes
+    ----------
+    own_metrics : bool
+        Whether its requests count into series with EndpointConfigName too.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Fleet:
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
+        self.own_metrics = False
         self._clock = clock
         self._options = options
         self._running, self._log = running, log

@@ -38,11 +38,12 @@ class Observation:
                 told = dict(zip(instances, answers, strict=True))
             for fleet in endpoint.fleets:
                 for variant in fleet:
-                    base = endpoint.dimensions(fleet, variant)
+                    # AWS lists EndpointConfigName for what counts requests, not for these two.
+                    base = list(variant.invocation_dimensions)
                     self._concurrency(endpoint, variant, base, at)
                     self._utilization(endpoint, variant, base, told, at)
                     if at % _MINUTE < TICK:
-                        self._silence(endpoint, base, at)
+                        self._silence(endpoint, endpoint.dimensions(fleet, variant), at)
 
     def _concurrency(
         self, endpoint: RuntimeEndpoint, variant: Variant, base: list[Dimensions], at: float

@@ -47,6 +47,12 @@ class RuntimeOptions:
     concurrent_executions
         The account's quota of Lambda functions that run at a time; by default an established
         account's 1000. New accounts have 10, and let none be reserved.
+    configuration_metrics_from_create
+        Whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
+        that a deployment brought in has them from its first traffic on, for good (SageMaker
+        developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
+        deployment is complete"); of the first one AWS says nothing. By default it has: whoever
+        takes the series for a deployment is wrong for longer.
     requests_per_second
         Beyond so many each second InvokeEndpoint is throttled; by default never.
     clock_speed
@@ -68,6 +74,7 @@ class RuntimeOptions:
     routers: int = 1
     zone_affinity: bool = False
     concurrent_executions: int = 1000
+    configuration_metrics_from_create: bool = True
     requests_per_second: float | None = None
     clock_speed: float = 1.0
     clock_start: float | None = None

@@ -171,6 +171,7 @@ class Runtime:
             fleet = endpoint.fleet
             if fleet is None or fleet.config_name != record["EndpointConfigName"]:
                 new = self._fleet(endpoint, config)
+                new.own_metrics |= fleet is not None
                 await new.start(counts)
                 endpoint.fleet = new
                 if fleet is not None:
@@ -183,11 +184,14 @@ class Runtime:
 
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
         endpoint.take_metrics_config(config)
-        return fleet_of(
+        fleet = fleet_of(
             endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
             running=lambda: len(self._instances()),
             log=lambda: _log_group(endpoint),
         )
+        first = endpoint.fleet is None
+        fleet.own_metrics = first and self.options.configuration_metrics_from_create
+        return fleet
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""

@@ -293,9 +293,15 @@ def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None
                                       period) for v in variants):
         until = None  # and so does whoever sets its capacity
     own = next((v for q, v in series.items() if q.target == (name, "configuration", name)), None)
+    # The series lasts, so it may also start anew after a silence. That it started with a deployment
+    # shows by requests before it, which another fleet answered.
+    before = any(
+        own and time < own.times[0] and count
+        for q, v in series.items() if q.target[1:] == ("", "") and q.metric == "Invocations"
+        for time, count in v.points.items())
     resolved = [image["ResolutionTime"] for variant in described.get("ProductionVariants", [])
                 for image in variant.get("DeployedImages", []) if "ResolutionTime" in image]
-    if own and own.times[0] > start + timedelta(minutes=5):
+    if own and before and own.times[0] > start + timedelta(minutes=5):
         time, how = own.times[0], "first request to the new fleet"
     elif made and made >= start - _LOOK_BACK:
         time, how = made, "when its configuration was made"

@@ -119,11 +119,11 @@ def have_data(context: EndpointContext) -> Iterator[Outcome]:
             described(context.account, list(names.values())).items()
             if _dimensions(alarm).get("EndpointName") == context.stated.name}
     for name, alarm in mine.items():
-        if alarm.get("StateValue") == "ALARM":
+        if alarm.get("StateValue") == "ALARM" and not _tells_of_deployments(alarm):
             yield warned(f"{name} is in alarm: {alarm.get('StateReason', '')}",
                          f"`low-latency diagnose {context.stated.name}`.", about="state")
     watched = {name: _metrics(alarm) for name, alarm in mine.items()
-               if not _new_fleet_only(alarm)}  # those see data during a deployment only
+               if not _new_fleet_only(alarm)}  # AWS names no data of those before an update
     silent = _without_data(context.account, watched)
     if not watched:
         yield warned("the stack has no alarms on this endpoint", "State latencies and "
@@ -175,6 +175,13 @@ def _dimensions(alarm: Mapping[str, Any]) -> dict[str, str]:
 
 def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
     return "EndpointConfigName" in _dimensions(alarm)
+
+
+def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
+    """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
+    named = {any(each["Name"] == "EndpointConfigName" for each in metric.get("Dimensions", ()))
+             for metric in _metrics(alarm)}
+    return named == {True, False}
 
 
 CHECKS = (as_stated,)
