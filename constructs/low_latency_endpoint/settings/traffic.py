@@ -177,8 +177,9 @@ class ScalingSettings(SettingsModel):
                           what="concurrency_target is for metric: concurrency",
                           mend="Set metric: concurrency, or remove concurrency_target.")
         if given.get("keep_counts") is False and given.get("enabled", True) is True:
-            yield finding(COUNTS_OF_A_SCALED_FLEET, "keep_counts", got="false without "
-                          "enabled: false", allowed="keep_counts: true, or enabled: false beside it")
+            yield finding(COUNTS_OF_A_SCALED_FLEET, "keep_counts",
+                          got="keep_counts: false without enabled: false",
+                          allowed="keep_counts: true, or enabled: false beside it")
         if given.get("enabled") is False:
             for name in ("concurrency_target", "scale_in_cooldown", "scale_out_cooldown"):
                 if name in given:
