@@ -27,9 +27,9 @@ _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 
 _TWO_DEPLOYS = (
-    "In two deploys: first set `scaling: {enabled: false}` and deploy, then make the change and "
-    "turn scaling on again; or give the endpoint another `endpoint_name`, which makes the new one "
-    "before the old one goes. See docs/updates.md."
+    "In two deploys: first set `scaling: {enabled: false, keep_counts: true}` and deploy, then "
+    "make the change and turn scaling on again; or give the endpoint another `endpoint_name`, "
+    "which makes the new one before the old one goes. See docs/updates.md."
 )
 
 
