@@ -1,4 +1,4 @@
-"""What an update does with the numbers of instances, and that turning scaling off updates nothing."""
+"""What an update does with the numbers of instances; turning scaling off updates nothing."""
 
 from __future__ import annotations
 
