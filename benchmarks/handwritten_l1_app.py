@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 from aws_cdk import App, Aws, CfnResource, CfnTag, Environment, Fn, Stack
@@ -24,6 +25,8 @@ from .handwritten_l1_alarms import NAME, VARIANT, alarms, dashboard, error_alarm
 
 ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
 
+FUNCTIONS = Path(__file__).parents[1] / "constructs/low_latency_endpoint/custom_resource_functions"
+CHECK_ENDPOINT = FUNCTIONS / "check_endpoint.py"
 CLOSE_DEFAULT_SECURITY_GROUP = """
 import boto3
 import cfnresponse
@@ -412,6 +415,60 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
         ),
     )
     alarms(stack)
+    serving_check(stack, hosting, configuration)
+
+
+def serving_check(stack: Stack, hosting: sagemaker.CfnEndpoint,
+                  configuration: sagemaker.CfnEndpointConfig) -> None:
+    """A custom resource that fails when SageMaker serves another configuration."""
+    log_group = logs.CfnLogGroup(stack, "CheckLogs", retention_in_days=7)
+    role = iam.CfnRole(
+        stack,
+        "CheckRole",
+        assume_role_policy_document=assumed_by("lambda.amazonaws.com"),
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="act",
+                policy_document=document(
+                    allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
+                    allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+                ),
+            )
+        ],
+    )
+    rights = iam.CfnPolicy(
+        stack,
+        "CheckPolicy",
+        policy_name="describe",
+        roles=[role.ref],
+        policy_document=document(
+            allow(["sagemaker:DescribeEndpoint"], arn("sagemaker", f"endpoint/{NAME}"))
+        ),
+    )
+    function = lambda_.CfnFunction(
+        stack,
+        "CheckFunction",
+        architectures=["arm64"],
+        code=lambda_.CfnFunction.CodeProperty(zip_file=CHECK_ENDPOINT.read_text(encoding="utf-8")),
+        handler="index.handler",
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+        memory_size=256,
+        role=role.attr_arn,
+        runtime="python3.14",
+        timeout=300,
+    )
+    check = CfnResource(
+        stack,
+        "Check",
+        type="Custom::EndpointServingCheck",
+        properties={
+            "ServiceToken": function.attr_arn,
+            "ServiceTimeout": 360,
+            "EndpointName": hosting.attr_endpoint_name,
+            "EndpointConfigName": configuration.attr_endpoint_config_name,
+        },
+    )
+    check.add_dependency(rights)
 
 
 def main() -> None:

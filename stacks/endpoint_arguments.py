@@ -69,6 +69,8 @@ def endpoint_arguments(
         "initial_instances": settings.instances.initial,
         "max_instances": settings.instances.max,
         "scaling": settings.scaling.enabled,
+        "keep_instance_counts": settings.scaling.keep_counts,
+        "confirm_updates": settings.confirm_updates,
         "max_concurrency_per_instance": settings.scaling.concurrency_target,
         "scale_in_cooldown": _duration(settings.scaling.scale_in_cooldown),
         "scale_out_cooldown": _duration(settings.scaling.scale_out_cooldown),

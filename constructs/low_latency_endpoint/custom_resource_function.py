@@ -50,7 +50,7 @@ def custom_resource_function(
     *,
     description: str,
     statements: Sequence[Mapping[str, Any]],
-    wildcards: str,
+    wildcards: str | None = None,
     timeout_seconds: int = 60,
 ) -> lambda_.CfnFunction:
     """Make a function, its role and its log group in the scope: ``Function``, ``Role``, ``Logs``.
@@ -66,8 +66,8 @@ def custom_resource_function(
     description : str
     statements : sequence of mapping
         What the code may do, besides writing its log.
-    wildcards : str
-        Why some of the statements have ``*`` for a resource.
+    wildcards : str, optional
+        Why some of the statements have ``*`` for a resource; by default none has.
     timeout_seconds : int
     """
     log_group = logs.CfnLogGroup(scope, "Logs", retention_in_days=7)
@@ -86,7 +86,8 @@ def custom_resource_function(
             )
         ],
     )
-    acknowledge_wildcard_resources(role, ["*"], reason=wildcards)
+    if wildcards:
+        acknowledge_wildcard_resources(role, ["*"], reason=wildcards)
     return lambda_.CfnFunction(
         scope,
         "Function",

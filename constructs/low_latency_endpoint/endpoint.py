@@ -15,9 +15,14 @@ from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
 from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
-from .planning.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
+from .planning.rules import (
+    COUNTS_OF_A_SCALED_FLEET,
+    UNKNOWN_VARIANT,
+    VARIANT_SCALED_TWICE,
+)
 from .private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
 from .scaling import InvocationScaling
+from .serving_check import ServingCheck
 from .validation import check
 from .variant import ProductionVariant
 
@@ -42,6 +47,15 @@ class Endpoint(MetricSource, Construct):
         Alarms that roll a deployment back. They must not refer to the endpoint's resource: use
         metrics of :meth:`metric`, which carry its name as text.
     tags : mapping of str to str, optional
+    keep_instance_counts : bool, optional
+        Whether an update keeps the numbers of instances that are running
+        (``RetainAllVariantProperties``); otherwise it sets those of the configuration. By default
+        as soon as a variant scales. Say it when you turn scaling off or on: then nothing of the
+        endpoint itself changes, and no update with an unchanged configuration is sent.
+    confirm_updates : bool
+        Fail a deployment after which SageMaker does not serve this configuration, because it
+        rolled the update back; by default yes. It costs one Lambda function per stack, which runs
+        for seconds at each deployment.
 
     Attributes
     ----------
@@ -52,6 +66,8 @@ class Endpoint(MetricSource, Construct):
     endpoint_arn : str
     cfn_endpoint : aws_sagemaker.CfnEndpoint
     configuration : EndpointConfiguration
+    confirmation : constructs.Construct, optional
+        What confirms updates: make things depend on it that need this configuration to serve.
 
     Raises
     ------
@@ -70,6 +86,8 @@ class Endpoint(MetricSource, Construct):
         deployment: DeploymentPolicy | None = None,
         rollback_alarms: Sequence[cloudwatch.IAlarm] = (),
         tags: Mapping[str, str] | None = None,
+        keep_instance_counts: bool | None = None,
+        confirm_updates: bool = True,
     ) -> None:
         super().__init__(scope, id)
         self._path = path = self.node.path  # each question is a call to Node.js
@@ -96,6 +114,13 @@ class Endpoint(MetricSource, Construct):
         for variant in configuration.variants:
             self._hold_room(variant, variant.initial_instance_count)
         self.roll_back_on(*rollback_alarms)
+        self._keep_counts = keep_instance_counts
+        self._retain_what_is_running()
+        self.confirmation: Construct | None = ServingCheck(
+            self, "ServingCheck", endpoint_name=self.endpoint_name,
+            name_at_synth=self.name_at_synth,
+            configuration_name=configuration.endpoint_config_name,
+        ) if confirm_updates else None
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
         """Add alarms that roll a deployment back; the endpoint is made after them."""
@@ -120,13 +145,18 @@ class Endpoint(MetricSource, Construct):
         Raises
         ------
         ConfigurationError
-            LLE106, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
+            LLE106, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
         """
         path = self._path
         variant = self._variant(variant_name)
         if variant_name in self._scaled:
             raise VARIANT_SCALED_TWICE.error(
                 got=f"a second scale({variant_name!r})", allowed="one", where=path
+            )
+        if self._keep_counts is False:
+            raise COUNTS_OF_A_SCALED_FLEET.error(
+                got=f"scale({variant_name!r}) with keep_instance_counts=False",
+                allowed="keep_instance_counts=True, or none", where=path,
             )
         check(MAX_INSTANCES, max_instances, path)
         self._hold_room(variant, max_instances)
@@ -141,10 +171,7 @@ class Endpoint(MetricSource, Construct):
             hold_room=lambda instances: self._hold_room(variant, instances),
         )
         self._scaled[variant_name] = scaling
-        self.cfn_endpoint.retain_all_variant_properties = True
-        self.cfn_endpoint.exclude_retained_variant_properties = [
-            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
-        ]
+        self._retain_what_is_running()
         return scaling
 
     def scaling_of(self, variant_name: str) -> InvocationScaling | None:
@@ -205,6 +232,23 @@ class Endpoint(MetricSource, Construct):
         return self.variant().metric(
             name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
         )
+
+    def _retain_what_is_running(self) -> None:
+        """Say what an update does with the numbers of instances.
+
+        No form of these properties is right both for a fleet that scales and for one of a fixed
+        size: retained, a changed initial count never arrives; not retained, an update throws a
+        scaled fleet back to the initial count. So they differ, and CloudFormation sends an
+        UpdateEndpoint when they alone change, with the configuration that serves already: refused,
+        ignored or a whole deployment, nobody has said which. Whoever turns scaling off or on
+        states ``keep_instance_counts`` and leaves them as they are.
+        """
+        keep = bool(self._scaled) if self._keep_counts is None else self._keep_counts
+        if keep:
+            self.cfn_endpoint.retain_all_variant_properties = True
+            self.cfn_endpoint.exclude_retained_variant_properties = [
+                sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
+            ]
 
     def _hold_room(self, variant: ProductionVariant, instances: int) -> None:
         network = variant.model.network

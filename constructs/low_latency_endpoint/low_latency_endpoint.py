@@ -94,7 +94,13 @@ class LowLatencyEndpoint(Construct):
         By default from the throughput.
     scaling : bool
         Let the number of instances follow the load; by default yes, once throughput is measured.
-        Without, the fleet keeps its initial number, and a target or cooldowns are refused.
+        Without, the fleet keeps its number, and a target or cooldowns are refused.
+    keep_instance_counts : bool, optional
+        As for :class:`Endpoint`; by default also with ``scaling=False``, so that turning scaling
+        off does not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
+        ``initial_instances``.
+    confirm_updates : bool
+        As for :class:`Endpoint`.
     max_concurrency_per_instance : float, optional
         Scale on requests in flight at this target instead of on invocations.
     scale_in_cooldown, scale_out_cooldown : Duration, optional
@@ -189,6 +195,8 @@ class LowLatencyEndpoint(Construct):
         initial_instances: int | None = None,
         max_instances: int | None = None,
         scaling: bool = True,
+        keep_instance_counts: bool | None = None,
+        confirm_updates: bool = True,
         max_concurrency_per_instance: float | None = None,
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
@@ -288,6 +296,8 @@ class LowLatencyEndpoint(Construct):
             endpoint_name=endpoint_name,
             deployment=deployment,
             tags=tags,
+            keep_instance_counts=self._keeps_counts(scaling, keep_instance_counts),
+            confirm_updates=confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
         self.scaling = self._scale(variant_name, throughput, max_concurrency_per_instance)
@@ -365,6 +375,16 @@ class LowLatencyEndpoint(Construct):
             scale_in_cooldown=scale_in,
             scale_out_cooldown=scale_out,
         )
+
+    def _keeps_counts(self, scaling: bool, stated: bool | None) -> bool | None:
+        if stated is None and not scaling:
+            warn(self, "scalingOffKeepsCounts",
+                 "Scaling is off, and updates keep the number of instances that are running: a "
+                 "changed initial number has no effect. Say keep_counts: true "
+                 "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
+                 "size; change to false only together with the configuration.")
+            return True
+        return stated
 
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
         from .warm_up import WarmUp  # loads Events, SQS and more, for those who warm up

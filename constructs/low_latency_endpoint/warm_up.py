@@ -284,6 +284,8 @@ class WarmUp(Construct):
         )
         # Their rules let the sender through; nothing else refers to them.
         resource.node.add_dependency(group, *private_link.connections.security_groups)
+        if endpoint.confirmation is not None:
+            resource.node.add_dependency(endpoint.confirmation)  # what serves is what was meant
         self.outcome: str = resource.get_att_string("Outcome")
         self.requests_sent: str = resource.get_att_string("Requests")
         self.failed_requests: str = resource.get_att_string("FailedRequests")

@@ -513,6 +513,9 @@ def scaled_twice(w):
 
 
 row("LLE623", scaled_twice, "primary", "one")
+row("LLE512", lambda w: w.endpoint(keep_instance_counts=False).scale(
+    "primary", min_instances=2, max_instances=4), "keep_instance_counts=False",
+    "keep_instance_counts=True")
 row("LLE626", lambda w: w.scaled().track_concurrency(max_concurrency_per_instance=1)
     .track_concurrency(max_concurrency_per_instance=2), "Concurrency", "none of")
 row("LLE627", lambda w: w.scaled().on_schedule(

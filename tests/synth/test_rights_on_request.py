@@ -113,7 +113,7 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     model = parts.model(stack, role=role if imported_role else None)
     variant = parts.variant(stack, model=model, core_dump=CoreDump("s3://dumps", key))
-    parts.endpoint(stack, configuration=parts.configuration(
+    parts.endpoint(stack, confirm_updates=False, configuration=parts.configuration(
         stack, variants=[variant], encryption_key=key,
         data_capture=DataCapture(destination=CAPTURED, key=key)))
     template = template_of(stack)

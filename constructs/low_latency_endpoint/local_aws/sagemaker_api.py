@@ -143,20 +143,13 @@ def list_endpoint_configs(caller: Caller, request: dict[str, Any]) -> dict[str, 
 
 
 def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
-    """DeleteEndpointConfig.
+    """DeleteEndpointConfig, also of one in use, which AWS forbids in words only.
 
-    AWS's documentation forbids deleting one that a live endpoint uses, but its API lets it happen
-    and leaves a broken endpoint. Here it is refused.
+    "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). The
+    endpoint goes on serving, and its next update or scaling fails: "Could not find endpoint
+    configuration" (hashicorp/terraform-provider-aws#40048, #46663).
     """
-    name = request["EndpointConfigName"]
-    for endpoint in _state(caller).endpoints.values():
-        if endpoint["EndpointConfigName"] == name:
-            raise ServiceError(
-                f'Cannot delete endpoint configuration "{_arn(caller, "endpoint-config", name)}" '
-                f'because it is in use by endpoint "{endpoint["EndpointArn"]}".',
-                "ValidationException",
-            )
-    _remove(caller, "endpoint-config", name)
+    _remove(caller, "endpoint-config", request["EndpointConfigName"])
 
 
 # ---------------------------------------------------------------------------------------- endpoints
@@ -198,6 +191,20 @@ def _settled(caller: Caller, name: str) -> dict[str, Any]:
             "ValidationException",
         )
     return endpoint
+
+
+def _unchanged(caller: Caller, endpoint: dict[str, Any], config: dict[str, Any]) -> bool:
+    """Say whether an update brings nothing; see `RuntimeOptions.unchanged_configuration`."""
+    if endpoint["EndpointConfigName"] != config["EndpointConfigName"]:
+        return False
+    wanted = caller.runtime.options.unchanged_configuration
+    if wanted == "refused":
+        raise ServiceError(
+            f'Cannot update endpoint "{endpoint["EndpointArn"]}" with its current endpoint '
+            f'configuration "{config["EndpointConfigArn"]}".',
+            "ValidationException",
+        )
+    return wanted == "ignored"
 
 
 def _from_config(
@@ -250,7 +257,9 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     endpoint = _settled(caller, request["EndpointName"])
     config = _find(caller, "endpoint-config", request["EndpointConfigName"])
     deployment = request.get("DeploymentConfig")
-    former = _state(caller).configs.get(endpoint["EndpointConfigName"], {})
+    former = _find(caller, "endpoint-config", endpoint["EndpointConfigName"])
+    if _unchanged(caller, endpoint, config):
+        return {"EndpointArn": endpoint["EndpointArn"]}
     check_scalable_variants(caller, endpoint["EndpointName"], former, config)
     current = {v["VariantName"]: v for v in endpoint.get("ProductionVariants") or []}
     retained: frozenset[str] = frozenset()
@@ -286,6 +295,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpointWeightsAndCapacities."""
     endpoint = _settled(caller, request["EndpointName"])
+    _find(caller, "endpoint-config", endpoint["EndpointConfigName"])
     place = (caller.account, caller.region)
     live = caller.runtime.owns(place, endpoint["EndpointName"])
     variants = {v["VariantName"]: v for v in endpoint["ProductionVariants"]}

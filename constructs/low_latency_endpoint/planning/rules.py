@@ -217,6 +217,12 @@ ROLLING_NEEDS_ONE_VARIANT = rule(
     mend="Use canary, linear or all_at_once, or one variant.",
     source=GUIDE + "deployment-guardrails-exclusions.html",
 )
+COUNTS_OF_A_SCALED_FLEET = rule(
+    "LLE512", "a variant scales, and every update would set it back to its initial instances",
+    mend="Leave keep_counts (keep_instance_counts) out, or turn scaling off: false is for fleets "
+         "of a fixed size.",
+    source=GUIDE + "endpoint-scaling-update.html",
+)
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523", "Inf1 instances are excluded from deployment guardrails",
     mend="Use DeploymentPolicy.all_at_once() without rollback alarms: SageMaker falls back to it "

@@ -161,6 +161,9 @@ class EndpointSettings(SettingsModel):
         default_factory=ScalingSettings, examples=[{"scale_in_cooldown": "5m"}],
         description="How the number of instances follows the load. Default: target tracking on "
                     "invocations per instance.")
+    confirm_updates: bool = Field(
+        default=True, description="Fail a deployment after which SageMaker does not serve this "
+                                  "version, because it rolled the update back. Default: true.")
     deployment: DeploymentSettings | None = Field(
         default=None, examples=[{"canary": {"size_percent": 10, "wait": "5m"}}],
         description="How a new version takes over. Default: a canary of 10 percent for 5m; all at "

@@ -10,7 +10,12 @@ from pydantic import Discriminator, Field, Tag
 
 from ..planning import limits
 from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
-from ..planning.rules import INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX, SCALING_IS_OFF
+from ..planning.rules import (
+    COUNTS_OF_A_SCALED_FLEET,
+    INITIAL_OUTSIDE_RANGE,
+    MIN_ABOVE_MAX,
+    SCALING_IS_OFF,
+)
 from ..planning.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
@@ -134,6 +139,11 @@ class ScalingSettings(SettingsModel):
         default=True, description="Scale with the load; false keeps the initial number of "
                                   "instances, and takes no target and no cooldowns. Default: true."
                                   )
+    keep_counts: bool | None = Field(
+        default=None, examples=[True],
+        description="Whether an update keeps the number of instances that are running. false, with "
+                    "enabled: false, is for fleets of a fixed size: an update sets the initial "
+                    "number. Default: true, but not before throughput is measured.")
     metric: Literal["invocations", "concurrency"] = Field(
         default="invocations",
         description="What scaling tracks: invocations per instance and minute, or requests in "
@@ -166,6 +176,10 @@ class ScalingSettings(SettingsModel):
                           allowed="metric: concurrency",
                           what="concurrency_target is for metric: concurrency",
                           mend="Set metric: concurrency, or remove concurrency_target.")
+        if given.get("keep_counts") is False and given.get("enabled", True) is True:
+            yield finding(COUNTS_OF_A_SCALED_FLEET, "keep_counts",
+                          got="keep_counts: false without enabled: false",
+                          allowed="keep_counts: true, or enabled: false beside it")
         if given.get("enabled") is False:
             for name in ("concurrency_target", "scale_in_cooldown", "scale_out_cooldown"):
                 if name in given:

@@ -36,6 +36,12 @@ def here(site):
     return site(SERVERS)
 
 
+@pytest.fixture
+def telling(site):
+    """Where the reason of a rollback stays beside InService."""
+    return site(SERVERS, keeps_failure_reason=True)
+
+
 def begin(here: Any, name: str, server: str, count: int = 4, **deployment: Any) -> str:
     """Begin an update to another model; the name of the new configuration."""
     config = here.config({"ModelName": here.model(server), "InitialInstanceCount": count})
@@ -238,7 +244,8 @@ def test_rolling_replaces_batch_by_batch(here):
     assert here.settled(name)["EndpointConfigName"] == config
 
 
-def test_a_fleet_that_does_not_start_is_rolled_back(here):
+def test_a_fleet_that_does_not_start_is_rolled_back(telling):
+    here = telling
     name = here.endpoint({"InitialInstanceCount": 2})
     before = here.described(name)["EndpointConfigName"]
     begin(here, name, "sick", BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": AT_ONCE})
@@ -266,7 +273,8 @@ class TestRollbackOnAnAlarm:
 
     @pytest.mark.parametrize("policy", ["canary", "rolling"])
     @pytest.mark.parametrize(("server", "kept"), [("failing", False), ("next", True)])
-    def test_it_comes_back_to_what_it_was(self, here, policy, server, kept):
+    def test_it_comes_back_to_what_it_was(self, telling, policy, server, kept):
+        here = telling
         name = here.endpoint({"InitialInstanceCount": 4})
         before = here.described(name)["EndpointConfigName"]
         config = here.config({"ModelName": here.model(server), "InitialInstanceCount": 4})
@@ -333,7 +341,8 @@ class TestRollbackOnAnAlarm:
         assert here.statistics(name, "Invocations", "Sum") == {"Sum": 8}
 
 
-def test_a_deployment_that_takes_too_long_is_rolled_back(here):
+def test_a_deployment_that_takes_too_long_is_rolled_back(telling):
+    here = telling
     name = here.endpoint({"InitialInstanceCount": 4})
     before = here.described(name)["EndpointConfigName"]
     begin(here, name, "next", BlueGreenUpdatePolicy={
@@ -505,7 +514,8 @@ def template(server: str) -> dict[str, Any]:
 
 
 def test_a_stack_waits_for_the_deployment_and_fails_with_its_reason(site):
-    here = site(SERVERS, clock_speed=600.0)
+    here = site(SERVERS, clock_speed=600.0, endpoint_handler="compares",
+                unchanged_configuration="ignored", keeps_failure_reason=True)
     here.made.append("through-cloudformation")
     assert deploy_template(here.aws, template("model"), "Guarded").status == "CREATE_COMPLETE"
     assert deploy_template(here.aws, template("next"), "Guarded").status == "UPDATE_COMPLETE"

@@ -65,7 +65,8 @@ class Tampered:
         def after(model: Any, parsed: dict[str, Any], context: Any, **_: Any) -> None:
             assert Tampered._active is not None
             change = Tampered._active.changes.get(f"{service}.{model.name}")
-            if not Tampered._active.live and not isinstance(change, Refused):
+            kept = "Error" not in parsed  # what is answered again from here is a success
+            if kept and not Tampered._active.live and not isinstance(change, Refused):
                 Tampered._answers = {context["question"]: deepcopy(parsed), **Tampered._answers}
             if callable(change) and "Error" not in parsed:
                 change(parsed)

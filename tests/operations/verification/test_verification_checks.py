@@ -380,6 +380,22 @@ CASES = [
             "AutoRollbackConfiguration")}),
     Case("LLV406", "unknown", ("tells no deployment",), {
         "sagemaker.DescribeEndpoint": lambda parsed: parsed.pop("LastDeploymentConfig")}),
+    # --- what an update that SageMaker rolled back leaves
+    Case("LLV407", "pass", ("LowLatencyEndpoint-",)),
+    Case("LLV407", "fail", ("former serves, the stack has lowlatencyendpoint-", "deploy"), {
+        "sagemaker.DescribeEndpoint": lambda parsed: parsed.update(EndpointConfigName="former")}),
+    Case("LLV407", "unknown", ("no endpoint configuration of its own",), {
+        "cloudformation.GetTemplate": template(lambda resources: [
+            each["Properties"].update(EndpointConfigName={"Ref": "Parameter"})
+            for each in resources.values() if each["Type"] == "AWS::SageMaker::Endpoint"])}),
+    Case("LLV408", "pass", ("no FailureReason",)),
+    Case("LLV408", "fail", ("InService", "out of capacity"), {
+        "sagemaker.DescribeEndpoint": lambda parsed: parsed.update(
+            FailureReason="out of capacity")}),
+    Case("LLV409", "pass", ("LowLatencyEndpoint-",)),
+    Case("LLV409", "fail", ("former is deleted", "endpoint_name"), {
+        "sagemaker.DescribeEndpoint": lambda parsed: parsed.update(EndpointConfigName="former")},
+    ),
     # --- alarms
     Case("LLV501", "pass", ("alarms as stated",)),
     Case("LLV501", "fail", ("Threshold is 900000, the template says 160000",), {
@@ -474,6 +490,42 @@ def test_a_change_by_hand_is_found(shipped: LocalAws) -> None:
     finally:
         scaling.register_scalable_target(**where, MinCapacity=target["MinCapacity"],
                                          MaxCapacity=target["MaxCapacity"])
+    report, _ = run(shipped, Case("", ""), live=True)
+    assert report.exit_status() == 0
+
+
+def test_another_configuration_behind_the_stack_s_back_is_found(shipped: LocalAws) -> None:
+    sagemaker = shipped.client("sagemaker")
+    ours = sagemaker.describe_endpoint(EndpointName=NAME)["EndpointConfigName"]
+    stated = sagemaker.describe_endpoint_config(EndpointConfigName=ours)
+    variant = stated["ProductionVariants"][0]
+    model = sagemaker.describe_model(ModelName=variant["ModelName"])
+    sagemaker.create_model(ModelName="other", ExecutionRoleArn=model["ExecutionRoleArn"],
+                           PrimaryContainer={**model["PrimaryContainer"],
+                                             "Environment": {"HF_TASK": "fill-mask"}},
+                           VpcConfig=model["VpcConfig"])
+    sagemaker.create_endpoint_config(EndpointConfigName="other",
+                                     ProductionVariants=[{**variant, "ModelName": "other"}])
+    deployment = sagemaker.describe_endpoint(EndpointName=NAME)["LastDeploymentConfig"]
+    update = {"EndpointName": NAME, "RetainAllVariantProperties": True,
+              "DeploymentConfig": deployment}
+    sagemaker.update_endpoint(EndpointConfigName="other", **update)
+    try:
+        report, _ = run(shipped, Case("", ""), live=True)
+        (found,) = [each for each in report.results if each.status == "fail"]
+        assert found.id == "LLV407"
+        assert f"other serves, the stack has {ours.lower()}" in found.evidence
+        sagemaker.delete_endpoint_config(EndpointConfigName="other")
+        report, _ = run(shipped, Case("", ""), live=True)
+        assert {each.id for each in report.results if each.status == "fail"} == {
+            "LLV407", "LLV409"}
+        assert "LLV401" in {each.id for each in report.results if each.status == "unknown"}
+    finally:
+        sagemaker.create_endpoint_config(EndpointConfigName="other",
+                                         ProductionVariants=[{**variant, "ModelName": "other"}])
+        sagemaker.update_endpoint(EndpointConfigName=ours, **update)
+        sagemaker.delete_endpoint_config(EndpointConfigName="other")
+        sagemaker.delete_model(ModelName="other")
     report, _ = run(shipped, Case("", ""), live=True)
     assert report.exit_status() == 0
 

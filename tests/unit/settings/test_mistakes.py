@@ -341,6 +341,8 @@ BAD_ENDPOINT: list[Case] = [
     ({"scaling": "{enabled: false, metric: concurrency, concurrency_target: 3}"}, "LLE629",
      "scaling"),
     ({"scaling": "{enabled: false, scale_in_cooldown: 5m}"}, "LLE629", "scaling"),
+    ({"scaling": "{keep_counts: false}"}, "LLE512", "scaling"),
+    ({"scaling": "{enabled: true, keep_counts: false}"}, "LLE512", "scaling"),
     ({"instances": "{min: 4, max: 3}"}, "LLE621", "instances"),
     ({"instance_type": "ml.t2.medium", "instances": "{min: 2, max: 3}",
       "throughput": "{peak_tps: 1, tps_per_instance: 1}"}, "LLE624", "instance_type"),

@@ -214,8 +214,19 @@ def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[st
 
 
 def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
-    """ContinueUpdateRollback: refused, there is no state to continue from here."""
-    raise ServiceError("ContinueUpdateRollback is not emulated by the local AWS")
+    """ContinueUpdateRollback: another try, without the resources to skip."""
+    stack = stacks_of(caller).find(request["StackName"])
+    if stack.status != "UPDATE_ROLLBACK_FAILED" or stack.continue_rollback is None:
+        raise ServiceError(
+            f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back."
+        )
+    skipped = request.get("ResourcesToSkip", [])
+    if wrong := [name for name in skipped if name not in stack.unrolled]:
+        raise ServiceError(f"Stack resources that cannot be skipped: [{', '.join(wrong)}]")
+    stack.token = request.get("ClientRequestToken")
+    stack.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    work = stack.continue_rollback
+    start(lambda: work(skipped), stack)
 
 
 CLOUDFORMATION = OwnService(

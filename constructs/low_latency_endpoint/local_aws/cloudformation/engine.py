@@ -263,17 +263,28 @@ class StackOperation:
         That order matters: an endpoint must point at its old configuration again before the new
         configuration can be deleted.
         """
-        stack = self._stack
-        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
-        after = dict(stack.resources)
+        after = dict(self._stack.resources)
         made = [after[n] for n in journal if after.get(n) is not before.get(n) and n in after]
         made = [r for r in made if journal[r.logical_id] in ("created", "replaced")]
+        self._go_back(reason, before, dict(journal), made)
+
+    def _go_back(
+        self,
+        reason: str,
+        before: dict[str, DeployedResource],
+        journal: dict[str, str],
+        made: list[DeployedResource],
+        skip: Iterable[str] = (),
+    ) -> None:
+        """Roll back what is in the journal; what cannot go back waits there for another try."""
+        stack = self._stack
+        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
         failed = []
         for logical_id in creation_order(stack.template["Resources"]):
             if logical_id not in journal or logical_id not in before:
                 continue
             old = before[logical_id]
-            if journal[logical_id] == "updated":
+            if journal[logical_id] == "updated" and logical_id not in skip:
                 self._stack.note(old, "UPDATE_IN_PROGRESS")
                 current = self._attempted[logical_id]
                 kind = kind_of(old.type)
@@ -285,15 +296,23 @@ class StackOperation:
                             at, existing(c), o.properties
                         ),
                     )
-                except ResourceFailed as error:
-                    # The resource whose update failed may have nothing to undo.
-                    if after[logical_id] is not old:
-                        failed.append(str(error))
-                        continue
+                except ResourceFailed:
+                    # Also the one whose update failed: CloudFormation sends it the old properties
+                    # (aws-cloudformation/custom-resource-helper#70 ended like this).
+                    failed.append(logical_id)
+                    continue
+            del journal[logical_id]
             stack.resources[logical_id] = old
             stack.note(old, "UPDATE_COMPLETE")
         if failed:
-            stack.set_status("UPDATE_ROLLBACK_FAILED", "; ".join(failed))
+            stack.unrolled = failed
+            stack.continue_rollback = lambda skipped: self._go_back(
+                "User Initiated", before, journal, made, skipped
+            )
+            stack.set_status(
+                "UPDATE_ROLLBACK_FAILED",
+                f"The following resource(s) failed to update: [{', '.join(failed)}]. ",
+            )
             return
         stack.set_status("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
         for resource in made:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -111,6 +112,9 @@ class Stack:
     updated: datetime | None = None
     deleted: datetime | None = None
     token: str | None = None
+    unrolled: list[str] = field(default_factory=list)
+    """In UPDATE_ROLLBACK_FAILED: the resources that did not go back."""
+    continue_rollback: Callable[[Iterable[str]], None] | None = None
 
     def set_status(self, status: str, reason: str | None = None) -> None:
         """Change the stack's status and write the event for it."""

@@ -128,10 +128,15 @@ class Endpoint(ResourceType):
         return Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        name, old = existing.attributes["EndpointName"], existing.properties
-        watched = ("EndpointConfigName", "DeploymentConfig")
-        if any(properties.get(key) != old.get(key) for key in watched):
-            arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
+        """Call UpdateEndpoint for whatever changed but the tags.
+
+        Also for what only says how to update (RetainAllVariantProperties and its kind): whether
+        AWS's handler leaves those out is not known.
+        """
+        name = existing.attributes["EndpointName"]
+        arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
+        if any(properties.get(key) != existing.properties.get(key)
+               for key in self.properties - {"EndpointName", "Tags"}):
             call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
             self._wait(at, name, properties["EndpointConfigName"])
         _update_tags(at, existing, properties)
@@ -143,9 +148,11 @@ class Endpoint(ResourceType):
         while time.monotonic() < deadline:
             found = at.client("sagemaker").describe_endpoint(EndpointName=name)
             if found["EndpointStatus"] == "InService":
-                if found["EndpointConfigName"] == config:
+                # One that SageMaker rolled back is in service too, with its old configuration.
+                if (at.options.endpoint_handler == "waits"
+                        or found["EndpointConfigName"] == config):
                     return
-                break  # a deployment that was rolled back is in service with its old one
+                break
             if found["EndpointStatus"] in ("Failed", "UpdateRollbackFailed", "OutOfService"):
                 break
             time.sleep(0.1)

@@ -6,10 +6,14 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from ..model_servers.specifications import ModelServer, from_document, to_document
 
 __all__ = ["RuntimeOptions"]
+
+EndpointHandler = Literal["waits", "compares"]
+UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 
 LARGEST_PAYLOAD = 25 * 1024 * 1024
 """Source: SageMaker developer guide, "Model deployment options" (25 MB for real time)."""
@@ -55,6 +59,20 @@ class RuntimeOptions:
         takes the series for a deployment is wrong for longer.
     requests_per_second
         Beyond so many each second InvokeEndpoint is throttled; by default never.
+    endpoint_handler
+        What CloudFormation does after UpdateEndpoint; nobody has told what AWS's handler does.
+        ``waits`` (the default, and the worse) takes InService for success, also where SageMaker
+        rolled the update back and serves the former configuration, as Terraform's provider does
+        (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
+    unchanged_configuration
+        What UpdateEndpoint does with the configuration that serves already. ``refused`` (the
+        default) is what the API reference said until 2020: "You cannot update an endpoint with the
+        current EndpointConfig"; today's only says "you must create a new EndpointConfig".
+        ``ignored``: nothing happens; ``deployed``: a deployment like any other.
+    keeps_failure_reason
+        Whether an endpoint says FailureReason after an update that SageMaker rolled back, until
+        the next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as
+        terraform-provider-aws#49020 reports.
     clock_speed
         Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
         default 1.
@@ -76,6 +94,9 @@ class RuntimeOptions:
     concurrent_executions: int = 1000
     configuration_metrics_from_create: bool = True
     requests_per_second: float | None = None
+    endpoint_handler: EndpointHandler = "waits"
+    unchanged_configuration: UnchangedConfiguration = "refused"
+    keeps_failure_reason: bool = False
     clock_speed: float = 1.0
     clock_start: float | None = None
     seed: int | None = None
@@ -86,6 +107,10 @@ class RuntimeOptions:
         for name in ("invocation_timeout", "stream_timeout"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0: {getattr(self, name)}")
+        for name, choices in (("endpoint_handler", get_args(EndpointHandler)),
+                              ("unchanged_configuration", get_args(UnchangedConfiguration))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
         for name in ("provision_time", "clock_speed"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")

@@ -291,7 +291,8 @@ class Runtime:
         except RolledBack as error:
             former = endpoint.hosting.configs.get(record["EndpointConfigName"])
             endpoint.take_metrics_config(former or {})
-            in_service(endpoint.hosting, record, self.clock.moment(), str(error))
+            reason = str(error) if self.options.keeps_failure_reason else None
+            in_service(endpoint.hosting, record, self.clock.moment(), reason)
         except FleetFailed as error:
             set_status(endpoint.hosting, record, self.clock.moment(), "UpdateRollbackFailed",
                        str(error))
@@ -343,6 +344,9 @@ class Runtime:
         record = endpoint.record if endpoint is not None else None
         if endpoint is None or record is None or not endpoint.live:
             return False
+        if record["EndpointConfigName"] not in endpoint.hosting.configs:
+            ended(f"Could not find endpoint configuration {record['EndpointConfigName']}.")
+            return True
         for described in record["ProductionVariants"]:
             if described["VariantName"] == variant:
                 described["DesiredInstanceCount"] = count

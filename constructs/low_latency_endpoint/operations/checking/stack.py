@@ -142,12 +142,21 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
 
 
 def read_endpoint(account: Account, name: str) -> ReadEndpoint | None:
-    """The endpoint and its configuration; ``None`` when there is no such endpoint."""
+    """The endpoint and its configuration; ``None`` when there is no such endpoint.
+
+    Raises
+    ------
+    Unreadable
+        Also when its configuration is deleted, which SageMaker lets happen.
+    """
     description = account.read("sagemaker", "describe_endpoint", NO_ENDPOINT, EndpointName=name)
     if description is None:
         return None
-    configuration = account.read("sagemaker", "describe_endpoint_config",
-                                 EndpointConfigName=description["EndpointConfigName"])
+    serving = description["EndpointConfigName"]
+    configuration = account.read("sagemaker", "describe_endpoint_config", NO_ENDPOINT,
+                                 EndpointConfigName=serving)
+    if configuration is None:
+        raise Unreadable(f"{serving}, the configuration that serves, is deleted")
     return ReadEndpoint(str(description["EndpointName"]), description, configuration)
 
 

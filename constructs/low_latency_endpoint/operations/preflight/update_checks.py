@@ -30,9 +30,9 @@ _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 PASSING_STATES = ("Updating", "SystemUpdating")
 
 _TWO_DEPLOYS = (
-    "In two deploys: first set `scaling: {enabled: false}` and deploy, then make the change and "
-    "turn scaling on again; or give the endpoint another `endpoint_name`, which makes the new one "
-    "before the old one goes. See docs/updates.md."
+    "In two deploys: first set `scaling: {enabled: false, keep_counts: true}` and deploy, then "
+    "make the change and turn scaling on again; or give the endpoint another `endpoint_name`, "
+    "which makes the new one before the old one goes. See docs/updates.md."
 )
 
 

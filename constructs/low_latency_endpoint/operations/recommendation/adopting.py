@@ -106,5 +106,6 @@ def scales(endpoint: EndpointSettings) -> bool:
 def type_change_note(before: str, after: str) -> str:
     """Why the new instance type takes two deploys."""
     return (f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
-            "instance type of a scalable target. Deploy with scaling: {enabled: false} first, then "
-            f"the new type, then turn scaling on again ({UPDATES}).")
+            "instance type of a scalable target. Deploy with scaling: {enabled: false, "
+            "keep_counts: true} first, then the new type with scaling on again "
+            f"({UPDATES}).")

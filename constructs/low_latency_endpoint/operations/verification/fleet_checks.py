@@ -8,7 +8,7 @@ from typing import Any
 
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import scaled_variants, stack_ids, template_resources
+from ..checking.stack import NO_ENDPOINT, scaled_variants, stack_ids, template_resources
 from .context import EndpointContext
 from .drift import differences
 
@@ -197,6 +197,70 @@ def deployment(context: EndpointContext) -> Iterator[Outcome]:
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
 
 
+@check("LLV407", "SageMaker serves the stack's configuration", source=_DESCRIBE)
+def configuration(context: EndpointContext) -> Iterator[Outcome]:
+    """After an update that SageMaker rolled back it serves the former one, in service as ever."""
+    found = _description(context)
+    if found is None:
+        return
+    stated = context.stated.properties.get("EndpointConfigName")
+    if isinstance(stated, Mapping):
+        physical = stack_ids(context.account, context.stack.stack_name,
+                             "AWS::SageMaker::EndpointConfig")
+        logical_id = stated.get("Ref") or (stated.get("Fn::GetAtt") or [""])[0]
+        stated = physical.get(logical_id)
+    if not stated:
+        yield unknown("the stack has no endpoint configuration of its own to compare with")
+        return
+    # The physical ID is the configuration's ARN, which is in lower case.
+    serving, name = str(found["EndpointConfigName"]), str(stated).rpartition("/")[2]
+    if serving.lower() == name.lower():
+        yield passed(serving)
+    else:
+        yield failed(f"{serving} serves, the stack has {name}",
+                     "SageMaker rolled an update back, or somebody updated the endpoint by hand. "
+                     "Do not delete what serves. Mend the cause, change something of the "
+                     "configuration and deploy: a new configuration takes over.")
+
+
+@check("LLV408", "SageMaker names no failure of the last change", source=_DESCRIBE)
+def no_failure(context: EndpointContext) -> Iterator[Outcome]:
+    """A failed update or scaling may leave its reason beside InService."""
+    found = _description(context)
+    if found is None:
+        return
+    if reason := found.get("FailureReason"):
+        yield failed(f"{found['EndpointStatus']}, FailureReason: {reason}",
+                     "The last update or scaling failed; mend what the reason names. The reason "
+                     "goes with the next change that succeeds.")
+    else:
+        yield passed("no FailureReason")
+
+
+@check("LLV409", "The configuration that serves exists",
+       source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html")
+def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
+    """Deleted, the endpoint goes on serving; its next update or scaling fails."""
+    found = _description(context)
+    if found is None:
+        return
+    name = found["EndpointConfigName"]
+    if context.account.read("sagemaker", "describe_endpoint_config", NO_ENDPOINT,
+                            EndpointConfigName=name) is None:
+        yield failed(f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
+                     "not patched", "Make a configuration of that name again, from its model and "
+                     "the variants in DescribeEndpoint; or deploy under another endpoint_name.")
+    else:
+        yield passed(f"{name}")
+
+
+def _description(context: EndpointContext) -> Mapping[str, Any] | None:
+    """DescribeEndpoint alone: what serves may have no configuration any more."""
+    found: Mapping[str, Any] | None = context.account.read(
+        "sagemaker", "describe_endpoint", NO_ENDPOINT, EndpointName=context.stated.name)
+    return found
+
+
 def _alarm_names(context: EndpointContext, rollback: Mapping[str, Any]) -> set[str]:
     physical: dict[str, str] = {}
     for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
@@ -210,4 +274,5 @@ def _alarm_names(context: EndpointContext, rollback: Mapping[str, Any]) -> set[s
     return names
 
 
-ENDPOINT_CHECKS = (in_service, instance_type, routing, counts, scaling, deployment)
+ENDPOINT_CHECKS = (in_service, instance_type, routing, counts, scaling, deployment,
+                   configuration, no_failure, configuration_exists)

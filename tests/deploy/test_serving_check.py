@@ -1,0 +1,203 @@
+"""A rollback of SageMaker's fails the deployment, whatever CloudFormation makes of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    Endpoint,
+    EndpointConfiguration,
+    InstanceType,
+    Model,
+    ProductionVariant,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from low_latency_endpoint.warm_up import WarmUp, WarmUpPayload
+
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
+SERVERS = {
+    "good": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
+    "sick": SimulatedModelServer(ping_status=500),
+}
+NAME = "checked"
+_numbers = itertools.count(1)
+
+
+class Site:
+    """A stack with one endpoint in a local AWS of the test's own."""
+
+    def __init__(self, aws: LocalAws, folder: Path) -> None:
+        self.aws, self.folder = aws, folder
+        self.name = f"Checked{next(_numbers)}"
+        self.rounds = itertools.count(1)
+
+    def deploy(
+        self, server: str = "good", *, warm_up: bool = False, scaled: bool = False,
+        instances: int = 2, **given: Any,
+    ) -> Any:
+        out = self.folder / f"cdk.out.{next(self.rounds)}"
+        app = cdk.App(outdir=str(out), analytics_reporting=False)
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        stack = cdk.Stack(app, self.name, env=env)
+        network = ZoneAlignedNetwork(
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        model = Model(stack, "Model", network=network, containers=[
+            Container(image=ContainerImage.from_uri(IMAGE.format(server)))])
+        configuration = EndpointConfiguration(stack, "Configuration", variants=[
+            ProductionVariant(
+                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
+                initial_instance_count=instances,
+                startup_health_check_timeout=Duration.seconds(60))])
+        endpoint = Endpoint(
+            stack, "Endpoint", configuration=configuration, endpoint_name=NAME, **given
+        )
+        if scaled:
+            endpoint.scale("primary", min_instances=2, max_instances=8).track_invocations(
+                max_tps_per_instance=100
+            )
+        if warm_up:
+            link = RuntimePrivateLink(stack, "Link", network=network)
+            WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
+                   payload=WarmUpPayload.from_json({"inputs": "x"}), requests=4, last=1)
+        app.synth()
+        return deploy_template(self.aws, out, self.name, expect_failure=True)
+
+    def described(self) -> dict[str, Any]:
+        return dict(self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME))
+
+    def configurations(self) -> list[str]:
+        found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=self.name)
+        return [each["EndpointConfigName"] for each in found["EndpointConfigs"]]
+
+    def continue_rollback(self, *skip: str) -> None:
+        cloudformation = self.aws.client("cloudformation")
+        cloudformation.continue_update_rollback(StackName=self.name, ResourcesToSkip=list(skip))
+        cloudformation.get_waiter("stack_rollback_complete").wait(
+            StackName=self.name, WaiterConfig={"Delay": 0.05}
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    made: list[Site] = []
+
+    def start(**options: Any) -> Site:
+        settings = RuntimeOptions(clock_speed=600.0, seed=1, **options)
+        made.append(Site(LocalAws.in_process(model_servers=SERVERS, runtime=settings), tmp_path))
+        return made[-1]
+
+    yield start
+    for one in made:
+        delete_stack(one.aws, one.name)
+        one.aws.stop()
+
+
+@pytest.mark.parametrize(("handler", "keeps", "unchanged"), [
+    ("waits", False, "refused"),  # the worst, and the default
+    ("waits", True, "ignored"),
+    ("compares", True, "refused"),
+    ("compares", False, "deployed"),
+])
+def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_exists(
+    site, handler, keeps, unchanged
+):
+    here = site(endpoint_handler=handler, keeps_failure_reason=keeps,
+                unchanged_configuration=unchanged)
+    first = here.deploy()
+    assert first.status == "CREATE_COMPLETE"
+    good = here.described()["EndpointConfigName"]
+    failed = here.deploy("sick")
+    assert failed.failure_reason.startswith("Endpoint")
+    assert good in failed.failure_reason or handler == "compares"
+    if unchanged == "refused":
+        # CloudFormation goes back with the configuration that serves: the documented way out.
+        assert failed.status == "UPDATE_ROLLBACK_FAILED"
+        (endpoint,) = [logical_id for logical_id, physical_id in failed.resources.items()
+                       if ":endpoint/" in physical_id]
+        here.continue_rollback(endpoint)
+    else:
+        assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    found = here.described()
+    assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", good)
+    assert here.configurations() == [good]
+    # The next good version deploys, and nothing of the failure is left.
+    again = here.deploy(instances=3)
+    assert again.status == "UPDATE_COMPLETE", again.failure_reason
+    assert here.described()["EndpointConfigName"] != good
+    assert here.configurations() == [here.described()["EndpointConfigName"]]
+
+
+def test_without_the_check_the_same_update_is_a_success_that_deletes_what_serves(site):
+    here = site()
+    here.deploy(confirm_updates=False)
+    good = here.described()["EndpointConfigName"]
+    assert here.deploy("sick", confirm_updates=False).status == "UPDATE_COMPLETE"
+    assert here.described()["EndpointConfigName"] == good
+    assert good not in here.configurations()
+
+
+def test_the_old_fleet_is_not_warmed_up_for_the_new_one(site):
+    here = site(unchanged_configuration="ignored")
+    first = here.deploy(warm_up=True)
+    assert first.status == "CREATE_COMPLETE"
+    failed = here.deploy("sick", warm_up=True)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    warm_up = [event for event in failed.events
+               if event["ResourceType"] == "Custom::WarmUp"]
+    assert [event["ResourceStatus"] for event in warm_up] == [
+        "CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+
+
+# ---------------------------------------------------------------------- scaling turned off and on
+
+
+@pytest.mark.parametrize("unchanged", ["refused", "ignored", "deployed"])
+def test_turning_scaling_off_and_on_sends_no_update_when_counts_are_kept(site, unchanged):
+    here = site(unchanged_configuration=unchanged)
+    here.deploy(scaled=True)
+    before = here.described()
+    off = here.deploy(scaled=False, keep_instance_counts=True)
+    assert off.status == "UPDATE_COMPLETE", off.failure_reason
+    assert here.described()["LastModifiedTime"] == before["LastModifiedTime"]
+    targets = here.aws.client("application-autoscaling").describe_scalable_targets(
+        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{NAME}/variant/primary"])
+    assert targets["ScalableTargets"] == []
+    on = here.deploy(scaled=True)
+    assert on.status == "UPDATE_COMPLETE", on.failure_reason
+    assert here.described()["LastModifiedTime"] == before["LastModifiedTime"]
+
+
+def test_turning_scaling_off_without_a_word_is_such_an_update_and_may_be_refused(site):
+    here = site()
+    here.deploy(scaled=True)
+    off = here.deploy(scaled=False)
+    assert off.status == "UPDATE_ROLLBACK_FAILED"
+    assert "with its current endpoint configuration" in off.failure_reason
+    (endpoint,) = [logical_id for logical_id, physical_id in off.resources.items()
+                   if ":endpoint/" in physical_id]
+    here.continue_rollback(endpoint)
+
+
+@pytest.mark.parametrize(("keeps", "count"), [(True, 2), (None, 3), (False, 3)])
+def test_a_fleet_of_a_fixed_size_follows_its_initial_number_unless_counts_are_kept(
+    site, keeps, count
+):
+    here = site()
+    here.deploy(keep_instance_counts=keeps)
+    assert here.deploy(instances=3, keep_instance_counts=keeps).status == "UPDATE_COMPLETE"
+    assert here.described()["ProductionVariants"][0]["CurrentInstanceCount"] == count
