@@ -93,9 +93,9 @@ class LatencyAlarms(Construct):
     expect_traffic : bool
         Alarm when no requests arrive for five minutes; by default silence is fine.
     new_fleet_only : bool
-        Watch only the fleet that a deployment is bringing up (dimension ``EndpointConfigName``):
-        for rollback alarms, which the old fleet would drown. No composite alarm then. By default
-        the whole endpoint.
+        Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a
+        deployment brings up: for rollback alarms, which the old fleet would drown. No composite
+        alarm then. By default the whole endpoint.
     period : Duration, optional
         By default 1 minute.
     evaluation_periods, datapoints_to_alarm : int
