@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from ..connections import local_client
+from ..runtime.clock import Clock
 
 Properties = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ class Place:
     ----------
     type_name
         The resource's type; it differs from the handler's name for `Custom::*`.
+    clock
+        By which handlers wait.
     """
 
     account: str
@@ -48,6 +51,7 @@ class Place:
     stack_id: str
     logical_id: str
     type_name: str
+    clock: Clock = field(default_factory=Clock)
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Give a boto3 client of this local AWS."""

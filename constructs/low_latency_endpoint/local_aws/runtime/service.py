@@ -12,6 +12,7 @@ from moto.cloudwatch.models import cloudwatch_backends
 
 from ..cloudwatch.state import state_of
 from ..hosting import hosting
+from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
 from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import Clock
@@ -293,6 +294,10 @@ class Runtime:
             assert endpoint.fleet is not None
             _take_weights(endpoint.fleet, record)
             in_service(endpoint.hosting, record, self.clock.moment())
+        finally:
+            if endpoint.record is record:  # else it was deleted meanwhile, with all it had
+                let_go(endpoint.place, endpoint.name, self.clock, self.options,
+                       but_for=record["EndpointConfigName"])
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
