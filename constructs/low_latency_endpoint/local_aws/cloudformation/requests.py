@@ -37,7 +37,7 @@ def stacks_of(caller: Caller) -> StackStore:
 def place_of(caller: Caller, stack: Stack) -> Place:
     """Give the place that a stack's resources belong to."""
     return Place(caller.account, caller.region, caller.url, stack.name, stack.id, "", "",
-                 caller.runtime.clock)
+                 clock=caller.runtime.clock)
 
 
 def template_body(caller: Caller, request: dict[str, Any]) -> str:

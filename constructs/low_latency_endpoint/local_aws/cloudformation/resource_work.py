@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from ..resources.resource_type import CreationFailed, Created, Existing, Place, ResourceType, find_type
 from ..schemas import violations
 from .dependencies import creation_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated
@@ -53,7 +53,13 @@ class ResourceWork:
         def create(at: Place) -> Created:
             resource.properties = evaluation.properties(logical_id)
             check(logical_id, declared["Type"], resource.properties)
-            return kind_of(declared["Type"]).create(at, resource.properties)
+            try:
+                return kind_of(declared["Type"]).create(at, resource.properties)
+            except CreationFailed as error:
+                resource.physical_id = error.created.physical_id
+                resource.attributes = error.created.attributes
+                self._stack.resources[logical_id] = resource
+                raise
 
         answer = self.attempt(resource, verb, create)
         assert answer is not None

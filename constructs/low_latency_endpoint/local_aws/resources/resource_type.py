@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from ..connections import local_client
+from ..protocols import ServiceError
 from ..runtime.clock import Clock
 
 Properties = Mapping[str, Any]
@@ -21,6 +22,14 @@ class Created:
 
     physical_id: str
     attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class CreationFailed(ServiceError):
+    """A resource was made and did not come up: it is there, and a rollback deletes it."""
+
+    def __init__(self, message: str, created: Created) -> None:
+        super().__init__(message)
+        self.created = created
 
 
 @dataclass(frozen=True)
