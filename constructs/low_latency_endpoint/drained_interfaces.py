@@ -73,7 +73,7 @@ class DrainedInterfaces(Construct):
         )
         # Of subnets only the subnet: what else is below them is none of the interfaces' matter.
         places = [subnet.node.default_child for subnet in subnets]
-        resource.node.add_dependency(function, *needed, *filter(None, places))
+        resource.node.add_dependency(function.rights, *needed, *filter(None, places))
         self._resource = cast(CfnResource, resource.node.default_child)
         self._made_here = [
             group.security_group_id for group in security_groups
@@ -112,7 +112,7 @@ class _DrainFunction(Construct):
         )
         self.arn = function.attr_arn
         # Of its own: a role that names the function which has the role would be a circle.
-        iam.CfnPolicy(
+        self.rights = iam.CfnPolicy(
             self,
             "GoesOn",
             policy_name="go-on",

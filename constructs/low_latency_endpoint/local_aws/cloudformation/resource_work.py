@@ -11,7 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import CreationFailed, Created, Existing, Place, ResourceType, find_type
+from ..resources.resource_type import (
+    Created,
+    CreationFailed,
+    Existing,
+    Place,
+    ResourceType,
+    find_type,
+)
 from ..schemas import violations
 from .dependencies import creation_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated

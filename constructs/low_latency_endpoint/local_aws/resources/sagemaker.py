@@ -7,7 +7,15 @@ from typing import Any
 
 from ..protocols import ServiceError
 from .properties import call, only, tag_changes
-from .resource_type import CreationFailed, Created, Existing, Place, Properties, ResourceType, emulated
+from .resource_type import (
+    Created,
+    CreationFailed,
+    Existing,
+    Place,
+    Properties,
+    ResourceType,
+    emulated,
+)
 
 _ENDPOINT_TIMEOUT = 600.0
 
