@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
+from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from .drained_interfaces import DrainedInterfaces
 from .findings import acknowledge_wildcard_resources, warn
 from .iam_documents import allow, document
 from .images import ContainerImage
 from .model_data import ModelData, container_property
-from .model_rights import encrypting_volumes, hosting, writing_with, written_objects
+from .model_rights import (
+    encrypting_volumes,
+    hosting,
+    making_interfaces,
+    writing_with,
+    written_objects,
+)
 from .network import ZoneAlignedNetwork
 from .planning.limits import (
     ARCHITECTURE,
@@ -97,7 +107,13 @@ class Model(Construct):
 
     The role may pull this image, read this data, write this endpoint's logs and metrics and make
     the network interfaces in these subnets; nothing else (never AmazonSageMakerFullAccess). Its
-    policy exists before the model does. The model carries no fixed name: any change replaces it.
+    policies exist before the model does. What one version needs (image, data, subnets, groups) is
+    in a policy whose name follows its content: an update adds the new version's and takes the old
+    one's away after the endpoint has changed, so that the old fleet can replace instances as long
+    as it serves. The model carries no fixed name: any change replaces it.
+
+    When the stack goes, role, policies, groups and subnets wait for SageMaker's network
+    interfaces to go, which costs one Lambda function per stack.
 
     Parameters
     ----------
@@ -180,7 +196,7 @@ class Model(Construct):
         group_ids = [group.security_group_id for group in groups]
         subnet_ids = [subnet.subnet_id for subnet in network.subnets]
 
-        statements = hosting(subnet_ids, group_ids)
+        statements = making_interfaces(subnet_ids, group_ids)
         definitions = []
         for index, container in enumerate(containers):
             part = Construct(self, f"Container{index}")
@@ -190,11 +206,15 @@ class Model(Construct):
         self.role = role or iam.Role(
             self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
         )
-        self._policy = policy = iam.Policy(
-            self, "Policy", document=iam.PolicyDocument.from_json(document(*statements))
+        self._policy = self._attached("Policy", hosting())
+        version = self._attached(f"Version{_digest(self, statements)}", statements)
+        drained = DrainedInterfaces(
+            self,
+            "Drained",
+            security_groups=groups,
+            subnets=network.subnets,
+            needed=[self.role, self._policy, version, *network.data_path],
         )
-        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
-        _acknowledge_wildcards(policy, statements)
 
         several = len(definitions) > 1
         self.cfn_model = sagemaker.CfnModel(
@@ -216,8 +236,8 @@ class Model(Construct):
             ),
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
-        # What the grant_* methods add goes into this policy too, so nothing runs ahead of it.
-        self.cfn_model.node.add_dependency(policy, *network.data_path)
+        # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.
+        self.cfn_model.node.add_dependency(self._policy, version, drained, *network.data_path)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self._connections = ec2.Connections(security_groups=groups)
@@ -266,10 +286,24 @@ class Model(Construct):
         """
         self._allow(*encrypting_volumes(key))
 
+    def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
+        policy = iam.Policy(
+            self, id, document=iam.PolicyDocument.from_json(document(*statements))
+        )
+        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
+        _acknowledge_wildcards(policy, statements)
+        return policy
+
     def _allow(self, *statements: Mapping[str, Any]) -> None:
         self._policy.add_statements(
             *(iam.PolicyStatement.from_json(statement) for statement in statements)
         )
+
+
+def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the same statements in every synthesis: tokens count as what they refer to."""
+    resolved = json.dumps(Stack.of(scope).resolve(list(statements)), sort_keys=True)
+    return hashlib.sha256(resolved.encode()).hexdigest()[:8]
 
 
 def _check_containers(

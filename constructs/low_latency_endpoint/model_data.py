@@ -17,6 +17,7 @@ from .planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from .validation import check, is_token
 
 if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
 
 __all__ = ["ModelData"]
@@ -85,8 +86,13 @@ class ModelData(ABC):
         return _UriData(check(MODEL_DATA_URI, uri))
 
     @staticmethod
-    def from_asset(path: str) -> ModelData:
+    def from_asset(path: str, *, key: kms.IKey | None = None) -> ModelData:
         """A ``.tar.gz`` on this machine, uploaded by ``cdk deploy``.
+
+        ``key`` is needed where the bootstrap bucket is encrypted with a key whose policy leaves
+        the decision to IAM: a key of your own (``cdk bootstrap --bootstrap-kms-key-id``). The one
+        that ``cdk bootstrap --bootstrap-customer-key`` makes lets everybody of the account decrypt
+        through S3, and a bucket of plain bootstrapping has none: then give none.
 
         Raises
         ------
@@ -95,7 +101,7 @@ class ModelData(ABC):
         """
         if not path.endswith(".tar.gz") or not Path(path).is_file():
             raise ASSET_IS_ARCHIVE.error(got=path, allowed="the path of one .tar.gz file")
-        return _AssetData(path)
+        return _AssetData(path, key)
 
 
 def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> dict[str, Any]:
@@ -155,6 +161,7 @@ class _UriData(ModelData):
 @dataclass(frozen=True)
 class _AssetData(ModelData):
     path: str
+    key: kms.IKey | None = None
 
     @property
     def uri(self) -> str:
@@ -170,4 +177,7 @@ class _AssetData(ModelData):
         from aws_cdk import aws_s3_assets as s3_assets  # loads S3, which few apps need here
 
         asset = s3_assets.Asset(scope, "ModelData", path=self.path)
-        return asset.s3_object_url, reading(asset.bucket.bucket_arn, asset.s3_object_key)
+        statements = reading(asset.bucket.bucket_arn, asset.s3_object_key)
+        if self.key is not None:
+            statements.append(decrypting(self.key))
+        return asset.s3_object_url, statements

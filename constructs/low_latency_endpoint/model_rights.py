@@ -22,6 +22,7 @@ __all__ = [
     "decrypting",
     "encrypting_volumes",
     "hosting",
+    "making_interfaces",
     "reading",
     "split_s3_uri",
     "writing_with",
@@ -35,12 +36,14 @@ SageMaker asks of its roles
 (https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariantCoreDumpConfig.html)."""
 
 
-def hosting(subnet_ids: Sequence[str], group_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """What hosting needs in a VPC, besides image and data.
+_INTERFACES = "network-interface/*"
+
+
+def hosting() -> list[dict[str, Any]]:
+    """What hosting needs in a VPC, whatever the version of the model.
 
     Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions.
     """
-    interfaces = arn("ec2", "network-interface/*")
     return [
         allow(
             ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams",
@@ -48,17 +51,9 @@ def hosting(subnet_ids: Sequence[str], group_ids: Sequence[str]) -> list[dict[st
             arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
         ),
         allow(
-            ["ec2:CreateNetworkInterface"],
-            [
-                interfaces,
-                *(arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
-                *(arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
-            ],
-        ),
-        allow(
             ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
              "ec2:DeleteNetworkInterfacePermission"],
-            interfaces,
+            arn("ec2", _INTERFACES),
         ),
         allow(
             ["cloudwatch:DescribeAlarms", "ec2:DescribeDhcpOptions",
@@ -71,6 +66,22 @@ def hosting(subnet_ids: Sequence[str], group_ids: Sequence[str]) -> list[dict[st
             "*",
             condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
         ),
+    ]
+
+
+def making_interfaces(
+    subnet_ids: Sequence[str], group_ids: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Make network interfaces in these subnets with these groups; same source."""
+    return [
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [
+                arn("ec2", _INTERFACES),
+                *(arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
+                *(arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
+            ],
+        )
     ]
 
 

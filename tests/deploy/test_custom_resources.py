@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 CUSTOM = "Custom::Thing"
@@ -138,3 +139,44 @@ def test_the_provider_frameworks_handlers_are_called(aws, stack, role):
     )
     assert changed.attributes["Kind"] == "Update"
     aws.client("ssm").delete_parameter(Name="/provider/asked")
+
+
+GOES_ON = """
+import json, time
+import boto3, cfnresponse
+def handler(event, context):
+    turns = event["Turns"] = event.get("Turns", 0) + 1
+    if turns > int(event["ResourceProperties"]["Turns"]):
+        cfnresponse.send(event, context, cfnresponse.SUCCESS, {"Turns": str(turns)}, "it")
+        return
+    time.sleep(0.2)
+    boto3.client("lambda").invoke(
+        FunctionName=context.invoked_function_arn, InvocationType="Event",
+        Payload=json.dumps(event))
+"""
+
+
+def test_an_answer_may_come_from_a_later_invocation(stack, role):
+    others = {"Role": role, "Fn": function(GOES_ON)}
+    made = stack.deploy(CUSTOM, thing(Turns=2), ("Turns",), **others)
+    assert made.attributes == {"Turns": "3"}
+    stack.deploy(CUSTOM, thing(Turns=0), ("Turns",), **others)
+
+
+def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role):
+    others = {"Role": role}
+    slow = function("import time\ndef handler(event, context):\n    time.sleep(3)\n")
+    name = stack.deploy("AWS::Lambda::Function", slow["Properties"], **others).ref
+    started = time.monotonic()
+    answer = aws.client("lambda").invoke(FunctionName=name, InvocationType="Event")
+    assert time.monotonic() - started < 2
+    assert answer["StatusCode"] == 202
+
+
+def test_nobody_waits_longer_than_the_resource_says(stack, role):
+    others = {"Role": role, "Fn": function(GOES_ON)}
+    others["Fn"]["Properties"]["Timeout"] = 2
+    started = time.monotonic()
+    reason = stack.refusal(CUSTOM, thing(Turns=20, ServiceTimeout=2), **others)
+    assert "did not receive a response" in reason
+    assert time.monotonic() - started > 2

@@ -72,6 +72,22 @@ class Synthesised(dict[str, Any]):
         return self["Resources"][logical_id].get("DependsOn", [])
 
     @property
+    def model_policies(self) -> dict[str, dict[str, Any]]:
+        """Logical ID -> properties of the policies that models wait for."""
+        waited_for = {
+            name for model in self.of_type("AWS::SageMaker::Model")
+            for name in self.depends_on(model)
+        }
+        found = self.of_type("AWS::IAM::Policy")
+        return {name: policy for name, policy in found.items() if name in waited_for}
+
+    @property
+    def model_rights(self) -> list[dict[str, Any]]:
+        """The statements of these policies."""
+        return [statement for policy in self.model_policies.values()
+                for statement in policy["PolicyDocument"]["Statement"]]
+
+    @property
     def types(self) -> set[str]:
         """The resource types in the template."""
         return {resource["Type"] for resource in self.get("Resources", {}).values()}

@@ -29,7 +29,7 @@ def served(stack, parts, template_of, image):
     template = template_of(stack)
     repositories = [
         statement["Resource"]
-        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        for statement in template.model_rights
         if statement["Action"] == PULL
     ]
     model = template.only("AWS::SageMaker::Model")

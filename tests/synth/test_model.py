@@ -7,6 +7,7 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ContainerImage, ModelData
 from low_latency_endpoint.errors import ConfigurationError
@@ -25,15 +26,14 @@ PULL = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownload
 
 
 def granted(template):
-    """Action -> (resource, condition), over all policies of the template's roles."""
+    """Action -> (resource, condition), over all policies of the models' roles."""
     found = {}
-    for policy in template.of_type("AWS::IAM::Policy").values():
-        for statement in policy["PolicyDocument"]["Statement"]:
-            actions = statement["Action"]
-            assert statement["Effect"] == "Allow"
-            for action in [actions] if isinstance(actions, str) else actions:
-                assert action not in found, f"{action} is granted twice"
-                found[action] = (statement["Resource"], statement.get("Condition"))
+    for statement in template.model_rights:
+        actions = statement["Action"]
+        assert statement["Effect"] == "Allow"
+        for action in [actions] if isinstance(actions, str) else actions:
+            assert action not in found, f"{action} is granted twice"
+            found[action] = (statement["Resource"], statement.get("Condition"))
     return found
 
 
@@ -100,7 +100,7 @@ def test_several_containers(stack, parts, template_of, given, mode):
     ]
     assert model["InferenceExecutionConfig"] == {"Mode": mode}
     assert "PrimaryContainer" not in model
-    policy = json.dumps(template.only("AWS::IAM::Policy"))
+    policy = json.dumps(template.model_rights)
     for name in ("tokenize", "score", "explain"):
         assert f"repository/{name}" in policy
         assert f":s3:::models/{name}.tar.gz" in policy
@@ -165,11 +165,15 @@ def test_interfaces_are_made_in_these_subnets_and_groups_only(stack, parts, temp
     assert len(tails) == 4
 
 
-def test_the_model_waits_for_its_policy_and_its_way_to_s3(stack, parts, template_of):
+def test_the_model_waits_for_its_policies_and_its_way_to_s3(stack, parts, template_of):
     parts.model(stack)
     template = template_of(stack)
     waits = set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
-    assert template.only_id("AWS::IAM::Policy") in waits
+    role = {"Ref": model_role(template)}
+    policies = {name for name, policy in template.of_type("AWS::IAM::Policy").items()
+                if policy["Roles"] == [role]}
+    assert len(policies) == 2
+    assert policies <= waits
     assert set(template.of_type("AWS::EC2::VPCEndpoint")) <= waits
     assert set(template.of_type("AWS::EC2::SubnetRouteTableAssociation")) <= waits
 
@@ -179,20 +183,17 @@ def test_a_role_of_the_users_own_gets_the_policy(stack, parts, template_of):
     model = parts.model(stack, role=role)
     assert model.role is role
     template = template_of(stack)
-    policy = template.only("AWS::IAM::Policy")
     own = stack.resolve(role.role_name)
-    assert policy["Roles"] == [own]
+    assert [policy["Roles"] for policy in template.model_policies.values()] == [[own], [own]]
     assert model_role(template) == own["Ref"]
-    assert template.only_id("AWS::IAM::Policy") in template.depends_on(
-        template.only_id("AWS::SageMaker::Model")
-    )
 
 
 def test_an_imported_role_gets_the_policy_too(stack, parts, template_of):
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     parts.model(stack, role=role)
     template = template_of(stack)
-    assert template.only("AWS::IAM::Policy")["Roles"] == ["hosting"]
+    policies = template.model_policies.values()
+    assert [policy["Roles"] for policy in policies] == [["hosting"], ["hosting"]]
     model = template.only("AWS::SageMaker::Model")
     assert model["ExecutionRoleArn"] == "arn:aws:iam::123456789012:role/hosting"
 
@@ -203,9 +204,63 @@ def test_a_role_that_may_not_be_changed_is_left_alone(stack, parts, template_of)
     )
     parts.model(stack, role=role)
     template = template_of(stack)
-    assert not template.of_type("AWS::IAM::Policy")
+    assert not template.model_policies
+    assert "hosting" not in str(template.of_type("AWS::IAM::Policy"))
     model = template.only("AWS::SageMaker::Model")
     assert model["ExecutionRoleArn"] == "arn:aws:iam::123456789012:role/hosting"
+
+
+def version_policies(template):
+    """Of one model; what it is called is all that says which version it is of."""
+    return {name for name in template.model_policies if "Version" in name}
+
+
+def with_model(parts, template_of, make_stack, **given):
+    stack = make_stack()
+    bucket = s3.Bucket(stack, "Models")
+    key = given.pop("key", "model.tar.gz")
+    data = ModelData.from_s3(bucket, key)
+    groups = [imported_group(stack, name) for name in given.pop("groups", ())]
+    parts.model(stack, containers=[parts.container(data=data, **given)],
+                security_groups=groups or None)
+    return template_of(stack)
+
+
+def imported_group(stack, name):
+    return ec2.SecurityGroup.from_security_group_id(stack, name, name)
+
+
+def test_what_one_version_needs_has_a_policy_whose_name_follows_it(
+    parts, template_of, new_stack
+):
+    usual = with_model(parts, template_of, new_stack)
+    assert version_policies(usual) == version_policies(with_model(parts, template_of, new_stack))
+    others = [
+        with_model(parts, template_of, new_stack, key="next.tar.gz"),
+        with_model(parts, template_of, new_stack, image=ContainerImage.from_uri(
+            "111122223333.dkr.ecr.us-east-1.amazonaws.com/other:1")),
+        with_model(parts, template_of, new_stack, groups=["sg-0123456789abcdef0"]),
+    ]
+    names = [version_policies(template) for template in (usual, *others)]
+    assert len(frozenset().union(*names)) == 4
+    # What every version needs stays where it is, and says nothing of any of them.
+    stable = [set(template.model_policies) - version_policies(template)
+              for template in (usual, *others)]
+    assert all(names == stable[0] for names in stable)
+    (name,) = stable[0]
+    for template in others:
+        assert template.model_policies[name] == usual.model_policies[name]
+    (policy,) = version_policies(usual)
+    assert usual.model_policies[policy]["PolicyName"] == policy
+
+
+def test_what_is_granted_later_stays_out_of_a_versions_policy(stack, parts, template_of):
+    model = parts.model(stack)
+    model.grant_write("s3://captured/all")
+    template = template_of(stack)
+    (name,) = version_policies(template)
+    assert "s3:PutObject" not in str(template.model_policies[name])
+    assert "s3:PutObject" in str(template.model_rights)
 
 
 def test_it_can_be_granted_more(stack, parts, template_of):
@@ -214,7 +269,7 @@ def test_it_can_be_granted_more(stack, parts, template_of):
         grantee=model.grant_principal, actions=["dynamodb:GetItem"],
         resource_arns=["arn:aws:dynamodb:us-east-1:123456789012:table/features"],
     )
-    assert "dynamodb:GetItem" in granted(template_of(stack))
+    assert "dynamodb:GetItem" in str(template_of(stack).of_type("AWS::IAM::Policy"))
 
 
 def test_a_direct_container_needs_a_name(stack, parts):

@@ -19,7 +19,7 @@ def served(stack, parts, template_of, data, **given):
     template = template_of(stack)
     statements = [
         statement
-        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        for statement in template.model_rights
         if str(statement["Action"]).startswith("s3:")
     ]
     return template, template.only("AWS::SageMaker::Model")["PrimaryContainer"], statements
@@ -93,10 +93,10 @@ def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_
     made = template.only_id("AWS::S3::Bucket")
     source = container["ModelDataSource"]["S3DataSource"]
     assert source["S3Uri"] == {"Fn::Join": ["", ["s3://", {"Ref": made}, "/llama/"]]}
+    # The role's permission to decrypt exists before the model does, too.
     actions = {
         str(action): statement["Resource"]
-        for policy in template.of_type("AWS::IAM::Policy").values()
-        for statement in policy["PolicyDocument"]["Statement"]
+        for statement in template.model_rights
         for action in (
             [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
         )
@@ -106,9 +106,6 @@ def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_
     }
     assert actions["s3:ListBucket"] == {"Fn::GetAtt": [made, "Arn"]}
     assert actions["kms:Decrypt"] == {"Fn::GetAtt": [template.only_id("AWS::KMS::Key"), "Arn"]}
-    # The role's permission to decrypt exists before the model does, too.
-    policy = template.only_id("AWS::IAM::Policy")
-    assert policy in template.depends_on(template.only_id("AWS::SageMaker::Model"))
 
 
 def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
@@ -118,11 +115,22 @@ def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
     data = ModelData.from_s3(bucket, "model.tar.gz")
     parts.model(stack, role=role, containers=[parts.container(data=data)])
     template = template_of(stack)
-    policy = template.only("AWS::IAM::Policy")
-    assert policy["Roles"] == ["hosting"]
-    assert "kms:Decrypt" in json.dumps(policy)
-    assert template.only_id("AWS::IAM::Policy") in template.depends_on(
-        template.only_id("AWS::SageMaker::Model"))
+    policies = template.model_policies.values()
+    assert [policy["Roles"] for policy in policies] == [["hosting"], ["hosting"]]
+    assert "kms:Decrypt" in json.dumps(template.model_rights)
+
+
+def test_an_archive_in_a_bootstrap_bucket_with_a_key_of_the_users(
+    stack, parts, template_of, tmp_path
+):
+    archive = tmp_path / "model.tar.gz"
+    archive.write_bytes(b"not unpacked here")
+    arn = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
+    key = kms.Key.from_key_arn(stack, "Key", arn)
+    data = ModelData.from_asset(str(archive), key=key)
+    parts.model(stack, containers=[parts.container(data=data)])
+    rights = template_of(stack).model_rights
+    assert [each["Resource"] for each in rights if each["Action"] == "kms:Decrypt"] == [arn]
 
 
 def test_an_archive_on_this_machine(stack, parts, tmp_path):

@@ -117,16 +117,14 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
         stack, variants=[variant], encryption_key=key,
         data_capture=DataCapture(destination=CAPTURED, key=key)))
     template = template_of(stack)
-    # One policy, before the model, whose name the configuration takes; the endpoint takes its.
-    policy = template.only_id("AWS::IAM::Policy")
+    # Policies before the model, whose name the configuration takes; the endpoint takes its.
     made = template.only_id("AWS::SageMaker::Model")
-    assert policy in template.depends_on(made)
     configuration = template.only("AWS::SageMaker::EndpointConfig")
     assert configuration["ProductionVariants"][0]["ModelName"] == {
         "Fn::GetAtt": [made, "ModelName"]}
     used = {
         action
-        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        for statement in template.model_rights
         if statement["Resource"] == stack.resolve(key.key_arn)
         for action in as_list(statement["Action"])
     }

@@ -19,7 +19,7 @@ from moto.awslambda.exceptions import UnknownFunctionException
 from moto.awslambda.utils import get_backend
 
 from . import lambda_runner
-from .corrections.lambda_invocations import as_function
+from .corrections.lambda_invocations import run
 from .protocols import ServiceError
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
 _IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
+_SERVICE_TIMEOUT = 3600
+"""Seconds, unless the resource says otherwise:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html"""
+_PAUSE = 0.02
+_ENDING = 10.0
 _COMPLETION_TIMEOUT = 120.0
 _COMPLETION_PAUSE = 0.2
 
@@ -80,13 +85,6 @@ def _find(at: Place, arn: str) -> Any:
         raise ServiceError(f"Function not found: {arn}") from error
 
 
-def _run(at: Place, found: Any, event: dict[str, Any]) -> lambda_runner.Outcome:
-    outcome = lambda_runner.run(as_function(found, at.url), event)
-    found.logs_backend.ensure_log_group(found.logs_group_name)
-    found.save_logs(outcome.log or " ")
-    return outcome
-
-
 def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
     received: dict[str, Any] = {}
 
@@ -101,17 +99,20 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
         def log_message(self, *arguments: Any) -> None:
             return
 
+    given = (event.get("ResourceProperties") or {}).get("ServiceTimeout")
+    timeout = float(given or _SERVICE_TIMEOUT)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener) as listener:
-        threading.Thread(target=listener.serve_forever, daemon=True).start()
+        threading.Thread(target=listener.serve_forever, args=(0.05,), daemon=True).start()
         url = f"http://127.0.0.1:{listener.server_port}/response"
         try:
-            outcome = _run(at, found, {**event, "ResponseURL": url})
+            outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)
         finally:
             listener.shutdown()
     if not received:
+        said = outcomes[0].error or outcomes[0].log[-500:] if outcomes else ""
         raise ServiceError(
             "CloudFormation did not receive a response from your Custom Resource: "
-            f"{outcome.error or outcome.log[-500:] or 'the function ended without one'}"
+            f"{said or 'the function ended without one'}"
         )
     if received.get("Status") != "SUCCESS":
         raise ServiceError(
@@ -123,10 +124,32 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
     return Answer(str(received["PhysicalResourceId"]), received.get("Data") or {})
 
 
+def _asked(at: Place, found: Any, event: dict[str, Any], received: dict[str, Any],
+           timeout: float) -> list[lambda_runner.Outcome]:
+    """Ask a function, and wait until it, or whoever it has told, answers.
+
+    The time is by the clock, and no shorter than the function's own by a real one: functions run
+    in real time. CloudFormation waits for all of it; here nobody waits when no function runs any
+    more that could answer. One that has answered may end: its log is still to be written.
+    """
+    outcomes: list[lambda_runner.Outcome] = []
+    arn = str(found.function_arn)
+    deadline, own = at.clock.now() + timeout, time.monotonic() + int(found.timeout or 3)
+    lambda_runner.in_background(arn, lambda: outcomes.append(run(found, at.url, event)))
+    while not received and lambda_runner.is_running() and (
+        at.clock.now() < deadline or time.monotonic() < own
+    ):
+        time.sleep(_PAUSE)
+    ends = time.monotonic() + _ENDING
+    while received and lambda_runner.is_running(arn) and time.monotonic() < ends:
+        time.sleep(_PAUSE)
+    return outcomes
+
+
 def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
     """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
     environment = framework.environment_vars
-    outcome = _run(at, _find(at, environment[_ON_EVENT]), event)
+    outcome = run(_find(at, environment[_ON_EVENT]), at.url, event)
     if outcome.failed:
         raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
     answer = json.loads(outcome.payload) or {}
@@ -150,7 +173,7 @@ def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
 def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + _COMPLETION_TIMEOUT
     while time.monotonic() < deadline:
-        outcome = _run(at, _find(at, arn), event)
+        outcome = run(_find(at, arn), at.url, event)
         if outcome.failed:
             raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
         answer = json.loads(outcome.payload) or {}

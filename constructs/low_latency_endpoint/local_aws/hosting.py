@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(eq=False)
+class Interfaces:
+    """The network interfaces of one endpoint's fleet; see `hosting_interfaces`."""
+
+    endpoint: str
+    config: str
+    made: list[tuple[str, str | None]]
+    """Each with the role that SageMaker needs to delete it."""
+    left: Callable[[], bool] | None = None
+    """Set once the fleet has ended: whether the time has come for them to go."""
+    needs_role: bool = False
 
 
 @dataclass
@@ -16,6 +30,7 @@ class Hosting:
     endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
     """Tags by ARN; only ARNs of the three kinds above."""
+    interfaces: list[Interfaces] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -44,6 +59,12 @@ def hosting(account: str, region: str) -> Hosting:
     """Give the hosting state of an account and region."""
     with _lock:
         return _hosting.setdefault((account, region), Hosting())
+
+
+def all_hosting() -> list[tuple[tuple[str, str], Hosting]]:
+    """Give the hosting state of every account and region that has any."""
+    with _lock:
+        return list(_hosting.items())
 
 
 def scaling(account: str, region: str) -> Scaling:

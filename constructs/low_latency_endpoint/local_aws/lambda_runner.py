@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import subprocess
 import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,15 @@ from typing import Any
 from .held_folder import HeldFolder
 from .process_environment import process_environment
 
+logger = logging.getLogger(__name__)
+
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
 _running: set[subprocess.Popen[bytes]] = set()
+_background: list[tuple[str, threading.Thread]] = []
+"""The asynchronous invocations, by the function's ARN."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,28 @@ def run(function: Function, event: Any) -> Outcome:
             return _failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
         return Outcome(json.dumps(result["payload"]), result["failed"], log)
+
+
+def in_background(arn: str, work: Callable[[], object]) -> None:
+    """Run a function's asynchronous invocation in a thread of its own."""
+
+    def logged() -> None:
+        try:
+            work()
+        except Exception:
+            logger.exception("the invocation of %s failed", arn)
+
+    thread = threading.Thread(target=logged, name=f"invocation of {arn}", daemon=True)
+    with _lock:
+        _background.append((arn, thread))
+        thread.start()
+
+
+def is_running(arn: str | None = None) -> bool:
+    """Whether an asynchronous invocation, of one function or of any, has not ended yet."""
+    with _lock:
+        _background[:] = [each for each in _background if each[1].is_alive()]
+        return any(arn in (None, name) for name, _ in _background)
 
 
 def _failure(kind: str, message: str, log: str = "") -> Outcome:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .application import Caller, OwnService, PassOn
 from .hosting import Hosting, hosting
+from .hosting_interfaces import hold, let_go
 from .protocols import ServiceError
 from .runtime.statuses import creating
 from .variants import check_deployment_config, check_scalable_variants, describe_variants
@@ -177,6 +178,7 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     if live:
         creating(record, created)
     arn = _add(caller, "endpoint", name, record)
+    hold(place, name, config, record)
     if live:
         caller.runtime.create(place, name, config)
     return {"EndpointArn": arn}
@@ -282,6 +284,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             endpoint["LastDeploymentConfig"] = deployment
 
     place = (caller.account, caller.region)
+    hold(place, endpoint["EndpointName"], config, described)
     if caller.runtime.owns(place, endpoint["EndpointName"]):
         endpoint["EndpointStatus"], endpoint["FailureReason"] = "Updating", None
         caller.runtime.update(
@@ -289,6 +292,8 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         )
     else:
         take_over()
+        let_go(place, endpoint["EndpointName"], caller.runtime.clock, caller.runtime.options,
+               but_for=config["EndpointConfigName"])
     return {"EndpointArn": endpoint["EndpointArn"]}
 
 
@@ -326,7 +331,9 @@ def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
     _settled(caller, request["EndpointName"])
     _remove(caller, "endpoint", request["EndpointName"])
-    caller.runtime.delete((caller.account, caller.region), request["EndpointName"])
+    place = (caller.account, caller.region)
+    caller.runtime.delete(place, request["EndpointName"])
+    let_go(place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
 
 
 # --------------------------------------------------------------------------------------------- tags

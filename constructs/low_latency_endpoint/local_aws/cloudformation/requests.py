@@ -38,7 +38,7 @@ def place_of(caller: Caller, stack: Stack) -> Place:
     """Give the place that a stack's resources belong to."""
     return Place(
         caller.account, caller.region, caller.url, stack.name, stack.id, "", "",
-        caller.runtime.options,
+        caller.runtime.clock, caller.runtime.options,
     )
 
 

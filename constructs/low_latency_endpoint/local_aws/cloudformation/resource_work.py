@@ -11,9 +11,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from ..resources.resource_type import (
+    Created,
+    CreationFailed,
+    Existing,
+    Place,
+    ResourceType,
+    find_type,
+)
 from ..schemas import violations
-from .dependencies import creation_order
+from .dependencies import creation_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated
 from .stacks import DeployedResource, Stack
 
@@ -53,7 +60,13 @@ class ResourceWork:
         def create(at: Place) -> Created:
             resource.properties = evaluation.properties(logical_id)
             check(logical_id, declared["Type"], resource.properties)
-            return kind_of(declared["Type"]).create(at, resource.properties)
+            try:
+                return kind_of(declared["Type"]).create(at, resource.properties)
+            except CreationFailed as error:
+                resource.physical_id = error.created.physical_id
+                resource.attributes = error.created.attributes
+                self._stack.resources[logical_id] = resource
+                raise
 
         answer = self.attempt(resource, verb, create)
         assert answer is not None
@@ -82,11 +95,18 @@ class ResourceWork:
         raise ResourceFailed(f"{resource.logical_id}: {reason}")
 
     def delete_all(self, keep: set[str], *, on_create: bool = False) -> list[str]:
-        """Delete the stack's resources in reverse order; gives the ids that would not go."""
+        """Delete the stack's resources in reverse order; gives the ids that would not go.
+
+        What a resource that would not go needs is not tried, and stays.
+        """
         stack = self._stack
         declared = {name: r.declaration for name, r in stack.resources.items()}
         failed: list[str] = []
+        needed: set[str] = set()
         for logical_id in reversed(creation_order(declared)):
+            if logical_id in needed:
+                needed |= dependencies(declared[logical_id], set(declared))
+                continue
             resource = stack.resources[logical_id]
             policy = resource.declaration.get("DeletionPolicy")
             retained = policy == "Retain" or (policy == "RetainExceptOnCreate" and not on_create)
@@ -99,6 +119,7 @@ class ResourceWork:
                 del stack.resources[logical_id]
             except ResourceFailed:
                 failed.append(logical_id)
+                needed |= dependencies(declared[logical_id], set(declared))
         return failed
 
     def clean_up(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -27,15 +28,31 @@ def as_function(found: Any, url: str) -> lambda_runner.Function:
     )
 
 
-def apply() -> None:
-    """Run functions without Docker, and write their output to their log group."""
+def run(found: Any, url: str, event: Any) -> lambda_runner.Outcome:
+    """Run moto's function, and write its output to its log group."""
+    found.logs_backend.ensure_log_group(found.logs_group_name)
+    outcome = lambda_runner.run(as_function(found, url), event)
+    found.save_logs(outcome.log or " ")
+    return outcome
 
-    def invoke(self: Any, event: Any = None) -> tuple[str, bool, str]:
-        self.logs_backend.ensure_log_group(self.logs_group_name)
+
+def apply() -> None:
+    """Run functions without Docker; an invocation of the type Event answers before they end."""
+
+    def invoke_lambda(self: Any, event: Any = None) -> tuple[str, bool, str]:
         payload = json.loads(event) if isinstance(event, str) else event
-        url = f"http://{request.host}"
-        outcome = lambda_runner.run(as_function(self, url), payload or {})
-        self.save_logs(outcome.log or " ")
+        outcome = run(self, f"http://{request.host}", payload or {})
         return outcome.payload, outcome.failed, outcome.log
 
-    LambdaFunction._invoke_lambda = invoke
+    invoke = LambdaFunction.invoke
+
+    @functools.wraps(invoke)
+    def invoke_by_type(self: Any, body: Any, request_headers: Any, response_headers: Any) -> Any:
+        if request_headers.get("x-amz-invocation-type") != "Event":
+            return invoke(self, body, request_headers, response_headers)
+        url, event = f"http://{request.host}", json.loads(body or "{}")
+        lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
+        return ""
+
+    LambdaFunction._invoke_lambda = invoke_lambda
+    LambdaFunction.invoke = invoke_by_type

@@ -203,6 +203,8 @@ def _modify(self: Any) -> ActionResult:
     ]
     added = [g for g in self._get_param("AddSecurityGroupIds", []) if g not in groups]
     endpoint.security_group_ids = groups + added
+    for interface_id in endpoint.network_interface_ids:
+        backend.modify_network_interface_attribute(interface_id, endpoint.security_group_ids)
     private_dns = self._get_param("PrivateDnsEnabled")
     if private_dns is not None:
         wanted = str(private_dns).lower() == "true"

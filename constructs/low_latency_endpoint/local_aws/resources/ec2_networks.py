@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .ec2_security_groups import delete_once_free
 from .ec2_tags import set_tags, update_tags
 from .properties import as_bool, call, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
@@ -110,7 +111,8 @@ class Subnet(ResourceType):
         update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_subnet(SubnetId=existing.physical_id)
+        ec2 = at.client("ec2")
+        delete_once_free(at, lambda: ec2.delete_subnet(SubnetId=existing.physical_id))
 
 
 @emulated

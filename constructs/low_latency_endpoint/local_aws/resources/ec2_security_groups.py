@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from .ec2_tags import set_tags, update_tags
 from .properties import PropertyNotEmulated, only
@@ -42,6 +46,26 @@ def _authorize(at: Place, direction: str, group: str, rules: list[Properties]) -
 def _revoke(at: Place, direction: str, group: str, rules: list[Properties]) -> None:
     method = getattr(at.client("ec2"), f"revoke_security_group_{direction.lower()}")
     method(GroupId=group, IpPermissions=[_permission(rule) for rule in rules])
+
+
+_PATIENCE = 900.0
+"""Seconds: "stack deletion will fail after 15 minutes"
+(https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327)."""
+
+
+def delete_once_free(at: Place, delete: Callable[[], Any]) -> None:
+    """Delete what network interfaces may hold, with CloudFormation's patience, by the clock."""
+    deadline = at.clock.now() + _PATIENCE
+    while True:
+        try:
+            delete()
+            return
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "DependencyViolation" or (
+                at.clock.now() >= deadline
+            ):
+                raise
+        time.sleep(0.1)
 
 
 _ALL_TRAFFIC = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
@@ -88,7 +112,8 @@ class SecurityGroup(ResourceType):
         update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_security_group(GroupId=existing.physical_id)
+        ec2 = at.client("ec2")
+        delete_once_free(at, lambda: ec2.delete_security_group(GroupId=existing.physical_id))
 
 
 class _Rule(ResourceType):

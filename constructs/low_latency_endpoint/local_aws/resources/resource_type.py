@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from ..connections import local_client
+from ..protocols import ServiceError
+from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 
 Properties = Mapping[str, Any]
@@ -21,6 +23,14 @@ class Created:
 
     physical_id: str
     attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class CreationFailed(ServiceError):
+    """A resource was made and did not come up: it is there, and a rollback deletes it."""
+
+    def __init__(self, message: str, created: Created) -> None:
+        super().__init__(message)
+        self.created = created
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,8 @@ class Place:
     ----------
     type_name
         The resource's type; it differs from the handler's name for `Custom::*`.
+    clock
+        By which handlers wait.
     options
         How the local AWS behaves where AWS leaves it open.
     """
@@ -51,6 +63,7 @@ class Place:
     stack_id: str
     logical_id: str
     type_name: str
+    clock: Clock = field(default_factory=Clock)
     options: RuntimeOptions = field(default_factory=RuntimeOptions)
 
     def client(self, service: str, region: str | None = None) -> Any:

@@ -7,7 +7,15 @@ from typing import Any
 
 from ..protocols import ServiceError
 from .properties import call, only, tag_changes
-from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+from .resource_type import (
+    Created,
+    CreationFailed,
+    Existing,
+    Place,
+    Properties,
+    ResourceType,
+    emulated,
+)
 
 _ENDPOINT_TIMEOUT = 600.0
 
@@ -124,8 +132,12 @@ class Endpoint(ResourceType):
         arn = call(at.client("sagemaker"), "create_endpoint", {**arguments, "EndpointName": name})[
             "EndpointArn"
         ]
-        self._wait(at, name, properties["EndpointConfigName"])
-        return Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
+        created = Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
+        try:
+            self._wait(at, name, properties["EndpointConfigName"])
+        except ServiceError as error:
+            raise CreationFailed(error.message, created) from error
+        return created
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         """Call UpdateEndpoint for whatever changed but the tags.

@@ -15,6 +15,10 @@ __all__ = ["RuntimeOptions"]
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 
+_INTERFACES_STAY = 1200.0
+"""Longer than the 15 minutes for which CloudFormation tries to delete a security group: stacks do
+fail to delete, which is all that is known (cloudformation-coverage-roadmap issue 1327)."""
+
 LARGEST_PAYLOAD = 25 * 1024 * 1024
 """Source: SageMaker developer guide, "Model deployment options" (25 MB for real time)."""
 
@@ -42,6 +46,13 @@ class RuntimeOptions:
     startup_timeout_limit
         Real seconds that a model server of its own process may take to become healthy, whatever
         the variant allows; by default no limit but the variant's.
+    interfaces_stay
+        Seconds by the clock for which SageMaker's network interfaces stay when their fleet has
+        ended. By default 20 minutes; by a clock that is not faster than real time one second, and
+        none by one that stands still, so that nobody waits for real minutes.
+    interfaces_need_role
+        Whether they stay for good when the execution role, or its right to delete them, has gone
+        before they have. Not documented; by default yes, which is the worse.
     routers
         Routers in front of the instances; connections are dealt to them in turn, and each sees
         only the outstanding requests it sent itself. By default 1.
@@ -89,6 +100,8 @@ class RuntimeOptions:
     provision_time: float = 0.0
     instance_limit: int | None = None
     startup_timeout_limit: float | None = None
+    interfaces_stay: float | None = None
+    interfaces_need_role: bool = True
     routers: int = 1
     zone_affinity: bool = False
     concurrent_executions: int = 1000
@@ -111,9 +124,15 @@ class RuntimeOptions:
                               ("unchanged_configuration", get_args(UnchangedConfiguration))):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
-        for name in ("provision_time", "clock_speed"):
-            if getattr(self, name) < 0:
+        for name in ("provision_time", "clock_speed", "interfaces_stay"):
+            if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+
+    def interfaces_time(self, speed: float) -> float:
+        """Seconds for which network interfaces stay, by a clock of this speed."""
+        if self.interfaces_stay is not None:
+            return self.interfaces_stay
+        return _INTERFACES_STAY if speed > 1 else min(speed, 1.0)
 
     def to_json(self) -> str:
         """Write them for another process."""

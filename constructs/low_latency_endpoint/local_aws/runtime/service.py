@@ -13,6 +13,7 @@ from moto.logs.models import logs_backends
 
 from ..cloudwatch.state import state_of
 from ..hosting import hosting
+from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
 from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import Clock
@@ -301,6 +302,10 @@ class Runtime:
             assert endpoint.fleet is not None
             _take_weights(endpoint.fleet, record)
             in_service(endpoint.hosting, record, self.clock.moment())
+        finally:
+            if endpoint.record is record:  # else it was deleted meanwhile, with all it had
+                let_go(endpoint.place, endpoint.name, self.clock, self.options,
+                       but_for=record["EndpointConfigName"])
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
