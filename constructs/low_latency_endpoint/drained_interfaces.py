@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from aws_cdk import Aws, CfnResource, CustomResource, Duration, Stack
+from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -34,9 +33,10 @@ class DrainedInterfaces(Construct):
     the model's role to delete them. The model depends on this resource, and it on all of these:
     so it is deleted between them, and that takes until the groups are empty.
 
-    Interfaces of others, and those of one model or another, cannot be told apart. Only in a group
-    that a model has for itself, and that goes along with the stack, they are waited for to the
-    end, which is 57 minutes, and then the deletion fails; elsewhere for 20 minutes at most.
+    Whose an interface is cannot be told. Where the groups go along with the whole stack, so do all
+    of the stack's models: then the interfaces are waited for to the end, which is 57 minutes, and
+    then the deletion fails. Otherwise, which is an update, or a group of another stack, others may
+    stay in the groups: then 20 minutes at most.
 
     Parameters
     ----------
@@ -69,35 +69,25 @@ class DrainedInterfaces(Construct):
             resource_type="Custom::DrainedInterfaces",
             service_token=function.arn,
             service_timeout=_LONGEST_WAIT,
-            properties={"GroupIds": [group.security_group_id for group in security_groups]},
+            properties={
+                "GroupIds": [group.security_group_id for group in security_groups],
+                "OwnGroupIds": [
+                    group.security_group_id for group in security_groups
+                    if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
+                    and Stack.of(group).node.addr == stack.node.addr
+                ],
+            },
         )
         # Of subnets only the subnet: what else is below them is none of the interfaces' matter.
         places = [subnet.node.default_child for subnet in subnets]
         resource.node.add_dependency(function.rights, *needed, *filter(None, places))
-        self._resource = cast(CfnResource, resource.node.default_child)
-        self._made_here = [
-            group.security_group_id for group in security_groups
-            if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
-            and Stack.of(group).node.addr == stack.node.addr
-        ]
-        function.add(self)
-
-    @property
-    def groups(self) -> list[str]:
-        """IDs of the groups that are made in the same stack."""
-        return self._made_here
-
-    def waits_to_the_end_for(self, groups: Sequence[str]) -> None:
-        """Say which groups no other model has."""
-        self._resource.add_property_override("OwnGroupIds", list(groups))
 
 
 class _DrainFunction(Construct):
-    """The function behind all of a stack's; it knows which groups several models share."""
+    """The function behind all of a stack's."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, _FUNCTION)
-        self._drains: list[DrainedInterfaces] = []
         function = custom_resource_function(
             self,
             "wait_for_interfaces",
@@ -119,10 +109,3 @@ class _DrainFunction(Construct):
             roles=[cast(iam.CfnRole, self.node.find_child("Role")).ref],
             policy_document=document(allow(["lambda:InvokeFunction"], self.arn)),
         )
-
-    def add(self, drain: DrainedInterfaces) -> None:
-        """Take a further one, which may share groups with those before."""
-        self._drains.append(drain)
-        models = Counter(group for each in self._drains for group in each.groups)
-        for each in self._drains:
-            each.waits_to_the_end_for([group for group in each.groups if models[group] == 1])

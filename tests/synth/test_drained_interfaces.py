@@ -66,7 +66,7 @@ def test_subnets_of_an_existing_vpc_in_the_same_stack_wait_too(stack, parts, tem
     assert needs(template, template.only_id(DRAIN)) >= subnets
 
 
-def test_groups_that_a_model_has_for_itself(stack, parts, template_of):
+def test_groups_that_go_with_the_stack(stack, parts, template_of):
     network = parts.network(stack)
     foreign = ec2.SecurityGroup.from_security_group_id(stack, "Foreign", "sg-0123456789abcdef0")
     own = ec2.SecurityGroup(stack, "Own", vpc=network.vpc)
@@ -76,8 +76,9 @@ def test_groups_that_a_model_has_for_itself(stack, parts, template_of):
     parts.model(stack, "Foreigner", network=network, security_groups=[foreign])
     template = template_of(stack)
     found = {name[:5]: drain["OwnGroupIds"] for name, drain in template.of_type(DRAIN).items()}
+    shared = stack.resolve(network.model_security_group.security_group_id)
     assert found == {"Alone": [stack.resolve(own.security_group_id)],
-                     "First": [], "Secon": [], "Forei": []}
+                     "First": [shared], "Secon": [shared], "Forei": []}
     assert len([f for f in template.of_type("AWS::Lambda::Function").values()
                 if "SageMaker's network interfaces" in f["Description"]]) == 1
 
@@ -138,11 +139,15 @@ class Account:
         self.runs = 1
         self.event: dict | None = None
         self.refused = False
+        self.throttled = 0
 
     def describe_network_interfaces(self, *, Filters):  # noqa: N803 - boto3's names
         assert Filters == [{"Name": "group-id", "Values": ["sg-own"]}]
         if self.refused:
             raise RuntimeError("UnauthorizedOperation")
+        if self.throttled:
+            self.throttled -= 1
+            raise RuntimeError("RequestLimitExceeded")
         self.looks.append(self.now - self.started)
         there = self.now - self.started < self.leave_after
         return {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] if there else []}
@@ -251,3 +256,10 @@ def test_who_cannot_look_does_not_hold_the_stack(ask):
     account = Account(leave_after=0)
     account.refused = True
     assert ask(account)[0] == "SUCCESS"
+
+
+def test_one_look_that_fails_does_not_end_the_wait(ask):
+    account = Account(leave_after=40)
+    account.throttled = 3
+    assert ask(account)[0] == "SUCCESS"
+    assert account.looks == [7, 15, 30, 45]

@@ -12,7 +12,7 @@ WAIT, WAIT_FOR_OTHERS = 57 * 60, 20 * 60  # CloudFormation waits for an hour at 
 def handler(event, context):
     properties = event["ResourceProperties"]
     name = event["LogicalResourceId"] + "/" + ",".join(properties["GroupIds"])
-    # All of the model's interfaces are in each of its groups: one that it has for itself will do.
+    # All of the model's interfaces are in each of its groups: one that goes with the stack will do.
     groups = properties.get("OwnGroupIds") or properties["GroupIds"]
     status, reason = cfnresponse.SUCCESS, None
     try:
@@ -26,7 +26,7 @@ def handler(event, context):
                           f"{', '.join(groups)} after {WAIT // 60} minutes: {', '.join(left[:9])}."
                           " Delete the stack again later; role and network wait for that.")
     except Exception as error:
-        # Who cannot look must not hold the stack: CloudFormation tries the groups for itself.
+        # Who may not look must not hold the stack: CloudFormation tries the groups for itself.
         print(f"waiting for {groups} ended: {error!r}")
     cfnresponse.send(event, context, status, {}, name, reason=reason)
 
@@ -41,10 +41,16 @@ def drained(event, context, groups):
         stack = boto3.client("cloudformation").describe_stacks(StackName=event["StackId"])
         going = stack["Stacks"][0]["StackStatus"] in GOING
         event["Own"] = going and bool(event["ResourceProperties"].get("OwnGroupIds"))
+    left = ["which ones is not known"]
     while True:
-        found = ec2.describe_network_interfaces(
-            Filters=[{"Name": "group-id", "Values": groups}])["NetworkInterfaces"]
-        left = [interface["NetworkInterfaceId"] for interface in found]
+        try:
+            found = ec2.describe_network_interfaces(
+                Filters=[{"Name": "group-id", "Values": groups}])["NetworkInterfaces"]
+            left = [interface["NetworkInterfaceId"] for interface in found]
+        except Exception as error:  # throttled, or the network: the next look may do
+            if "UnauthorizedOperation" in str(error) or "AccessDenied" in str(error):
+                raise
+            print(f"could not look: {error!r}")
         waited = time.time() - started
         print(f"{len(left)} network interfaces in {groups} after {waited:.0f} s: {left[:9]}")
         if not left:
