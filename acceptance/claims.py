@@ -169,10 +169,11 @@ def _rollback_alarm_went_off(saw: Mapping[str, Any]) -> bool | None:
 
 
 def _untouched(saw: Mapping[str, Any]) -> bool:
-    statuses = {note["saw"]["status"] for part in saw.values()
-                for note in part["endpoint_timeline"] if note["saw"]}
+    parts = [saw["off"], saw["on"]]
+    statuses = {note["saw"]["status"] for part in parts for note in part["endpoint_timeline"]
+                if note["saw"]}
     return statuses == {"InService"} and all(
-        part["stack_status"] == "UPDATE_COMPLETE" for part in saw.values())
+        part["stack_status"] == "UPDATE_COMPLETE" for part in parts)
 
 
 def _captures(saw: Mapping[str, Any]) -> bool:
