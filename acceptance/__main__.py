@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from .estimate import estimate, prices_of
 from .evidence import FOLDER
 from .run import NotThisRun, run_steps
-from .steps import Pace, steps_of
+from .steps import CHOICES, Pace, steps_of
 from .sweep import sweep
 from .world import ONE_TRY, ROOT, CdkCli, World, target_of
 
@@ -44,6 +44,9 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     run.add_argument("--budget", type=float, required=True, help="US dollars it may cost at most")
     run.add_argument("--yes", action="store_true", help="start: without it, only say what it costs")
     run.add_argument("--long", action="store_true", help="with the optional steps")
+    run.add_argument("--only", action="append", default=[],
+                     choices=[step.name for step in CHOICES],
+                     help="of the steps between deploy and destroy only this; may be repeated")
     run.add_argument("--keep", action="store_true", help="sweep nothing when a step fails")
     run.add_argument("--state", type=Path, default=_BUILD / "state.json",
                      help="what remembers the run (build/acceptance/state.json)")
@@ -86,7 +89,7 @@ def _world(given: argparse.Namespace) -> World:
 
 def _run(given: argparse.Namespace) -> int:
     world = _world(given)
-    steps = steps_of(long=given.long)
+    steps = steps_of(long=given.long, only=given.only)
     prices = prices_of(boto3.client("pricing", region_name="us-east-1"), given.region)
     told = estimate(steps, prices)
     print(f"account {world.account}, {world.region} ({world.target}): about {told.hours:.1f} h, "
@@ -100,9 +103,8 @@ def _run(given: argparse.Namespace) -> int:
     pace = Pace(**{name: getattr(given, f"{name}_minutes") for name in vars(Pace())})
     folder = FOLDER if world.target == "aws" else _BUILD / "evidence"
     try:
-        return run_steps(world, given.state, steps, long=given.long, pace=pace,
-                         evidence_folder=folder, keep=given.keep,
-                         say=lambda text: print(text, flush=True))
+        return run_steps(world, given.state, steps, pace=pace, evidence_folder=folder,
+                         keep=given.keep, say=lambda text: print(text, flush=True))
     except NotThisRun as error:
         raise Refused(str(error)) from None
 
@@ -117,6 +119,9 @@ def main(given: list[str] | None = None) -> int:
     except Refused as refused:
         print(f"Not started: {refused}", file=sys.stderr)
         return 2
+    except (BotoCoreError, ClientError) as error:
+        print(f"{error}\nThe same command goes on; `sweep` deletes all.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on; `sweep` deletes all.", file=sys.stderr)
         return 130

@@ -113,9 +113,8 @@ def _no_failed_event(saw: Mapping[str, Any]) -> bool:
     return not any(event["status"].endswith("_FAILED") for event in saw["events"])
 
 
-def _fleet_metrics(saw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [each for each in saw["metrics"] if "EndpointConfigName" in each["dimensions"]
-            and each["last"]]
+def _no_fleet_series(saw: Mapping[str, Any]) -> bool | None:
+    return not saw["invocations"]["new"] if saw["invocations"]["whole"] else None
 
 
 def _series_lasts(saw: Mapping[str, Any]) -> bool | None:
@@ -232,8 +231,7 @@ CLAIMS = (
     Claim("dns-entries", "The first DNS entry of an interface endpoint is its regional name.",
           _NETWORKS, "deploy", _first_dns_entry),
     Claim("fleet-series-at-create", "Before the first update no metric carries "
-          "EndpointConfigName.", _MONITORING, "traffic",
-          lambda saw: not _fleet_metrics(saw)),
+          "EndpointConfigName.", _MONITORING, "traffic", _no_fleet_series),
     Claim("alarms-have-data", "With traffic no default alarm lacks data.", _MONITORING, "traffic",
           _alarms_have_data),
     Claim("percentile-ranks", "Alarms on the share of slow requests (`PR(n:)`) are accepted and "

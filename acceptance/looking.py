@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address
 from types import TracebackType
 from typing import Any
 
@@ -258,14 +258,14 @@ def probes(world: World, suffix: str, calls: int = 20) -> Document:
     outputs, ec2 = told(world, suffix), world.client("ec2")
     subnets = {zone: ec2.describe_subnets(SubnetIds=[each["subnet"]])["Subnets"][0]
                for zone, each in outputs["zones"].items()}
-    networks = {zone: ip_network(subnet["CidrBlock"]) for zone, subnet in subnets.items()}
+    networks: dict[str, IPv4Network] = {
+        zone: IPv4Network(subnet["CidrBlock"]) for zone, subnet in subnets.items()}
 
     def zone_of(address: str) -> str:
         """The client zone in whose subnet an address lies."""
-        for zone, network in networks.items():
-            if ip_address(address) in network:
-                return zone
-        return "elsewhere"
+        where = ip_address(address)
+        return next((zone for zone, network in networks.items()
+                     if where.version == 4 and where in network), "elsewhere")
 
     found: Document = {}
     for zone, each in outputs["zones"].items():

@@ -18,7 +18,7 @@ from low_latency_endpoint import __version__
 
 from . import looking
 from .evidence import redact
-from .steps import Pace, Run, Step, StepFailed, known_names
+from .steps import LAST, Pace, Run, Step, StepFailed, known_names
 from .sweep import sweep
 from .world import ROOT, World
 
@@ -31,7 +31,7 @@ class NotThisRun(Exception):
     """The state file is that of a run elsewhere."""
 
 
-def read_state(path: Path, world: World, *, long: bool) -> dict[str, Any]:
+def read_state(path: Path, world: World) -> dict[str, Any]:
     """The state of the run that the file remembers; a new one where it remembers none.
 
     Raises
@@ -42,7 +42,7 @@ def read_state(path: Path, world: World, *, long: bool) -> dict[str, Any]:
     place = {"account": world.account, "region": world.region, "target": world.target}
     state = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if not state or state.get("finished"):
-        return {**place, "suffix": secrets.token_hex(4), "long": long, "kept": {}, "steps": {},
+        return {**place, "suffix": secrets.token_hex(4), "kept": {}, "steps": {},
                 "began": datetime.now(UTC).strftime("%Y-%m-%d"), "versions": versions()}
     if any(state[key] != value for key, value in place.items()):
         raise NotThisRun(
@@ -62,7 +62,7 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     beside.replace(path)
 
 
-def run_steps(world: World, path: Path, steps: Iterable[Step], *, long: bool = False,
+def run_steps(world: World, path: Path, steps: Iterable[Step], *,
               pace: Pace | None = None, evidence_folder: Path, keep: bool = False,
               say: Callable[[str], None] = print) -> int:
     """Do the steps that are not done yet, write the evidence, sweep; gives the exit status.
@@ -70,7 +70,7 @@ def run_steps(world: World, path: Path, steps: Iterable[Step], *, long: bool = F
     A step that fails ends the run: evidence of what was seen is written all the same, and
     everything is swept unless ``keep`` is set.
     """
-    state = read_state(path, world, long=long)
+    state = read_state(path, world)
     write_state(path, state)
     run = Run(world, state["suffix"], state["kept"], pace or Pace(),
               save=lambda: write_state(path, state))
@@ -109,13 +109,16 @@ def _do(step: Step, run: Run, state: dict[str, Any], path: Path,
     run.marker = record["marker"]
     began = time.monotonic()
     try:
-        record |= {"saw": step.act(run), "status": "done"}
+        record |= {"saw": step.act(run), "status": "done", "why": ""}
     except StepFailed as failure:
         record |= {"status": "failed", "why": str(failure)}
         say(f"{step.name} failed: {failure}")
     record["minutes"] = round((time.monotonic() - began) / 60, 2)
     write_state(path, state)
-    return str(record.get("why", "")) if record["status"] == "failed" else ""
+    stack = str(record.get("saw", {}).get("stack_status", ""))
+    if stack.endswith("_FAILED") and step.name != LAST.name:
+        return f"nothing can be deployed any more: the stack is {stack}"
+    return str(record.get("why", ""))
 
 
 def versions() -> dict[str, str]:
@@ -140,7 +143,7 @@ def _write_evidence(state: dict[str, Any], folder: Path) -> Path:
     document = redact(
         {
             "schema": SCHEMA, "target": state["target"], "date": state["began"],
-            "region": state["region"], "long": state["long"],
+            "region": state["region"],
             "steps": {
                 name: {key: value for key, value in record.items() if key != "marker"}
                 for name, record in state["steps"].items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from .app import IMAGE, INSTANCE_TYPE, INSTANCES, stack_name
 from .looking import Document, Watch
 from .world import Traffic, World
 
-__all__ = ["CORE", "LONG", "Pace", "Run", "Step", "StepFailed", "steps_of"]
+__all__ = ["CHOICES", "CORE", "LAST", "LONG", "Pace", "Run", "Step", "StepFailed", "steps_of"]
 
 
 class StepFailed(Exception):
@@ -168,32 +168,28 @@ def _traffic(run: Run) -> Document:
     with Traffic(run.world, run.name) as sent:
         run.world.wait(run.pace.traffic * 60)
     return {"answers": dict(sent.answers), "metrics": looking.metrics(run.world, run.name),
-            "alarms": looking.alarms(run.world, run.name)}
+            "invocations": _by_fleet(run), "alarms": looking.alarms(run.world, run.name)}
+
+
+def _by_fleet(run: Run) -> Document:
+    """Invocations of all, and of the fleet in service; asked for, as new series are listed late."""
+    found = looking.serving(run.world, run.name)
+    assert found is not None
+    return looking.invocations(run.world, run.name, found["configuration"])
 
 
 def _update(run: Run) -> Document:
     seen = _deployed(run, "changed")
-    return {**seen, **_fleets(run, seen), "warm_ups": _warm_ups(run)}
-
-
-def _fleets(run: Run, seen: Document) -> Document:
-    configuration = (seen["after"] or {}).get("configuration", "")
-    return {"invocations": looking.invocations(run.world, run.name, configuration)}
-
-
-def _warm_ups(run: Run) -> list[Document]:
-    return looking.warm_ups(run.world, run.kept["stack_id"])
+    return {**seen, "invocations": _by_fleet(run),
+            "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"])}
 
 
 def _after_update(run: Run) -> Document:
     with Traffic(run.world, run.name) as sent:
         run.world.wait(run.pace.after_update * 60)
-    after = looking.serving(run.world, run.name)
-    assert after is not None
     return {
-        "answers": dict(sent.answers), "configuration": after["configuration"],
-        "minutes": run.pace.after_update,
-        "invocations": looking.invocations(run.world, run.name, after["configuration"]),
+        "answers": dict(sent.answers), "minutes": run.pace.after_update,
+        "invocations": _by_fleet(run),
         "metrics": looking.metrics(run.world, run.name),
         "alarms": looking.alarms(run.world, run.name),
     }
@@ -284,11 +280,27 @@ LONG = (
     Step("capture", 20, 2 * INSTANCES, "data capture and enhanced metrics on a scaled endpoint",
          _captured),
 )
+CHOICES = (*CORE[2:], *LONG)
 LAST = Step("destroy", 45, INSTANCES, "the stack deletes in one go", _destroy)
 
 
-def steps_of(*, long: bool) -> tuple[Step, ...]:
-    """The steps of a run, in order."""
+def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
+    """The steps of a run, in order.
+
+    Parameters
+    ----------
+    long
+        With the optional ones.
+    only
+        Names of the steps between the first deployment and the end; by default all.
+
+    Examples
+    --------
+    >>> [step.name for step in steps_of(only=["crash"])]
+    ['preflight', 'deploy', 'crash', 'destroy']
+    """
+    if only:
+        return (*CORE[:2], *(step for step in CHOICES if step.name in only), LAST)
     return (*CORE, *(LONG if long else ()), LAST)
 
 

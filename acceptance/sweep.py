@@ -11,13 +11,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from .app import PREFIX, TAG
-from .looking import find_stack, pages_of, settled
+from .looking import pages_of, settled
 from .world import World
 
 __all__ = ["remaining", "suffixes", "sweep"]
 
 _OURS = re.compile(rf"{PREFIX}([0-9a-f]{{8}})")
-_ATTEMPTS = 4
+_ATTEMPTS = 60
+"""A minute apart: SageMaker's network interfaces may hold a security group that long."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,10 @@ def _hosting(kind: str, plural: str) -> Callable[[World], Iterator[tuple[str, st
 
 
 def _log_groups(world: World) -> Iterator[tuple[str, str]]:
-    """SageMaker's and Lambda's own have no tag: their names have ours in it."""
-    logs = world.client("logs")
-    for group in pages_of(logs, "describe_log_groups", "logGroups"):
-        named = _OURS.search(group["logGroupName"])
-        arn = group["arn"].removesuffix(":*")
-        tags = logs.list_tags_for_resource(resourceArn=arn).get("tags", {})
-        yield group["logGroupName"], tags.get(TAG, "") or (named[1] if named else "")
+    """By name: SageMaker's and Lambda's own have no tag, and all are named after the stack."""
+    for group in pages_of(world.client("logs"), "describe_log_groups", "logGroups"):
+        if named := _OURS.search(group["logGroupName"]):
+            yield group["logGroupName"], named[1]
 
 
 def _buckets(world: World) -> Iterator[tuple[str, str]]:
@@ -194,8 +192,3 @@ def _delete_stack(world: World, name: str) -> None:
     if found is not None:
         world.client("cloudformation").delete_stack(StackName=found["StackId"])
         settled(world, found["StackId"])
-
-
-def stack_exists(world: World, name: str) -> bool:
-    """Whether the stack is there, deleted ones aside."""
-    return find_stack(world, name) is not None

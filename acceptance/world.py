@@ -99,15 +99,18 @@ class CdkCli:
 
     def destroy(self, suffix: str, zones: list[str]) -> str:
         """``cdk destroy``; a stack that is gone is no error."""
-        return self._run("destroy", suffix, zones, "first", "--force")
+        return self._run("destroy", suffix, zones, "changed", "--force")
 
     def _run(self, verb: str, suffix: str, zones: list[str], variant: str, *more: str) -> str:
-        assembly = self._folder / "cdk.out"
-        shutil.rmtree(assembly, ignore_errors=True)
+        assembly = self._folder / f"cdk.out-{suffix}-{variant}"
+        app = str(assembly)
+        if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
+            shutil.rmtree(assembly, ignore_errors=True)
+            app = f'"{sys.executable}" -m acceptance.app'
         # In this process's group, so that whatever kills the run kills the CLI with it.
         with subprocess.Popen(
             [str(ROOT / "node_modules" / ".bin" / "cdk"), verb, "--all", *more,
-             "--app", f'"{sys.executable}" -m acceptance.app', "--output", str(assembly),
+             "--app", app, "--output", str(assembly),
              "-c", f"suffix={suffix}", "-c", f"variant={variant}", "-c", f"zones={','.join(zones)}",
              "--no-notices", "--no-color", "--ci"],
             cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

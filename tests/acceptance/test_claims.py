@@ -50,7 +50,6 @@ SERVING = {"status": "InService", "configuration": "<c-1>", "configuration_exist
            "variants": [{"capture": True}]}
 TAKEN_BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE", "before": SERVING, "after": SERVING}
 MINUTES = [f"2026-12-01T10:{minute:02}:00Z" for minute in range(20)]
-FLEET = {"dimensions": {"EndpointConfigName": "<c-1>"}, "last": MINUTES[0]}
 MATH = {"definition": {"Metrics": [{"EndpointConfigName": 1}]},
         "history": [{"what": "Alarm updated from OK to ALARM"}]}
 
@@ -103,8 +102,9 @@ def timeline(*statuses: str) -> dict[str, Any]:
     ("subnets-by-zone-id", "refuted", zones(subnet_zone_name_as_output=False)),
     ("dns-entries", "seen", {"dns_entries": ["<vpce-1>.runtime.vpce.amazonaws.com", "x"]}),
     ("dns-entries", "refuted", {"dns_entries": ["<vpce-1>-<zone-name-1>.runtime.vpce.a.com"]}),
-    ("fleet-series-at-create", "seen", {"metrics": [{"dimensions": {}, "last": MINUTES[0]}]}),
-    ("fleet-series-at-create", "refuted", {"metrics": [FLEET]}),
+    ("fleet-series-at-create", "seen", {"invocations": series(9, [])}),
+    ("fleet-series-at-create", "refuted", {"invocations": series(9, [0])}),
+    ("fleet-series-at-create", "open", {"invocations": {"whole": [], "new": []}}),
     ("alarms-have-data", "seen", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA",
                                                                "EndpointConfigName")]}),
     ("alarms-have-data", "refuted", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA")]}),

@@ -60,7 +60,7 @@ class Walked:
 def walked(world: World, aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Walked:
     folder = tmp_path_factory.mktemp("walked")
     attempts: list[tuple[str, int]] = []
-    steps = [killed(step, attempts) for step in steps_of(long=False)]
+    steps = [killed(step, attempts) for step in steps_of()]
     while True:
         try:
             status = run_steps(world, folder / "state.json", steps, pace=PACE,
@@ -76,7 +76,7 @@ def walked(world: World, aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
 
 def test_killed_at_every_boundary_it_does_each_step_and_comes_to_its_end(walked: Walked) -> None:
     assert walked.status == 0
-    assert walked.attempts == [(step.name, n) for step in steps_of(long=False) for n in (1, 2, 3)]
+    assert walked.attempts == [(step.name, n) for step in steps_of() for n in (1, 2, 3)]
     assert walked.state["finished"]
     assert {name: step["status"] for name, step in walked.evidence["steps"].items()} == {
         step.name: "done" for step in (*CORE, LAST)}
