@@ -129,7 +129,8 @@ class AcceptanceStack(Stack):
     def __init__(self, scope: Construct, *, suffix: str, zones: list[str], variant: Variant,
                  folder: Path, **options: Any) -> None:
         name = stack_name(suffix)
-        super().__init__(scope, "Acceptance", stack_name=name, tags={TAG: suffix}, **options)
+        # Names that CDK makes of paths, as a composite alarm's, then differ from run to run too.
+        super().__init__(scope, name, stack_name=name, tags={TAG: suffix}, **options)
         topic = AlarmTopic(self, "Pages")
         pages = sqs.Queue(self, "PageQueue", removal_policy=RemovalPolicy.DESTROY)
         topic.topic.add_subscription(subscriptions.SqsSubscription(pages))

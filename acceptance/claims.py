@@ -156,7 +156,8 @@ def _former_serves(saw: Mapping[str, Any]) -> bool:
 
 
 def _failed_and_former_serves(saw: Mapping[str, Any]) -> bool:
-    return bool(saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE") and _former_serves(saw)
+    # Whether the rollback itself came to its end is another claim.
+    return str(saw["stack_status"]).startswith("UPDATE_ROLLBACK_") and _former_serves(saw)
 
 
 def _rollback_alarm_went_off(saw: Mapping[str, Any]) -> bool | None:
@@ -247,6 +248,9 @@ CLAIMS = (
           lambda saw: saw["arrived"]),
     Claim("crash-fails", "An update whose container ends fails the stack's update, and the former "
           "configuration serves.", _UPDATES, "crash", _failed_and_former_serves),
+    Claim("rollback-ends", "After an update that SageMaker took back, CloudFormation's rollback "
+          "comes to its end by itself.", _UPDATES, "crash",
+          lambda saw: saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE"),
     Claim("alarm-fails", "An update that an alarm rolls back fails the stack's update, and the "
           "former configuration serves.", _UPDATES, "slow", _failed_and_former_serves),
     Claim("former-configuration", "After a rolled-back deployment the configuration in service "

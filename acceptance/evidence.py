@@ -22,7 +22,7 @@ _ACCOUNT = re.compile(r"(?<!\d)\d{4}-?\d{4}-?\d{4}(?!\d)")
 _PRINCIPAL = re.compile(r"(?<=:)(user|role|assumed-role|group|instance-profile)/[\w+=,.@/-]+")
 _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}[.]){3}\d{1,3}(?![\d.]*\d)")
 _IPV6 = re.compile(r"(?<![\w:])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
-_NAME = re.compile(r"llee-accept-[0-9a-f]{8}[\w-]*")
+_NAME = re.compile(r"llee-?accept-?[0-9a-f]{8}[\w-]*")
 _REQUEST = re.compile(r"(?i)(request ?id[\"']?: ?[\"']?)[\w-]{16,}")
 _ZONE = re.compile(r"(?<![\w])[a-z]{2,4}(?:-[a-z]+)+-\d(?=[a-z](?![\w]))[a-z](?![\w-])")
 _HOST = re.compile(r"(?<![\w.@<>-])(?:[\w*<>-]*[\w*>]\.)+"

@@ -48,6 +48,26 @@ def settled(world: World, name: str) -> Document | None:
     return found
 
 
+def usable(world: World, name: str) -> Document | None:
+    """The stack once it can be updated: a rollback that failed is continued, as updates.md says.
+
+    CloudFormation's rollback updates the endpoint, which SageMaker has taken back already; should
+    AWS refuse that, what it was refused for is skipped.
+    """
+    found = settled(world, name)
+    if found is None or found["StackStatus"] != "UPDATE_ROLLBACK_FAILED":
+        return found
+    skipped: set[str] = set()
+    for event in reversed(stack_events(world, found["StackId"])):
+        if event["status"] == "UPDATE_ROLLBACK_IN_PROGRESS":
+            break
+        if event["status"] == "UPDATE_FAILED":
+            skipped.add(event["resource"])
+    world.client("cloudformation").continue_update_rollback(
+        StackName=found["StackId"], ResourcesToSkip=sorted(skipped))
+    return settled(world, name)
+
+
 def told(world: World, suffix: str) -> Document:
     """The stack's one output."""
     found = find_stack(world, stack_name(suffix))
@@ -183,10 +203,12 @@ def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, f
 
 def alarms(world: World, stack: str) -> list[Document]:
     """The stack's alarms: definition, state, and what they did."""
-    cloudwatch = world.client("cloudwatch")
-    found = []
+    cloudwatch, found = world.client("cloudwatch"), []
+    # A composite alarm's name, unlike a metric alarm's, does not begin with the stack's.
+    names = [each["PhysicalResourceId"].rpartition(":alarm:")[2]
+             for each in _resources(world, stack) if each["ResourceType"] in _ALARMS]
     for kind in ("MetricAlarm", "CompositeAlarm"):
-        for alarm in pages_of(cloudwatch, "describe_alarms", f"{kind}s", AlarmNamePrefix=stack,
+        for alarm in pages_of(cloudwatch, "describe_alarms", f"{kind}s", AlarmNames=names,
                               AlarmTypes=[kind]):
             history = pages_of(cloudwatch, "describe_alarm_history", "AlarmHistoryItems",
                                AlarmName=alarm["AlarmName"], AlarmTypes=[kind])
@@ -200,6 +222,12 @@ def alarms(world: World, stack: str) -> list[Document]:
     return sorted(found, key=lambda each: str(each["alarm"]))
 
 
+def _resources(world: World, stack: str) -> Iterator[Document]:
+    return pages_of(world.client("cloudformation"), "list_stack_resources",
+                    "StackResourceSummaries", StackName=stack)
+
+
+_ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 _DEFINITION = (
     "MetricName", "Namespace", "Dimensions", "Statistic", "ExtendedStatistic", "Period", "Metrics",
     "EvaluationPeriods", "DatapointsToAlarm", "Threshold", "ComparisonOperator",
@@ -233,9 +261,7 @@ def warm_ups(world: World, stack_id: str) -> list[Document]:
     logs, found = world.client("logs"), []
     groups = [
         _LOG_GROUPS[resource["ResourceType"]] + resource["PhysicalResourceId"]
-        for resource in pages_of(world.client("cloudformation"), "list_stack_resources",
-                                 "StackResourceSummaries", StackName=stack_id)
-        if resource["ResourceType"] in _LOG_GROUPS]
+        for resource in _resources(world, stack_id) if resource["ResourceType"] in _LOG_GROUPS]
     for group in groups:
         try:
             entries = list(pages_of(logs, "filter_log_events", "events", logGroupName=group))

@@ -18,7 +18,7 @@ from low_latency_endpoint import __version__
 
 from . import looking
 from .evidence import redact
-from .steps import LAST, Pace, Run, Step, StepFailed, known_names
+from .steps import Pace, Run, Step, StepFailed, known_names
 from .sweep import sweep
 from .world import ROOT, World
 
@@ -115,8 +115,8 @@ def _do(step: Step, run: Run, state: dict[str, Any], path: Path,
         say(f"{step.name} failed: {failure}")
     record["minutes"] = round((time.monotonic() - began) / 60, 2)
     write_state(path, state)
-    stack = str(record.get("saw", {}).get("stack_status", ""))
-    if stack.endswith("_FAILED") and step.name != LAST.name:
+    stack = str(record.get("saw", {}).get("left_as", ""))
+    if stack.endswith("_FAILED"):
         return f"nothing can be deployed any more: the stack is {stack}"
     return str(record.get("why", ""))
 

@@ -126,7 +126,7 @@ def _zones(world: World) -> list[str]:
 def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
     """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it."""
     world = run.world
-    looking.settled(world, run.name)
+    looking.usable(world, run.name)
     sent = Traffic(world, run.name)
     with Watch(world, lambda: looking.serving(world, run.name)) as watch:
         if traffic:
@@ -134,14 +134,18 @@ def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
                 problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
         else:
             problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
-    stack = looking.settled(world, run.name)
+    stack = looking.usable(world, run.name)
     if stack is None:
         raise StepFailed(f"{variant}: there is no stack. {problem}")
     run.kept["stack_id"] = stack["StackId"]
+    events = looking.stack_events(world, stack["StackId"], run.marker["event"])
+    verdicts = [event["status"] for event in events if event["physical"] == stack["StackId"]
+                and not event["status"].endswith("_IN_PROGRESS")]
     return {
-        "variant": variant, "cli": "failed" if problem else "ok",
-        "stack_status": stack["StackStatus"],
-        "events": looking.stack_events(world, stack["StackId"], run.marker["event"]),
+        "variant": variant, "cli": "failed" if problem else "ok", "events": events,
+        # The first word on it; what was mended or done again after that is another matter.
+        "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
+        "left_as": stack["StackStatus"],
         "endpoint_timeline": watch.seen, "before": run.marker["before"],
         "after": looking.serving(world, run.name), "answers": dict(sent.answers),
     }

@@ -22,6 +22,7 @@ ACCOUNT, SUFFIX = "987654321098", "llee-accept-0a1b2c3d"
     "alice@example.com", "bob.smith+aws@mail.example.co.uk",
     "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE", "AROAIOSFODNN7EXAMPLE",
     "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0", "0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0",
+    "lleeaccept0a1b2c3dEndpointAlarmsComposite",
     SUFFIX, f"{SUFFIX}-EndpointModelRole1B2C-XYZABC123456",
     "ip-10-0-3-17.ec2.internal", "my-laptop.local", "my-bucket.s3.us-east-2.amazonaws.com",
     "build.corp.example.com", "us-east-2a", "us-gov-west-1b", "ap-southeast-2c",
