@@ -160,12 +160,24 @@ def _failed_and_former_serves(saw: Mapping[str, Any]) -> bool:
     return str(saw["stack_status"]).startswith("UPDATE_ROLLBACK_") and _former_serves(saw)
 
 
-def _rollback_alarm_went_off(saw: Mapping[str, Any]) -> bool | None:
-    """Only a deployment that some alarm of metric math watched tells something of those."""
-    math = [a for a in saw["alarms"] if "Metrics" in a["definition"]
-            and "EndpointConfigName" in str(a["definition"])
-            and any("to ALARM" in h["what"] for h in a["history"])]
-    return _failed_and_former_serves(saw) if math else None
+def _never_served(saw: Mapping[str, Any]) -> bool:
+    """Whether the former configuration alone was in service: SageMaker took the update back."""
+    return {note["saw"]["configuration"] for note in saw["endpoint_timeline"]} == {
+        saw["before"]["configuration"]}
+
+
+def _taken_back_fails(saw: Mapping[str, Any]) -> bool | None:
+    """An update that SageMaker did not take back tells nothing of those that it does."""
+    return _failed_and_former_serves(saw) if _never_served(saw) else None
+
+
+def _math_alarm_takes_back(saw: Mapping[str, Any]) -> bool | None:
+    """Only a deployment in which an alarm of metric math went off tells something of those."""
+    went_off = any("Metrics" in alarm["definition"]
+                   and "EndpointConfigName" in str(alarm["definition"])
+                   and any("to ALARM" in entry["what"] for entry in alarm["history"])
+                   for alarm in saw["alarms"])
+    return _never_served(saw) if went_off else None
 
 
 def _untouched(saw: Mapping[str, Any]) -> bool:
@@ -252,13 +264,13 @@ CLAIMS = (
           "comes to its end by itself.", _UPDATES, "crash",
           lambda saw: saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE"),
     Claim("alarm-fails", "An update that an alarm rolls back fails the stack's update, and the "
-          "former configuration serves.", _UPDATES, "slow", _failed_and_former_serves),
+          "former configuration serves.", _UPDATES, "slow", _taken_back_fails),
     Claim("former-configuration", "After a rolled-back deployment the configuration in service "
           "still exists.", _UPDATES, "slow", lambda saw: saw["after"]["configuration_exists"]),
     Claim("rolling-back", "A rolling update that fails goes back, also when the model's data and "
-          "the role's rights have changed.", _UPDATES, "rolling", _failed_and_former_serves),
+          "the role's rights have changed.", _UPDATES, "rolling", _taken_back_fails),
     Claim("math-alarms", "An alarm of metric math rolls a deployment back.", _MONITORING,
-          "rolling", _rollback_alarm_went_off),
+          "rolling", _math_alarm_takes_back),
     Claim("scaling-toggles", "Turning scaling off and on leaves the endpoint as it is.", _UPDATES,
           "scaling", _untouched),
     Claim("capture", "Data capture takes effect on an endpoint that scales.", _UPDATES, "capture",

@@ -224,8 +224,14 @@ def _page(run: Run) -> Document:
 
 def _bad(variant: str) -> Callable[[Run], Document]:
     def act(run: Run) -> Document:
+        looking.usable(run.world, run.name)
+        before = {each["alarm"]: each["history"] for each in looking.alarms(run.world, run.name)}
         seen = _deployed(run, variant)
-        return {**seen, "alarms": looking.alarms(run.world, run.name)}
+        after = looking.alarms(run.world, run.name)
+        for each in after:  # what they did in this deployment, not in those before it
+            old = before.get(each["alarm"], [])
+            each["history"] = [entry for entry in each["history"] if entry not in old]
+        return {**seen, "alarms": after}
 
     return act
 

@@ -61,8 +61,12 @@ def _log_groups(world: World) -> Iterator[tuple[str, str]]:
 
 
 def _buckets(world: World) -> Iterator[tuple[str, str]]:
+    """By name too, as the stack's keep its name when they outlive it."""
     s3 = world.client("s3")
     for bucket in s3.list_buckets()["Buckets"]:
+        if named := _OURS.match(bucket["Name"]):
+            yield bucket["Name"], named[1]
+            continue
         try:
             tags = s3.get_bucket_tagging(Bucket=bucket["Name"])["TagSet"]
         except ClientError:  # it has none, or is nobody's business here

@@ -24,7 +24,7 @@ __all__ = ["ROOT", "CdkCli", "Deployer", "Target", "Traffic", "World", "target_o
 ROOT = Path(__file__).resolve().parents[1]
 _CALLERS = 8
 _REQUESTS_PER_SECOND = 2.0
-_MOST_PER_SECOND = 24.0  # to a local AWS with a fast clock: enough for its alarms, cheap here
+_MOST_PER_SECOND = 48.0  # to a local AWS with a fast clock: enough for its alarms, cheap here
 
 Target = str
 """``aws`` or ``local``: evidence of the second proves nothing about the first."""

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from aws_cdk import App
 
-from acceptance.app import IMAGE, build, stack_name
+from acceptance.app import IMAGE, TAG, build, stack_name
 from acceptance.world import ONE_TRY, ROOT, World, target_of
 from low_latency_endpoint.local_aws import (
     DeploymentFailed,
@@ -53,7 +53,7 @@ class WithoutCli:
                   region=self._aws.region, folder=assembly)
             app.synth()
         try:
-            deploy_template(self._aws, assembly, stack_name(suffix))
+            deploy_template(self._aws, assembly, stack_name(suffix), tags={TAG: suffix})
         except DeploymentFailed as failed:
             return failed.reason
         return ""

@@ -48,7 +48,10 @@ ELSEWHERE = [{"address": "<ipv4-9>", "in": "elsewhere"}]
 OTHER = [{"address": "<ipv4-9>", "in": "z2"}]
 SERVING = {"status": "InService", "configuration": "<c-1>", "configuration_exists": True,
            "variants": [{"capture": True}]}
-TAKEN_BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE", "before": SERVING, "after": SERVING}
+TAKEN_BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE", "before": SERVING, "after": SERVING,
+              "endpoint_timeline": [{"saw": SERVING}]}
+SERVED = {**TAKEN_BACK, "endpoint_timeline": [
+    {"saw": SERVING}, {"saw": {**SERVING, "configuration": "<c-2>"}}, {"saw": SERVING}]}
 MINUTES = [f"2026-12-01T10:{minute:02}:00Z" for minute in range(20)]
 MATH = {"definition": {"Metrics": [{"EndpointConfigName": 1}]},
         "history": [{"what": "Alarm updated from OK to ALARM"}]}
@@ -129,16 +132,18 @@ def timeline(*statuses: str) -> dict[str, Any]:
     ("crash-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "configuration": "<c-2>"}}),
     ("alarm-fails", "seen", TAKEN_BACK),
     ("alarm-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Failed"}}),
+    ("alarm-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
+    ("alarm-fails", "open", SERVED),
     ("former-configuration", "seen", TAKEN_BACK),
     ("former-configuration", "refuted",
      {"after": {**SERVING, "configuration_exists": False}}),
     ("rolling-back", "seen", TAKEN_BACK),
     ("rolling-back", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Updating"}}),
+    ("rolling-back", "open", SERVED),
     ("rollback-ends", "seen", TAKEN_BACK),
     ("rollback-ends", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
     ("math-alarms", "seen", {**TAKEN_BACK, "alarms": [MATH]}),
-    ("math-alarms", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE",
-                                "alarms": [MATH]}),
+    ("math-alarms", "refuted", {**SERVED, "alarms": [MATH]}),
     ("math-alarms", "open", {**TAKEN_BACK, "alarms": [{**MATH, "history": []}]}),
     ("scaling-toggles", "seen", {"off": timeline("InService"), "on": timeline("InService")}),
     ("scaling-toggles", "refuted", {"off": timeline("InService", "Updating", "InService"),

@@ -153,6 +153,7 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     s3.create_bucket(Bucket="lost")
     s3.put_bucket_tagging(Bucket="lost", Tagging={"TagSet": tag})
     s3.put_object(Bucket="lost", Key="a", Body=b"a")
+    s3.create_bucket(Bucket=f"llee-accept-{suffix}-captured-1")
     s3.create_bucket(Bucket="of-somebody-else")
     logs.create_log_group(logGroupName=f"/aws/sagemaker/Endpoints/llee-accept-{suffix}")
     logs.create_log_group(logGroupName="/aws/sagemaker/Endpoints/of-somebody-else")
@@ -166,7 +167,7 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     topic = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
     deploy_template(aws, topic, f"llee-accept-{suffix}", tags={TAG: suffix})
     assert suffixes(world) == {suffix}
-    assert len(remaining(world)) == 7
+    assert len(remaining(world)) == 8
     assert remaining(world, "0badcafe") == []
     assert sweep(world) == []
     assert aws.leftovers() == [
