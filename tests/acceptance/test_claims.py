@@ -214,3 +214,9 @@ def test_the_page_in_docs_is_the_one_that_the_evidence_makes() -> None:
 def test_the_committed_evidence_is_of_aws() -> None:
     assert [n for n, each in evidence_files().items() if each["target"] != "aws"] == []
     assert Path(ROOT / "acceptance" / "claims.py").is_file()  # the folder that was looked in
+
+
+def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "(docs/seen-on-aws.md)" in readme
+    assert ("Nobody has seen it in an AWS account yet" in readme) == (not evidence_files())
