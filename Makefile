@@ -33,7 +33,7 @@ OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
 .PHONY: help
 help:  ## List the targets
 	@echo "Usage: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Install
 
@@ -116,6 +116,14 @@ destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy
 	@low-latency plan "$(SETTINGS)" --minutes
 	@$(CDK) destroy --all -c settings="$(SETTINGS)" $(ARGS)
 
+.PHONY: accept
+accept: setup  ## Prove the claims in an account: ACCOUNT=, REGION=, BUDGET= (US dollars); ARGS=--yes starts
+	@python -m acceptance run --account "$(ACCOUNT)" --region "$(REGION)" --budget "$(BUDGET)" $(ARGS)
+
+.PHONY: accept-sweep
+accept-sweep: setup  ## Delete by tag what `make accept` has left: ACCOUNT=, REGION=
+	@python -m acceptance sweep --account "$(ACCOUNT)" --region "$(REGION)" $(ARGS)
+
 ##@ Working on the library
 
 .PHONY: lint
@@ -137,6 +145,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency errors --markdown > docs/errors.md
 	@python -m low_latency_endpoint.settings.reference docs/settings.md
 	@python -m low_latency_endpoint.local_aws.schemas
+	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: wheel

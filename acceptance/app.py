@@ -1,0 +1,242 @@
+"""The CDK app under test: one small endpoint, probes, and queues that keep pages and events.
+
+``cdk deploy --app "python -m acceptance.app" -c suffix=... -c variant=...`` deploys one variant.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App, CfnOutput, Duration, Environment, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from low_latency_endpoint import (
+    AlarmTopic,
+    ClientZones,
+    Container,
+    ContainerImage,
+    DataCapture,
+    DeploymentPolicy,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
+    MetricsPublishing,
+    ModelData,
+    SlowRequests,
+    WarmUpPayload,
+)
+
+TAG = "low-latency-endpoint-acceptance"
+"""Every resource of a run has this tag; its value is the run's suffix."""
+
+PREFIX = "llee-accept-"
+INSTANCE_TYPE = "ml.m5.large"
+INSTANCES = 2
+IMAGE = ("pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker")
+"""A Deep Learning Container, as its model archive may bring its own handler without installing
+anything: SageMaker's XGBoost container runs pip for that, which has no network in these subnets."""
+
+_MODEL = Path(__file__).parent / "model" / "inference.py"
+_PROBE = Path(__file__).parent / "probe"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one step deploys.
+
+    Attributes
+    ----------
+    behaviour
+        The model's: good, crashing, slow, failing.
+    revision
+        Changes the container's environment and nothing else.
+    data
+        Changes the model archive's content, and with it the object in S3.
+    """
+
+    behaviour: str = "good"
+    revision: int = 1
+    data: int = 1
+    rolling: bool = False
+    scaling: bool = True
+    capture: bool = False
+
+
+GOOD = Variant(revision=2)
+VARIANTS = {
+    "first": Variant(),
+    "changed": GOOD,
+    "crashing": replace(GOOD, behaviour="crashing"),
+    "slow": replace(GOOD, behaviour="slow"),
+    "rolling-failing": replace(GOOD, behaviour="failing", data=2, rolling=True),
+    "unscaled": replace(GOOD, scaling=False),
+    "captured": replace(GOOD, capture=True),
+}
+
+
+def stack_name(suffix: str) -> str:
+    """The stack's name, which is the endpoint's too."""
+    return f"{PREFIX}{suffix}"
+
+
+def archive(folder: Path, data: int) -> Path:
+    """Write the model's archive: the same bytes for the same content."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, content in (("code/inference.py", _MODEL.read_bytes()),
+                              ("data.txt", f"data {data}\n".encode())):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    path = folder / f"model-{data}.tar.gz"
+    path.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
+    return path
+
+
+class AcceptanceStack(Stack):
+    """One variant of the stack under test.
+
+    Parameters
+    ----------
+    scope
+        The app.
+    suffix
+        Eight hexadecimal digits that no other run has.
+    zones
+        IDs of two zones.
+    variant
+        What is deployed.
+    folder
+        Where the model's archive is written.
+    """
+
+    def __init__(self, scope: Construct, *, suffix: str, zones: list[str], variant: Variant,
+                 folder: Path, **options: Any) -> None:
+        name = stack_name(suffix)
+        # Names that CDK makes of paths, as a composite alarm's, then differ from run to run too.
+        super().__init__(scope, name, stack_name=name, tags={TAG: suffix}, **options)
+        topic = AlarmTopic(self, "Pages")
+        pages = sqs.Queue(self, "PageQueue", removal_policy=RemovalPolicy.DESTROY)
+        topic.topic.add_subscription(subscriptions.SqsSubscription(pages))
+        self.under_test = LowLatencyEndpoint(
+            self, "Endpoint",
+            client_zones=ClientZones.of_ids(*zones),
+            endpoint_name=name,
+            containers=[Container(
+                image=ContainerImage.from_dlc(*IMAGE),
+                data=ModelData.from_asset(str(archive(folder, variant.data))),
+                environment={
+                    "ACCEPTANCE_VARIANT": variant.behaviour, "REVISION": str(variant.revision)},
+            )],
+            instance_type=InstanceType(INSTANCE_TYPE),
+            latency=LatencyTarget(p99=Duration.millis(500)),
+            throughput=MeasuredThroughput(peak_tps=40, tps_per_instance=40, safety_factor=0.6),
+            min_instances=INSTANCES, initial_instances=INSTANCES, max_instances=INSTANCES + 1,
+            scaling=variant.scaling,
+            startup_health_check_timeout=Duration.minutes(4),
+            deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
+            if variant.rolling
+            else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
+            alarms={
+                "actions": [topic.action],
+                "slow_requests": SlowRequests(threshold=Duration.millis(500)),
+                "minimum_invocations": 5,
+            },
+            warm_up={"payload": WarmUpPayload.from_json({"warm": "up"}),
+                     "timeout": Duration.minutes(3)},
+            data_capture=self._capture() if variant.capture else None,
+            metrics=MetricsPublishing(enhanced=True) if variant.capture else None,
+        )
+        network, link = self.under_test.network, self.under_test.private_link
+        # One output with all that the steps need: a name of ours, which no hash follows.
+        CfnOutput(self, "Told", value=self.to_json_string({
+            "pages": pages.queue_url,
+            "events": self._events(name),
+            "regional": link.private_dns_name,
+            "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
+            "group": network.model_security_group.security_group_id,
+            "zones": {zone: {
+                "probe": self._probe(zone), "zonal": link.zonal_dns_names[zone],
+                "subnet": network.subnet_of(zone).subnet_id,
+                "zone_name": network.subnet_of(zone).availability_zone,
+            } for zone in zones},
+        }))
+
+    def _capture(self) -> DataCapture:
+        bucket = s3.Bucket(
+            self, "Captured", removal_policy=RemovalPolicy.RETAIN, enforce_ssl=True)
+        return DataCapture(destination=f"s3://{bucket.bucket_name}/captured",
+                           sampling_percentage=100)
+
+    def _events(self, endpoint: str) -> str:
+        """Keep what SageMaker tells EventBridge of this endpoint; gives the queue."""
+        queue = sqs.Queue(self, "EventQueue", removal_policy=RemovalPolicy.DESTROY)
+        events.Rule(
+            self, "Events", targets=[targets.SqsQueue(queue)],
+            event_pattern=events.EventPattern(
+                source=["aws.sagemaker"], resources=[self.format_arn(
+                    service="sagemaker", resource="endpoint", resource_name=endpoint)]),
+        )
+        return queue.queue_url
+
+    def _probe(self, zone: str) -> str:
+        """A function in the zone's subnet that may call the endpoint; gives its name."""
+        network = self.under_test.network
+        group = ec2.SecurityGroup(self, f"ProbeGroup-{zone}", vpc=network.vpc)
+        function = lambda_.Function(
+            self, f"Probe-{zone}", runtime=lambda_.Runtime.PYTHON_3_13, handler="probe.handler",
+            code=lambda_.Code.from_asset(str(_PROBE), exclude=["__pycache__"]),
+            timeout=Duration.minutes(3), memory_size=512, vpc=network.vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet_of(zone)]),
+            security_groups=[group],
+            log_group=logs.LogGroup(
+                self, f"ProbeLogs-{zone}", retention=logs.RetentionDays.ONE_WEEK,
+                removal_policy=RemovalPolicy.DESTROY),
+        )
+        # Any endpoint, so that it is the interface endpoint's policy that refuses the foreign one.
+        function.add_to_role_policy(iam.PolicyStatement(
+            actions=["sagemaker:InvokeEndpoint"],
+            resources=[self.format_arn(service="sagemaker", resource="endpoint",
+                                       resource_name="*")]))
+        self.under_test.private_link.allow_from(group)
+        return function.function_name
+
+
+def build(app: App, *, suffix: str, zones: list[str], variant: str, account: str, region: str,
+          folder: Path) -> AcceptanceStack:
+    """The stack of one variant, in an app."""
+    return AcceptanceStack(
+        app, suffix=suffix, zones=zones, variant=VARIANTS[variant], folder=folder,
+        env=Environment(account=account, region=region))
+
+
+def main() -> None:
+    """Synthesise what the CDK CLI's context asks for."""
+    app = App()
+    given = {key: str(app.node.get_context(key)) for key in ("suffix", "variant", "zones")}
+    folder = Path(os.environ["CDK_OUTDIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    build(app, suffix=given["suffix"], variant=given["variant"], zones=given["zones"].split(","),
+          account=os.environ["CDK_DEFAULT_ACCOUNT"], region=os.environ["CDK_DEFAULT_REGION"],
+          folder=folder)
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

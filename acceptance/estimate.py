@@ -1,0 +1,107 @@
+"""What a run costs, before it starts: prices with their source, and hours from the steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+__all__ = ["PRICES", "Estimate", "Price", "estimate", "prices_of"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for an hour of one thing, where that was read and when."""
+
+    item: str
+    usd_per_hour: float
+    source: str
+
+
+PRICES = {
+    "instance": Price(
+        "one ml.m5.large", 0.115,
+        "unverified: half of ml.m5.xlarge, which the Price List had at 0.23 in us-east-1 on "
+        "2026-06-27"),
+    "interface endpoint": Price(
+        "the interface endpoint in two zones", 0.02,
+        "https://aws.amazon.com/privatelink/pricing/, us-east-1, 2026-11-20"),
+    "rest": Price(
+        "alarms, a KMS key, functions, logs, queues, requests", 0.10,
+        "an allowance, not a price: fewer than 20 alarms at 0.10 a month, a key at 1.00 a month"),
+}
+"""List prices; what the account's own Price List says of the instance goes before it."""
+
+REGION_MARGIN = 1.3
+"""Other Regions than us-east-1 are up to 30 % dearer; so much is put on an unread price."""
+
+
+class Timed(Protocol):
+    """A step, as far as its price goes."""
+
+    @property
+    def minutes(self) -> float: ...
+    @property
+    def instances(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Hours and dollars of a run.
+
+    Examples
+    --------
+    >>> Estimate(2.0, 1.5, ("a price",)).dollars
+    1.5
+    """
+
+    hours: float
+    dollars: float
+    lines: tuple[str, ...]
+
+
+def prices_of(pricing: Any, region: str) -> dict[str, Price]:
+    """`PRICES`, with the instance's from AWS's Price List where the account may read it."""
+    wanted = {"component": "Hosting", "instanceName": "ml.m5.large", "regionCode": region}
+    try:
+        listed = pricing.get_products(
+            ServiceCode="AmazonSageMaker",
+            Filters=[{"Type": "TERM_MATCH", "Field": f, "Value": v} for f, v in wanted.items()],
+        )["PriceList"]
+        (product,) = [json.loads(each) for each in listed]
+        (term,) = product["terms"]["OnDemand"].values()
+        (dimension,) = term["priceDimensions"].values()
+        read = Price(PRICES["instance"].item, float(dimension["pricePerUnit"]["USD"]),
+                     f"AWS Price List, {region}, {product['publicationDate'][:10]}")
+    except (BotoCoreError, ClientError, KeyError, ValueError):
+        if region == "us-east-1":
+            return PRICES
+        return {name: replace(price, usd_per_hour=price.usd_per_hour * REGION_MARGIN)
+                for name, price in PRICES.items()}
+    return {**PRICES, "instance": read}
+
+
+def estimate(steps: Iterable[Timed], prices: dict[str, Price]) -> Estimate:
+    """Add up the steps: instances while each lasts, everything else all the time.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> hour = SimpleNamespace(minutes=60, instances=2)
+    >>> told = estimate([hour, hour], PRICES)
+    >>> told.hours, round(told.dollars, 2)
+    (2.0, 0.7)
+    """
+    steps = list(steps)
+    hours = sum(step.minutes for step in steps) / 60
+    instance_hours = sum(step.minutes / 60 * step.instances for step in steps)
+    amounts = {"instance": instance_hours, "interface endpoint": hours, "rest": hours}
+    lines = tuple(
+        f"{prices[name].item}: {amount:.1f} h at {prices[name].usd_per_hour:.3f} = "
+        f"{amount * prices[name].usd_per_hour:.2f} USD ({prices[name].source})"
+        for name, amount in amounts.items())
+    dollars = sum(amount * prices[name].usd_per_hour for name, amount in amounts.items())
+    return Estimate(hours, dollars, lines)

@@ -1,0 +1,101 @@
+"""Writes ``docs/seen-on-aws.md``: each claim, and what the runs at AWS say of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .claims import CLAIMS, Claim, Verdict, judge
+from .evidence import evidence_files
+
+__all__ = ["page"]
+
+_HEAD = """\
+# Seen on AWS
+
+<!-- Written by `make docs` from acceptance/claims.py and acceptance/evidence; do not edit. -->
+
+What this library says of AWS was read in AWS's documentation and tried in a local AWS. This page
+says which of it somebody has seen in an AWS account.
+
+`make accept` finds out: it deploys a small endpoint into an account that you name, sends traffic,
+updates it well and badly, destroys it, deletes whatever is left, and writes down what it saw,
+without account numbers, addresses and names. [How to run it](#run-it).
+
+{summary}
+
+| Claim | | When, where, which version | Said in |
+|---|---|---|---|
+"""
+
+_FOOT = """
+*Seen*: the newest run that could tell says so. *Refuted*: it says the opposite. *Never run*: no
+run at AWS could tell. A run against the local AWS proves nothing here and is refused.
+
+## Run it
+
+```console
+make accept ACCOUNT=123456789012 REGION=us-east-2 BUDGET=5            # says what it costs
+make accept ACCOUNT=123456789012 REGION=us-east-2 BUDGET=5 ARGS=--yes
+```
+
+It needs a bootstrapped account and a quota of six `ml.m5.large` for endpoints, takes about three
+hours, and costs a few dollars; `ARGS="--yes --long"` adds the steps whose claims say so. It starts
+nothing unless account, Region and budget are named, the credentials are that account's and the
+estimate is within the budget. Killed at any moment, the same command goes on from there.
+
+Everything has the tag `low-latency-endpoint-acceptance`. The run deletes it in the end; to delete
+it by itself, also when nothing remembers the run:
+
+```console
+make accept-sweep ACCOUNT=123456789012 REGION=us-east-2
+```
+
+The evidence is a JSON file in `acceptance/evidence/`. Look through it before you commit it; then
+`make docs` writes this page, and a test asks of the local AWS that it shows the same.
+"""
+
+
+def page(evidence: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    evidence
+        Evidence by file name.
+
+    Raises
+    ------
+    ValueError
+        For evidence that is not of a run at AWS.
+    """
+    for name, each in evidence.items():
+        if each.get("target") != "aws":
+            raise ValueError(f"{name} is evidence of {each.get('target')!r}, not of AWS: remove it")
+    # By date, so that the newest has the last word.
+    runs = sorted(evidence.values(), key=lambda each: str(each["date"]))
+    rows = [_row(claim, runs) for claim in CLAIMS]
+    never = sum("*never run*" in row for row in rows)
+    summary = f"{len(rows)} claims; {never} of them nobody has seen on AWS yet."
+    return _HEAD.format(summary=summary) + "\n".join(rows) + "\n" + _FOOT
+
+
+def _row(claim: Claim, runs: list[Mapping[str, Any]]) -> str:
+    word, where = "never run", ""
+    for run in runs:
+        verdict = judge(claim, run)
+        if verdict is not Verdict.OPEN:
+            made = run["versions"]
+            word = str(verdict)
+            where = f"{run['date']}, {run['region']}, {made['library']} ({made['commit']})"
+    step = f" (step `{claim.step}`)" if claim.step in ("rolling", "scaling", "capture") else ""
+    return f"| {claim.statement}{step} | *{word}* | {where} | [{claim.page}]({claim.page}) |"
+
+
+if __name__ == "__main__":
+    try:
+        Path(sys.argv[1]).write_text(page(evidence_files()), "utf-8")
+    except ValueError as error:
+        sys.exit(str(error))

@@ -1,0 +1,338 @@
+"""What a run does, in order. Each step can be done again: after a kill it starts from its top."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from low_latency_endpoint.operations.preflight import run_preflight
+from low_latency_endpoint.operations.verification import run_verification
+from low_latency_endpoint.settings import parse_settings
+
+from . import looking, sweep
+from .app import IMAGE, INSTANCE_TYPE, INSTANCES, stack_name
+from .looking import Document, Watch
+from .world import Traffic, World
+
+__all__ = ["CHOICES", "CORE", "LAST", "LONG", "Pace", "Run", "Step", "StepFailed", "steps_of"]
+
+
+class StepFailed(Exception):
+    """The run cannot go on: what the later steps stand on is not there."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Minutes of the target's clock that the waiting steps take."""
+
+    traffic: float = 10
+    after_update: float = 20
+    longest_for_page: float = 20
+
+
+@dataclass
+class Run:
+    """What steps work with.
+
+    Attributes
+    ----------
+    kept
+        What outlives a kill: written before and after each step.
+    marker
+        Of the step under way: how the stack stood when it was first started.
+    save
+        Writes down what is kept.
+    """
+
+    world: World
+    suffix: str
+    kept: Document = field(default_factory=dict)
+    pace: Pace = Pace()
+    marker: Document = field(default_factory=dict)
+    save: Callable[[], None] = lambda: None
+
+    @property
+    def name(self) -> str:
+        """The stack's name and the endpoint's."""
+        return stack_name(self.suffix)
+
+    def mark(self) -> Document:
+        """How the stack stands, for the step that starts now."""
+        events = looking.stack_events(self.world, self.kept["stack_id"]) if self._made else []
+        return {"event": events[-1]["id"] if events else "",
+                "before": looking.serving(self.world, self.name)}
+
+    @property
+    def _made(self) -> bool:
+        return "stack_id" in self.kept
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes
+    ----------
+    minutes, instances
+        How long it takes at AWS, and how many instances run meanwhile, for the estimate.
+    act
+        Does it; gives what it saw.
+    """
+
+    name: str
+    minutes: float
+    instances: int
+    asserts: str
+    act: Callable[[Run], Document]
+
+
+def _preflight(run: Run) -> Document:
+    world = run.world
+    zones = _zones(world)
+    run.kept["zones"] = zones
+    settings = parse_settings(json.dumps({  # which is YAML
+        "stack_name": run.name, "region": world.region, "client_zones": {"ids": zones},
+        "endpoints": {"accept": {
+            "endpoint_name": run.name,
+            "containers": [{"image": {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}}],
+            "instance_type": INSTANCE_TYPE, "latency": {"p99": "500ms"},
+            "throughput": {"peak_tps": 40, "tps_per_instance": 40, "safety_factor": 0.6},
+            "instances": {"min": INSTANCES, "max": INSTANCES + 1},
+        }},
+    }))
+    report = run_preflight(settings, world.client, world.region)
+    bad = [f"{each.id} {each.evidence}" for each in report.results if each.status == "fail"]
+    if bad:
+        raise StepFailed("preflight: " + "; ".join(bad))
+    return {"checks": {each.id: str(each.status) for each in report.results}}
+
+
+def _zones(world: World) -> list[str]:
+    """Two zones that have the runtime's interface endpoint, the same in every run."""
+    ec2 = world.client("ec2")
+    listed = ec2.describe_availability_zones()["AvailabilityZones"]
+    service = f"com.amazonaws.{world.region}.sagemaker.runtime"
+    served = ec2.describe_vpc_endpoint_services(ServiceNames=[service])["ServiceDetails"]
+    names = {name for each in served for name in each["AvailabilityZones"]}
+    found = sorted(each["ZoneId"] for each in listed
+                   if each["ZoneName"] in names and each.get("State") == "available")
+    if len(found) < 2:
+        raise StepFailed(f"{world.region} has {len(found)} zones with {service}")
+    return found[:2]
+
+
+def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
+    """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it."""
+    world = run.world
+    looking.usable(world, run.name)
+    sent = Traffic(world, run.name)
+    with Watch(world, lambda: looking.serving(world, run.name)) as watch:
+        if traffic:
+            with sent:
+                problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
+        else:
+            problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
+    stack = looking.usable(world, run.name)
+    if stack is None:
+        raise StepFailed(f"{variant}: there is no stack. {problem}")
+    run.kept["stack_id"] = stack["StackId"]
+    events = looking.stack_events(world, stack["StackId"], run.marker["event"])
+    verdicts = [event["status"] for event in events if event["physical"] == stack["StackId"]
+                and not event["status"].endswith("_IN_PROGRESS")]
+    return {
+        "variant": variant, "cli": "failed" if problem else "ok", "events": events,
+        # The first word on it; what was mended or done again after that is another matter.
+        "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
+        "left_as": stack["StackStatus"],
+        "endpoint_timeline": watch.seen, "before": run.marker["before"],
+        "after": looking.serving(world, run.name), "answers": dict(sent.answers),
+    }
+
+
+def _deploy(run: Run) -> Document:
+    seen = _deployed(run, "first", traffic=False)
+    if seen["stack_status"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        reasons = [e["reason"] for e in seen["events"] if e["status"].endswith("FAILED")]
+        raise StepFailed(f"the stack is {seen['stack_status']}: {'; '.join(reasons[:3])}")
+    report = run_verification(run.name, run.world.client, run.world.region)
+    outputs = looking.told(run.world, run.suffix)
+    (link,) = run.world.client("ec2").describe_vpc_endpoints(
+        VpcEndpointIds=[outputs["interface_endpoint"]])["VpcEndpoints"]
+    return {
+        **seen, "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
+        "verify": {each.id: str(each.status) for each in report.results},
+        "probes": looking.probes(run.world, run.suffix),
+        "dns_entries": [each["DnsName"] for each in link.get("DnsEntries", [])],
+    }
+
+
+def _traffic(run: Run) -> Document:
+    with Traffic(run.world, run.name) as sent:
+        run.world.wait(run.pace.traffic * 60)
+    return {"answers": dict(sent.answers), "metrics": looking.metrics(run.world, run.name),
+            "invocations": _by_fleet(run), "alarms": looking.alarms(run.world, run.name)}
+
+
+def _by_fleet(run: Run) -> Document:
+    """Invocations of all, and of the fleet in service; asked for, as new series are listed late."""
+    found = looking.serving(run.world, run.name)
+    assert found is not None
+    return looking.invocations(run.world, run.name, found["configuration"])
+
+
+def _update(run: Run) -> Document:
+    seen = _deployed(run, "changed")
+    return {**seen, "invocations": _by_fleet(run),
+            "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"])}
+
+
+def _after_update(run: Run) -> Document:
+    with Traffic(run.world, run.name) as sent:
+        run.world.wait(run.pace.after_update * 60)
+    return {
+        "answers": dict(sent.answers), "minutes": run.pace.after_update,
+        "invocations": _by_fleet(run),
+        "metrics": looking.metrics(run.world, run.name),
+        "alarms": looking.alarms(run.world, run.name),
+    }
+
+
+def _page(run: Run) -> Document:
+    """Every request fails until somebody is paged, or for the longest that this may take."""
+    world, queue = run.world, looking.told(run.world, run.suffix)["pages"]
+
+    def paged() -> list[Document]:
+        return [m for m in looking.messages(world, queue) if m.get("NewStateValue") == "ALARM"]
+
+    waited = 0.0
+    with Traffic(world, run.name, fail=True) as sent:
+        while not (pages := paged()) and waited < run.pace.longest_for_page * 60:
+            world.wait(30)
+            waited += 30
+    with Traffic(world, run.name):  # so that the alarms are not on when the next step starts
+        world.wait(5 * 60)
+    return {
+        "arrived": bool(pages), "within_minutes": waited / 60, "answers": dict(sent.answers),
+        "pages": [{k: each.get(k) for k in ("AlarmName", "NewStateValue", "NewStateReason")}
+                  for each in pages],
+        "alarms": looking.alarms(world, run.name),
+        "events": looking.messages(world, looking.told(world, run.suffix)["events"]),
+    }
+
+
+def _bad(variant: str) -> Callable[[Run], Document]:
+    def act(run: Run) -> Document:
+        looking.usable(run.world, run.name)
+        before = {each["alarm"]: each["history"] for each in looking.alarms(run.world, run.name)}
+        seen = _deployed(run, variant)
+        after = looking.alarms(run.world, run.name)
+        for each in after:  # what they did in this deployment, not in those before it
+            old = before.get(each["alarm"], [])
+            each["history"] = [entry for entry in each["history"] if entry not in old]
+        return {**seen, "alarms": after}
+
+    return act
+
+
+def _scaling_off_and_on(run: Run) -> Document:
+    off = _deployed(run, "unscaled")
+    return {"off": off, "on": _deployed(run, "changed")}
+
+
+def _captured(run: Run) -> Document:
+    seen = _deployed(run, "captured")
+    with Traffic(run.world, run.name):
+        run.world.wait(5 * 60)
+    return {**seen, "metrics": looking.metrics(run.world, run.name)}
+
+
+def _destroy(run: Run) -> Document:
+    """Destroy at once, once; whatever that leaves is the sweep's."""
+    world = run.world
+    if (stack := looking.settled(world, run.name)) is not None and "group" not in run.kept:
+        run.kept |= {"stack_id": stack["StackId"],
+                     "group": looking.told(world, run.suffix)["group"]}
+        run.save()  # in a moment there is no stack to ask
+
+    def look() -> Document:
+        return {"endpoint": looking.serving(world, run.name) is not None,
+                "interfaces": looking.interfaces(world, run.kept["group"])}
+
+    with Watch(world, look) as watch:
+        problem = world.deployer.destroy(run.suffix, run.kept["zones"])
+        gone = looking.settled(world, run.kept["stack_id"])
+    return {
+        "cli": "failed" if problem else "ok",
+        "stack_status": gone["StackStatus"] if gone else "DELETE_COMPLETE",
+        "events": looking.stack_events(world, run.kept["stack_id"], run.marker["event"]),
+        "interface_timeline": watch.seen,
+        "left": sweep.remaining(world, run.suffix),
+    }
+
+
+CORE = (
+    Step("preflight", 1, 0, "nothing that would fail a deployment", _preflight),
+    Step("deploy", 15, INSTANCES, "the stack is complete; warm-up, verify, names in each zone",
+         _deploy),
+    Step("traffic", 10, INSTANCES, "which metrics and alarms have data", _traffic),
+    Step("update", 20, 2 * INSTANCES, "a good update, with traffic", _update),
+    Step("after-update", 20, INSTANCES, "what the deployment's metrics do after it", _after_update),
+    Step("page", 20, INSTANCES, "failing requests after an update page somebody", _page),
+    Step("crash", 20, 2 * INSTANCES, "an update whose container ends itself", _bad("crashing")),
+    Step("slow", 20, 2 * INSTANCES, "an update that an alarm rolls back", _bad("slow")),
+)
+LONG = (
+    Step("rolling", 20, 2 * INSTANCES, "a rolling update with other data, which fails",
+         _bad("rolling-failing")),
+    Step("scaling", 10, INSTANCES, "scaling off, and on again", _scaling_off_and_on),
+    Step("capture", 20, 2 * INSTANCES, "data capture and enhanced metrics on a scaled endpoint",
+         _captured),
+)
+CHOICES = (*CORE[2:], *LONG)
+LAST = Step("destroy", 45, INSTANCES, "the stack deletes in one go", _destroy)
+
+
+def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
+    """The steps of a run, in order.
+
+    Parameters
+    ----------
+    long
+        With the optional ones.
+    only
+        Names of the steps between the first deployment and the end; by default all.
+
+    Examples
+    --------
+    >>> [step.name for step in steps_of(only=["crash"])]
+    ['preflight', 'deploy', 'crash', 'destroy']
+    """
+    if only:
+        return (*CORE[:2], *(step for step in CHOICES if step.name in only), LAST)
+    return (*CORE, *(LONG if long else ()), LAST)
+
+
+def known_names(document: Any, names: dict[str, str]) -> dict[str, str]:
+    """Collect from stack events what each physical ID stands for, in the order of appearance."""
+    if isinstance(document, dict):
+        if {"physical", "resource"} <= document.keys() and document["physical"]:
+            _know(names, str(document["physical"]), str(document["resource"]))
+        for value in document.values():
+            known_names(value, names)
+    elif isinstance(document, list):
+        for value in document:
+            known_names(value, names)
+    return names
+
+
+def _know(names: dict[str, str], physical: str, logical: str) -> None:
+    """Remember an ID, and its last part where it is an ARN or a URL."""
+    last = physical.rpartition("/")[2].rpartition(":")[2]
+    # A name without a digit is a word that the template chose, as "Invocations" is a policy's.
+    if physical in names or not any(each.isdigit() for each in last):
+        return
+    place = len({value for value in names.values() if value.startswith(f"<{logical}-")}) + 1
+    for text in (physical, last):
+        names.setdefault(text, f"<{logical}-{place}>")

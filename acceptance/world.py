@@ -1,0 +1,164 @@
+"""The account under test: its clients, what deploys into it, how time passes in it, traffic."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+__all__ = ["ROOT", "CdkCli", "Deployer", "Target", "Traffic", "World", "target_of"]
+
+ROOT = Path(__file__).resolve().parents[1]
+_CALLERS = 8
+_REQUESTS_PER_SECOND = 2.0
+_MOST_PER_SECOND = 48.0  # to a local AWS with a fast clock: enough for its alarms, cheap here
+
+Target = str
+"""``aws`` or ``local``: evidence of the second proves nothing about the first."""
+
+
+class Deployer(Protocol):
+    """Deploys and destroys the stack; each gives what went wrong, or nothing."""
+
+    def deploy(self, suffix: str, zones: list[str], variant: str) -> str: ...
+
+    def destroy(self, suffix: str, zones: list[str]) -> str: ...
+
+
+def target_of(client: Any) -> Target:
+    """Where a client's requests go, read from the URL that it would use.
+
+    Examples
+    --------
+    >>> import boto3
+    >>> target_of(boto3.client("sts", region_name="us-east-1"))
+    'aws'
+    >>> target_of(boto3.client("sts", region_name="us-east-1", endpoint_url="http://localhost:5000"))
+    'local'
+    """
+    host = str(client.meta.endpoint_url).partition("://")[2].partition("/")[0]
+    of_aws = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".amazonaws.eu")
+    return "aws" if host.endswith(of_aws) else "local"
+
+
+@dataclass(frozen=True)
+class World:
+    """The account under test.
+
+    Attributes
+    ----------
+    client
+        Service name to boto3 client, in the region.
+    deployer
+        Changes the stack.
+    speed
+        How many times faster than real time the target's clock runs; 1 at AWS.
+    """
+
+    client: Callable[[str], Any]
+    account: str
+    region: str
+    target: Target
+    deployer: Deployer
+    speed: float = 1.0
+
+    def wait(self, seconds: float) -> None:
+        """Wait for seconds of the target's clock; to ask more often than that is no use."""
+        time.sleep(max(seconds / self.speed, 0.02))
+
+
+class CdkCli:
+    """The CDK CLI of package-lock.json, unmodified, as ``make deploy`` runs it."""
+
+    def __init__(self, account: str, region: str, folder: Path) -> None:
+        self._folder = folder
+        self._environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "AWS_REGION": region, "AWS_DEFAULT_REGION": region,
+            "CDK_DEFAULT_ACCOUNT": account, "CDK_DEFAULT_REGION": region,
+            "JSII_RUNTIME_PACKAGE_CACHE": "enabled", "NODE_NO_WARNINGS": "1",
+        }
+
+    def deploy(self, suffix: str, zones: list[str], variant: str) -> str:
+        """``cdk deploy``; an unchanged stack is no error."""
+        return self._run("deploy", suffix, zones, variant, "--require-approval", "never")
+
+    def destroy(self, suffix: str, zones: list[str]) -> str:
+        """``cdk destroy``; a stack that is gone is no error."""
+        return self._run("destroy", suffix, zones, "changed", "--force")
+
+    def _run(self, verb: str, suffix: str, zones: list[str], variant: str, *more: str) -> str:
+        assembly = self._folder / f"cdk.out-{suffix}-{variant}"
+        app = str(assembly)
+        if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
+            shutil.rmtree(assembly, ignore_errors=True)
+            app = f'"{sys.executable}" -m acceptance.app'
+        # In this process's group, so that whatever kills the run kills the CLI with it.
+        with subprocess.Popen(
+            [str(ROOT / "node_modules" / ".bin" / "cdk"), verb, "--all", *more,
+             "--app", app, "--output", str(assembly),
+             "-c", f"suffix={suffix}", "-c", f"variant={variant}", "-c", f"zones={','.join(zones)}",
+             "--no-notices", "--no-color", "--ci"],
+            cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            tail = deque((line.rstrip() for line in process.stdout), maxlen=15)
+        return "\n".join(tail) if process.returncode else ""
+
+
+class Traffic:
+    """Two requests a second, by the target's clock, from this machine, while the block lasts."""
+
+    def __init__(self, world: World, endpoint: str, *, fail: bool = False) -> None:
+        self._client = world.client("sagemaker-runtime")
+        self._endpoint, self._body = endpoint, json.dumps({"fail": fail}).encode()
+        rate = min(_REQUESTS_PER_SECOND * world.speed, _MOST_PER_SECOND)
+        self._pause = _CALLERS / rate
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._send, daemon=True)
+                         for _ in range(_CALLERS)]
+        self.answers: Counter[str] = Counter()
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _send(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                self._client.invoke_endpoint(
+                    EndpointName=self._endpoint, ContentType="application/json", Body=self._body)
+                answer = "ok"
+            except ClientError as refused:
+                answer = str(refused.response["Error"]["Code"])
+            except BotoCoreError as broken:
+                answer = type(broken).__name__
+            self.answers[answer] += 1
+            self._stop.wait(max(0.0, self._pause - (time.monotonic() - began)))
+
+
+ONE_TRY = Config(retries={"total_max_attempts": 1}, read_timeout=70)
+"""For invocations: a retry would hide the failure that is counted."""

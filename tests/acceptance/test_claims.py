@@ -1,0 +1,222 @@
+"""What evidence says of the claims, and the page that tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acceptance.claims import CLAIMS, Verdict, judge
+from acceptance.evidence import evidence_files
+from acceptance.page import page
+from acceptance.steps import CORE, LAST, LONG
+from acceptance.world import ROOT
+
+BY_ID = {claim.id: claim for claim in CLAIMS}
+
+
+def evidence(step: str, saw: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"target": "aws", "date": "2026-12-01", "region": "us-east-2",
+            "versions": {"library": "0.1.0", "commit": "abc1234"},
+            "steps": {step: {"status": "done", "saw": saw}}, **more}
+
+
+def name(zone: str = "z1", *, dns: Any = None, served: Any = None,
+         tls: Any = None) -> dict[str, Any]:
+    """What a zone's probe tells of a name."""
+    return {"dns": [{"address": "<ipv4-1>", "in": zone}] if dns is None else dns,
+            "tls": {"names": ["x"]} if tls is None else tls,
+            "invoked": {"served_in": {zone: 20} if served is None else served, "errors": 0}}
+
+
+def zones(**changed: Any) -> dict[str, Any]:
+    """Two zones' probes in which all is well, but for the first zone's changes."""
+    found: dict[str, Any] = {
+        zone: {"names": {"regional": name(zone), "zonal": name(zone)},
+               "foreign": {"error": "AccessDeniedException", "errors": 1},
+               "subnet_zone_id": zone, "subnet_zone_name_as_output": True}
+        for zone in ("z1", "z2")}
+    names = found["z1"]["names"]
+    names |= {key: changed.pop(key) for key in ("regional", "zonal") if key in changed}
+    found["z1"] |= changed
+    return {"probes": found}
+
+
+GONE = {"unavailable": "not available here"}
+ELSEWHERE = [{"address": "<ipv4-9>", "in": "elsewhere"}]
+OTHER = [{"address": "<ipv4-9>", "in": "z2"}]
+SERVING = {"status": "InService", "configuration": "<c-1>", "configuration_exists": True,
+           "variants": [{"capture": True}]}
+TAKEN_BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE", "before": SERVING, "after": SERVING,
+              "endpoint_timeline": [{"saw": SERVING}]}
+SERVED = {**TAKEN_BACK, "endpoint_timeline": [
+    {"saw": SERVING}, {"saw": {**SERVING, "configuration": "<c-2>"}}, {"saw": SERVING}]}
+MINUTES = [f"2026-12-01T10:{minute:02}:00Z" for minute in range(20)]
+MATH = {"definition": {"Metrics": [{"EndpointConfigName": 1}]},
+        "history": [{"what": "Alarm updated from OK to ALARM"}]}
+
+
+def series(whole: float, new: list[float]) -> dict[str, Any]:
+    return {"whole": [(t, whole) for t in MINUTES],
+            "new": list(zip(MINUTES, new, strict=False))}
+
+
+def alarm(state: str, definition: str = "ModelLatency") -> dict[str, Any]:
+    return {"state": state, "definition": definition, "history": []}
+
+
+def note(endpoint: bool, *interfaces: str) -> dict[str, Any]:
+    return {"after_seconds": 0, "saw": {"endpoint": endpoint, "interfaces": list(interfaces)}}
+
+
+def timeline(*statuses: str) -> dict[str, Any]:
+    return {"stack_status": "UPDATE_COMPLETE",
+            "endpoint_timeline": [{"saw": {"status": each}} for each in statuses]}
+
+
+@pytest.mark.parametrize(("claim", "verdict", "saw"), [
+    ("create", "seen", {"stack_status": "CREATE_COMPLETE"}),
+    ("create", "refuted", {"stack_status": "ROLLBACK_COMPLETE"}),
+    ("fresh-roles", "seen", {"events": [{"status": "CREATE_COMPLETE"}]}),
+    ("fresh-roles", "refuted", {"events": [{"status": "CREATE_FAILED"}]}),
+    ("warm-up", "seen", {"warm_ups": [{"outcome": "missed"}, {"outcome": "met"}]}),
+    ("warm-up", "refuted", {"warm_ups": [{"outcome": "missed"}]}),
+    ("warm-up", "open", {"warm_ups": []}),
+    ("verify", "seen", {"verify": {"LLV101": "pass", "LLV301": "unknown"}}),
+    ("verify", "refuted", {"verify": {"LLV101": "fail"}}),
+    ("private-dns", "seen", zones(regional=name(dns=OTHER))),
+    ("private-dns", "refuted", zones(regional=name(dns=ELSEWHERE))),
+    ("private-dns", "refuted", zones(regional=name(dns={"error": "gaierror"}))),
+    ("private-dns-by-zone", "seen", zones()),
+    ("private-dns-by-zone", "refuted", zones(regional=name(dns=OTHER))),
+    ("zonal-names", "seen", zones()),
+    ("zonal-names", "refuted", zones(zonal=name(dns=OTHER))),
+    ("tls", "seen", zones()),
+    ("tls", "refuted", zones(zonal=name(tls={"error": "SSLCertVerificationError"}))),
+    ("same-zone", "seen", zones()),
+    ("same-zone", "refuted", zones(zonal=name(served={"z1": 15, "z2": 5}))),
+    ("same-zone", "open", zones(zonal=name(served={"unknown": 20}))),
+    ("endpoint-policy", "seen", zones()),
+    ("endpoint-policy", "refuted", zones(foreign={"error": "ValidationError"})),
+    ("endpoint-policy", "open", zones(foreign=GONE)),
+    ("subnets-by-zone-id", "seen", zones()),
+    ("subnets-by-zone-id", "refuted", zones(subnet_zone_id="z9")),
+    ("subnets-by-zone-id", "refuted", zones(subnet_zone_name_as_output=False)),
+    ("dns-entries", "seen", {"dns_entries": ["<vpce-1>.runtime.vpce.amazonaws.com", "x"]}),
+    ("dns-entries", "refuted", {"dns_entries": ["<vpce-1>-<zone-name-1>.runtime.vpce.a.com"]}),
+    ("fleet-series-at-create", "seen", {"invocations": series(9, [])}),
+    ("fleet-series-at-create", "refuted", {"invocations": series(9, [0])}),
+    ("fleet-series-at-create", "open", {"invocations": {"whole": [], "new": []}}),
+    ("alarms-have-data", "seen", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA",
+                                                               "EndpointConfigName")]}),
+    ("alarms-have-data", "refuted", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA")]}),
+    ("percentile-ranks", "seen", {"alarms": [alarm("OK", "PR(160000:)")]}),
+    ("percentile-ranks", "refuted", {"alarms": [alarm("INSUFFICIENT_DATA", "PR(160000:)")]}),
+    ("percentile-ranks", "open", {"alarms": [alarm("OK")]}),
+    ("update", "seen", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9}}),
+    ("update", "refuted", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9, "X": 1}}),
+    ("fleets-add-up", "seen", {"invocations": series(10, [0, 5, 10])}),
+    ("fleets-add-up", "refuted", {"invocations": series(5, [5, 5])}),
+    ("fleets-add-up", "refuted", {"invocations": series(10, [5, 11])}),
+    ("fleets-add-up", "open", {"invocations": series(10, [])}),
+    ("fleet-series-last", "seen", {"minutes": 20, "invocations": series(9, [9] * 19)}),
+    ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [9] * 9)}),
+    ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [])}),
+    ("fleet-series-last", "open", {"minutes": 2, "invocations": series(9, [9] * 20)}),
+    ("pages", "seen", {"arrived": True}),
+    ("pages", "refuted", {"arrived": False}),
+    ("crash-fails", "seen", TAKEN_BACK),
+    ("crash-fails", "seen", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
+    ("crash-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
+    ("crash-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "configuration": "<c-2>"}}),
+    ("alarm-fails", "seen", TAKEN_BACK),
+    ("alarm-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Failed"}}),
+    ("alarm-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
+    ("alarm-fails", "open", SERVED),
+    ("former-configuration", "seen", TAKEN_BACK),
+    ("former-configuration", "refuted",
+     {"after": {**SERVING, "configuration_exists": False}}),
+    ("rolling-back", "seen", TAKEN_BACK),
+    ("rolling-back", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Updating"}}),
+    ("rolling-back", "open", SERVED),
+    ("rollback-ends", "seen", TAKEN_BACK),
+    ("rollback-ends", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
+    ("math-alarms", "seen", {**TAKEN_BACK, "alarms": [MATH]}),
+    ("math-alarms", "refuted", {**SERVED, "alarms": [MATH]}),
+    ("math-alarms", "open", {**TAKEN_BACK, "alarms": [{**MATH, "history": []}]}),
+    ("scaling-toggles", "seen", {"off": timeline("InService"), "on": timeline("InService")}),
+    ("scaling-toggles", "refuted", {"off": timeline("InService", "Updating", "InService"),
+                                    "on": timeline("InService")}),
+    ("capture", "seen", {"after": SERVING}),
+    ("capture", "refuted", {"after": {**SERVING, "variants": [{"capture": False}]}}),
+    ("zone-dimension", "seen", {"metrics": [{"dimensions": {"AvailabilityZone": "x"}}]}),
+    ("zone-dimension", "refuted", {"metrics": [{"dimensions": {}}]}),
+    ("interfaces", "seen", {"interface_timeline": [note(True, "e"), note(False, "e")]}),
+    ("interfaces", "refuted", {"interface_timeline": [note(True, "e"), note(False)]}),
+    ("interfaces", "open", {"interface_timeline": [note(True), note(False)]}),
+    ("delete", "seen", {"cli": "ok", "stack_status": "DELETE_COMPLETE"}),
+    ("delete", "refuted", {"cli": "failed", "stack_status": "DELETE_FAILED"}),
+    ("nothing-left", "seen", {"left": ["log group: /aws/sagemaker/Endpoints/x"]}),
+    ("nothing-left", "refuted", {"left": ["subnet: <subnet-1>"]}),
+])
+def test_what_was_seen_decides(claim: str, verdict: str, saw: dict[str, Any]) -> None:
+    told = judge(BY_ID[claim], evidence(BY_ID[claim].step, saw))
+    assert told.name.lower() == verdict
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_a_step_that_did_not_run_or_saw_nothing_decides_nothing(claim: Any) -> None:
+    empty = evidence(claim.step, {})
+    unfinished = {**empty, "steps": {claim.step: {"status": "failed", "why": "x"}}}
+    for document in (empty, unfinished, {**empty, "steps": {}}):
+        assert judge(claim, document) is Verdict.OPEN
+    for kind in ("regional", "zonal"):
+        nowhere = evidence("deploy", zones(**{kind: GONE}))
+        assert claim.step != "deploy" or judge(claim, nowhere) is not Verdict.REFUTED
+
+
+def test_each_claim_has_a_step_and_a_page() -> None:
+    steps = {step.name for step in (*CORE, *LONG, LAST)}
+    assert len(BY_ID) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert claim.step in steps
+        assert (ROOT / "docs" / claim.page).is_file()
+
+
+def test_without_evidence_every_line_says_never_run() -> None:
+    rows = [line for line in page({}).splitlines() if line.endswith(".md) |")]
+    assert len(rows) == len(CLAIMS)
+    assert all("| *never run* |  |" in row for row in rows)
+
+
+def test_the_newest_run_that_can_tell_has_the_last_word() -> None:
+    old = evidence("page", {"arrived": True})
+    newer = evidence("page", {"arrived": False}, date="2026-12-09")
+    blind = evidence("deploy", {}, date="2026-12-24")
+    told = page({"z.json": old, "a.json": newer, "b.json": blind})
+    (row,) = [line for line in told.splitlines() if BY_ID["pages"].statement in line]
+    assert "| *refuted* | 2026-12-09, us-east-2, 0.1.0 (abc1234) |" in row
+    (row,) = [line for line in page({"z.json": old}).splitlines() if "page somebody" in line]
+    assert "| *seen* | 2026-12-01," in row
+
+
+@pytest.mark.parametrize("target", ["local", None, "AWS"])
+def test_evidence_that_is_not_of_aws_is_refused(target: str | None) -> None:
+    with pytest.raises(ValueError, match=r"mine\.json"):
+        page({"mine.json": evidence("page", {"arrived": True}, target=target)})
+
+
+def test_the_page_in_docs_is_the_one_that_the_evidence_makes() -> None:
+    assert (ROOT / "docs" / "seen-on-aws.md").read_text("utf-8") == page(evidence_files())
+
+
+def test_the_committed_evidence_is_of_aws() -> None:
+    assert [n for n, each in evidence_files().items() if each["target"] != "aws"] == []
+    assert Path(ROOT / "acceptance" / "claims.py").is_file()  # the folder that was looked in
+
+
+def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "(docs/seen-on-aws.md)" in readme
+    assert ("Nobody has seen it in an AWS account yet" in readme) == (not evidence_files())

@@ -1,0 +1,184 @@
+"""``python -m acceptance``: what it refuses, and one run with the CDK CLI that is killed midway."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acceptance.__main__ import main
+from acceptance.claims import CLAIMS, Verdict, judge
+from acceptance.estimate import PRICES, REGION_MARGIN, prices_of
+from acceptance.evidence import FOLDER, evidence_files
+from acceptance.run import NotThisRun, read_state
+from acceptance.world import ROOT, World
+from low_latency_endpoint.local_aws import LocalAws
+
+from .conftest import REGION, SPEED, started
+
+ACCOUNT = "123456789012"
+RUN = ("run", "--account", ACCOUNT, "--region", REGION, "--budget", "5")
+
+
+@pytest.fixture
+def at(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAws]:
+    """The local AWS as the account of this process's environment."""
+    for key, value in aws.exports().items():
+        monkeypatch.setenv(key, value)
+    yield aws
+    assert aws.leftovers() == []
+
+
+@pytest.mark.parametrize("missing", ["--account", "--region", "--budget"])
+@pytest.mark.parametrize("how", ["left out", "empty"])
+def test_account_region_and_budget_are_asked_for(
+    missing: str, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = list(RUN)
+    place = given.index(missing)
+    if how == "empty":  # as `make accept` passes a variable that is not set
+        given[place + 1] = ""
+    else:
+        del given[place:place + 2]
+    with pytest.raises(SystemExit) as ended:
+        main([*given, "--yes"])
+    assert ended.value.code == 2
+    assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("changed", "words"), [
+    ({"--account": "999999999999"}, "account 123456789012's, not 999999999999's"),
+    ({"--budget": "0.5"}, "above the budget of 0.50 USD"),
+    ({}, "add --yes to start"),
+])
+def test_nothing_starts_with(
+    changed: dict[str, str], words: str, at: LocalAws, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = dict(zip(RUN[1::2], RUN[2::2], strict=True)) | changed
+    arguments = [each for pair in given.items() for each in pair]
+    yes = ["--yes"] if changed else []
+    assert main(["run", *arguments, *yes, "--state", str(tmp_path / "state.json")]) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_says_hours_dollars_prices_and_steps_before_it_starts(
+    at: LocalAws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN]) == 2
+    told = capsys.readouterr().out
+    assert "about 2.9 h, 1.22 USD" in told
+    for price in PRICES.values():
+        assert price.source in told
+    assert "destroy" in told
+
+
+def test_without_credentials_nothing_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--yes"]) == 2
+    assert "no credentials" in capsys.readouterr().err
+
+
+def test_a_fast_clock_is_refused_at_aws(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--yes", "--clock-speed", "60"]) == 2
+    assert "one speed" in capsys.readouterr().err
+
+
+class Pricing:
+    """A Price List that answers with one product, or has none."""
+
+    def __init__(self, *dollars: str) -> None:
+        self.dollars = dollars
+
+    def get_products(self, **request: Any) -> dict[str, Any]:
+        assert {"Type": "TERM_MATCH", "Field": "component", "Value": "Hosting"} in request[
+            "Filters"]
+        return {"PriceList": [json.dumps({
+            "publicationDate": "2026-11-01T00:00:00Z",
+            "terms": {"OnDemand": {"A": {"priceDimensions": {
+                "B": {"pricePerUnit": {"USD": each}}}}}}}) for each in self.dollars]}
+
+
+def test_the_account_s_price_list_goes_before_ours() -> None:
+    read = prices_of(Pricing("0.134"), "eu-west-1")["instance"]
+    assert (read.usd_per_hour, read.source) == (0.134, "AWS Price List, eu-west-1, 2026-11-01")
+    assert prices_of(Pricing(), "us-east-1") == PRICES
+    dearer = prices_of(Pricing("1", "2"), "eu-west-1")["instance"]
+    assert dearer.usd_per_hour == PRICES["instance"].usd_per_hour * REGION_MARGIN
+    assert "unverified" in dearer.source
+
+
+def test_the_state_of_a_run_elsewhere_is_not_gone_on_with(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    mine = read_state(path, world)
+    for key, value in (("account", "999999999999"), ("region", "eu-west-1"), ("target", "aws")):
+        path.write_text(json.dumps({**mine, key: value}), "utf-8")
+        with pytest.raises(NotThisRun, match=mine["region"] if key != "region" else value):
+            read_state(path, world)
+    path.write_text(json.dumps({**mine, "target": "aws", "finished": True}), "utf-8")
+    assert read_state(path, world)["suffix"] != mine["suffix"]
+
+
+@pytest.fixture
+def fresh() -> Iterator[LocalAws]:
+    """A local AWS that lives longer than the run, bootstrapped as far as the CDK CLI looks."""
+    with started() as running:
+        running.client("ssm").put_parameter(
+            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+        running.client("s3").create_bucket(
+            Bucket=f"cdk-hnb659fds-assets-{running.account}-{running.region}")
+        yield running
+
+
+def test_killed_while_it_updates_it_goes_on_to_its_end(fresh: LocalAws, tmp_path: Path) -> None:
+    committed = set(FOLDER.glob("*"))
+    command = [sys.executable, "-m", "acceptance", *RUN, "--yes", "--clock-speed", str(SPEED),
+               "--state", str(tmp_path / "state.json"), "--only", "update", "--only", "crash"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=fresh.environment(), stdout=subprocess.PIPE, text=True,
+        start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("update:"):
+            break
+    cloudformation = fresh.client("cloudformation")
+    state = json.loads((tmp_path / "state.json").read_text("utf-8"))
+    stack = f"llee-accept-{state['suffix']}"
+    ends = time.monotonic() + 90
+    while time.monotonic() < ends:
+        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        if found["StackStatus"] == "UPDATE_IN_PROGRESS":
+            break
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert found["StackStatus"] == "UPDATE_IN_PROGRESS"
+
+    done = subprocess.run(command, cwd=ROOT, env=fresh.environment(), capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("deploy:")] == []
+    (told,) = [line for line in lines if line.startswith("evidence: ")]
+    path = Path(told.removeprefix("evidence: "))
+    assert set(FOLDER.glob("*")) == committed  # evidence of a local AWS is not kept with AWS's
+    seen = evidence_files(path.parent)[path.name]
+    assert seen["target"] == "local"
+    verdicts = {claim.id: judge(claim, seen) for claim in CLAIMS}
+    for claim in ("create", "warm-up", "update", "crash-fails", "delete"):
+        assert verdicts[claim] is Verdict.SEEN, claim
+    path.unlink()
+
+    swept = subprocess.run(
+        [sys.executable, "-m", "acceptance", "sweep", *RUN[1:5], "--clock-speed", str(SPEED)],
+        cwd=ROOT, env=fresh.environment(), capture_output=True, text=True, check=False)
+    assert (swept.returncode, swept.stdout) == (0, "Nothing is left.\n")
+    assert fresh.leftovers() == []
