@@ -39,6 +39,7 @@ class ClosedDefaultSecurityGroup(Construct):
                 ),
             ],
             wildcards="ec2:DescribeSecurityGroups takes no resource.",
+            timeout_seconds=120,  # it waits for a minute for rights that are new
         )
         CustomResource(
             self,

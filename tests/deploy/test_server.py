@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError, deploy_template
+from low_latency_endpoint.local_aws.connections import local_client
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
@@ -111,7 +112,8 @@ def test_a_server_that_cannot_start_says_why():
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     command = [Path(sys.executable).with_name("low-latency"), "local-aws", "--region", "eu-west-3",
-               "--model-server", "*=simulated", "--clock-speed", "60"]
+               "--model-server", "*=simulated", "--clock-speed", "60",
+               "--behave", "concurrent_executions=10"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -121,6 +123,8 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     assert exports["AWS_REGION"] == "eu-west-3"
     port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
     assert is_open(port)
+    functions = local_client("lambda", "eu-west-3", exports["AWS_ENDPOINT_URL"])
+    assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
     process.send_signal(signal.SIGINT)
     try:
         assert process.wait(timeout=10) == 0

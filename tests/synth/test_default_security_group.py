@@ -57,14 +57,15 @@ def test_its_code_needs_no_asset(stack, parts, template_of):
 class FakeEc2:
     """The three calls that the handler makes, with a group in memory."""
 
-    def __init__(self, ingress, egress, failure=None):
+    def __init__(self, ingress, egress, failure=None, failures=sys.maxsize):
         self.rules = {"ingress": ingress, "egress": egress}
-        self.failure = failure
+        self.failure, self.failures = failure, failures
         self.calls = []
 
     def describe_security_groups(self, *, GroupIds):  # noqa: N803 - boto3's names
         self.calls.append("describe")
-        if self.failure:
+        if self.failure and self.failures:
+            self.failures -= 1
             raise self.failure
         return {"SecurityGroups": [{
             "GroupId": GroupIds[0], "IpPermissions": self.rules["ingress"],
@@ -92,7 +93,7 @@ def run(stack, parts, template_of, monkeypatch):
     source = template_of(stack).only("AWS::Lambda::Function")["Code"]["ZipFile"]
 
     def run(request_type, ec2):
-        sent = []
+        sent, slept = [], []
         cfnresponse = types.ModuleType("cfnresponse")
         cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
 
@@ -106,6 +107,10 @@ def run(stack, parts, template_of, monkeypatch):
         boto3.client = {"ec2": ec2}.__getitem__  # another service is a KeyError
         monkeypatch.setitem(sys.modules, "cfnresponse", cfnresponse)
         monkeypatch.setitem(sys.modules, "boto3", boto3)
+        clock = types.ModuleType("time")  # one that passes by sleeping alone
+        clock.monotonic = lambda: sum(slept)
+        clock.sleep = slept.append
+        monkeypatch.setitem(sys.modules, "time", clock)
         namespace = {}
         exec(source, namespace)
         namespace["handler"](
@@ -134,6 +139,19 @@ def test_a_group_that_is_closed_already_stays_so(run, ingress, egress, calls):
     ec2 = FakeEc2(ingress, egress)
     assert run("Create", ec2)[0] == "SUCCESS"
     assert ec2.calls == calls
+
+
+def test_waits_for_rights_that_are_new(run):
+    ec2 = FakeEc2(SELF, ANY, failure=RuntimeError("UnauthorizedOperation"), failures=3)
+    assert run("Create", ec2)[0] == "SUCCESS"
+    assert ec2.calls == ["describe"] * 4 + ["ingress", "egress"]
+    assert ec2.rules == {"ingress": [], "egress": []}
+
+
+def test_fails_at_once_for_anything_else(run):
+    ec2 = FakeEc2(SELF, ANY, failure=RuntimeError("InvalidGroup.NotFound"), failures=3)
+    assert run("Create", ec2) == ("FAILED", "sg-default", "InvalidGroup.NotFound")
+    assert ec2.calls == ["describe"]
 
 
 def test_delete_touches_nothing(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,10 @@ def local_aws(
     clock_speed: Annotated[float, typer.Option(
         min=0, help="How many times faster than real time cold starts, cooldowns, alarms and "
         "deployments pass.")] = 1,
+    behave: Annotated[list[str] | None, typer.Option(
+        metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as "
+        "docs/local-aws.md lists it: endpoint_handler=compares. May be repeated. The defaults are "
+        "the worst that AWS documents or its users report.")] = None,
 ) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 
@@ -37,6 +42,7 @@ def local_aws(
       low-latency local-aws --port 5000
       low-latency local-aws --model-server '*=simulated' --clock-speed 60
       low-latency local-aws --model-server 'team/ranker=ranker.json'
+      low-latency local-aws --behave unchanged_configuration=deployed --behave interfaces_stay=60
     """
     def announce(aws: LocalAws) -> None:
         for name, value in aws.exports().items():
@@ -56,7 +62,11 @@ def local_aws(
             servers = dict(parse_model_server(one) for one in model_server or ())
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--model-server") from None
-        options = RuntimeOptions(model_servers=servers, clock_speed=clock_speed)
+        try:
+            options = replace(RuntimeOptions.of_texts(behave or ()), model_servers=servers,
+                              clock_speed=clock_speed)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--behave") from None
         try:
             serve_until_stopped(region, port, options, announce)
         except LocalAwsError as error:

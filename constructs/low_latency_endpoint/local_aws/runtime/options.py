@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from ..model_servers.specifications import ModelServer, from_document, to_document
 
@@ -133,6 +135,34 @@ class RuntimeOptions:
         if self.interfaces_stay is not None:
             return self.interfaces_stay
         return _INTERFACES_STAY if speed > 1 else min(speed, 1.0)
+
+    @classmethod
+    def of_texts(cls, pairs: Iterable[str]) -> RuntimeOptions:
+        """Read options as a command line has them.
+
+        Raises
+        ------
+        ValueError
+            For an option that does not exist, and a value that it does not take.
+
+        Examples
+        --------
+        >>> options = RuntimeOptions.of_texts(["interfaces_stay=60", "interfaces_need_role=no"])
+        >>> options.interfaces_stay, options.interfaces_need_role
+        (60.0, False)
+        """
+        types = get_type_hints(cls)
+        del types["model_servers"]
+        found = {}
+        for pair in pairs:
+            name, _, value = pair.partition("=")
+            if name not in types:
+                raise ValueError(f"{name!r} is none of {', '.join(types)}")
+            try:
+                found[name] = TypeAdapter(types[name]).validate_python(value)
+            except ValidationError as error:
+                raise ValueError(f"{pair}: {error.errors()[0]['msg']}") from None
+        return cls(**found)
 
     def to_json(self) -> str:
         """Write them for another process."""
