@@ -132,7 +132,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
                     region=region_of(loaded),
                     model_servers={"*": HEALTHY},
                     runtime=RuntimeOptions(
-                        clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED
+                        clock_start=time.time() - 5 * 3600, clock_speed=CLOCK_SPEED
                     ),
                     log_path=folder / "local-aws.log",
                 )
