@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -13,6 +14,10 @@ from types import ModuleType
 # is first on the path only under `make test` or in an activated environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE", "enabled")
+
+# Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
+# One that is handled here is none that they inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test may reach an account, not even one that forgets to ask for the local AWS.
 for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def events(aws: LocalAws, stack: str) -> list[tuple[str, str]]:
 
 
 def one(names: Any, prefix: str) -> str:
-    (found,) = [name for name in names if name.startswith(prefix)]
+    (found,) = [name for name in names if re.fullmatch(rf"{prefix}[0-9A-Fa-f]+", name)]
     return str(found)
 
 

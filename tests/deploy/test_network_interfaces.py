@@ -132,7 +132,7 @@ def test_without_their_role_they_may_stay_for_good(world, needed):
     given.aws.client("sagemaker").delete_endpoint(EndpointName="held")
     given.aws.client("iam").delete_role_policy(RoleName="held", PolicyName="rights")
     given.aws.client("iam").delete_role(RoleName="held")
-    given.aws.advance(100_000)
+    given.aws.advance(7200)
     assert len(given.in_group) == (3 if needed else 0)
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
-from examples.demo_traffic import CLOCK_SPEED, HEALTHY
 from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,9 +23,7 @@ INSTALLED = [f"--old-file={folder}/.installed{kind}" for folder, kind in (
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
-    options = RuntimeOptions(clock_start=time.time() - 3 * 3600, clock_speed=CLOCK_SPEED,
-                             provision_time=60)
-    with LocalAws.start(region="us-east-1", model_servers={"*": HEALTHY}, runtime=options) as aws:
+    with LocalAws.start(region="us-east-1") as aws:
         yield aws
 
 
@@ -41,61 +36,40 @@ def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def preflight(aws: LocalAws, expected: int, *more: str) -> str:
-    """Its output; the clock goes on as soon as it says that it waits."""
-    with subprocess.Popen(
-        ["low-latency", "preflight", "endpoint.yaml", "--quiet", *more], cwd=ROOT, text=True,
-        env={**aws.environment(), "COLUMNS": "400"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        said = process.stderr.readline()
-        if said:
-            assert said == "sentiment is Updating: waiting up to 15m for it to be InService\n"
-            aws.set_clock_speed(CLOCK_SPEED)
-        text = process.stdout.read()
-    assert process.returncode == expected, text
-    return text
-
-
 def stacks(aws: LocalAws) -> set[str]:
     return {each["StackName"] for each in aws.client("cloudformation").describe_stacks()["Stacks"]}
 
 
-def test_a_stack_from_an_account_never_used_to_nothing_left(aws: LocalAws, tmp_path: Path) -> None:
-    status, text = make(aws, "deploy")
+def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_path: Path) -> None:
+    """The CDK's part is the demo's: test_demo.py runs it, with the same settings."""
+    told = tmp_path / "told"
+    cdk = tmp_path / "cdk"
+    cdk.write_text(f'#!/bin/sh\necho "$@" >> "{told}"\n', encoding="utf-8")
+    cdk.chmod(0o755)
+
+    status, text = make(aws, "deploy", f"CDK={cdk}")
     assert status != 0
     cost, failure = text.index("US dollars per hour"), text.index("LLP103")
     assert cost < text.index("not seen on AWS yet") < failure
     assert "make bootstrap" in text
     assert "PREFLIGHT=no" in text
-    assert stacks(aws) == set()  # it stopped before the CDK
+    assert not told.exists()  # it stopped before the CDK
 
     status, text = make(aws, "bootstrap")
     assert (status, stacks(aws)) == (0, {"CDKToolkit"}), text
 
-    output = f"--require-approval never --output {tmp_path / 'cdk.out'}"
     with contextlib.ExitStack() as there:
         list(stand_ins_for_images(aws, SHIPPED))
         there.enter_context(uploaded(aws, model_uris(SHIPPED)))
-        status, text = make(aws, "deploy", f"ARGS={output}", "PRICES=ml.m5.12xlarge=3")
-        assert status == 0, text
-        assert "together" in text[:text.index("0 fail")]
-        assert SHIPPED.stack_name in stacks(aws)
+        status, text = make(aws, "deploy", f"CDK={cdk}", "PRICES=ml.m5.12xlarge=3")
+    assert status == 0, text
+    assert "together" in text[:text.index("0 fail")]
 
-        # As make deploy runs it, while a scaling action is in flight that takes some minutes.
-        aws.set_clock_speed(0)
-        aws.client("sagemaker").update_endpoint_weights_and_capacities(
-            EndpointName="sentiment", DesiredWeightsAndCapacities=[
-                {"VariantName": "primary", "DesiredInstanceCount": 12}])
-        assert "Cannot update in-progress endpoint" in preflight(aws, 1)
-        assert "0 fail" in preflight(aws, 0, "--wait", "15m")
-
-        status, text = make(aws, "destroy", "ARGS=--force")
-        assert status == 0, text
-        assert "Deleting takes about 20 to 45 minutes; not seen on AWS yet" in " ".join(
-            text.split())
-    assert stacks(aws) == {"CDKToolkit"}
+    status, text = make(aws, "destroy", f"CDK={cdk}", "ARGS=--force")
+    assert status == 0, text
+    assert "Deleting takes about 20 to 45 minutes; not seen on AWS yet" in " ".join(text.split())
+    assert told.read_text("utf-8").splitlines() == [
+        "deploy --all -c settings=endpoint.yaml", "destroy --all -c settings=endpoint.yaml --force"]
 
 
 def test_preflight_can_be_left_out() -> None:

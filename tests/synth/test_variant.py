@@ -169,11 +169,17 @@ def test_a_pool_with_a_model_of_its_own(stack, parts, template_of):
     assert variant["InstancePools"][0] == {"InstanceType": "ml.m5.xlarge", "Priority": 1}
     assert variant["InstancePools"][1]["ModelNameOverride"] == stack.resolve(compiled.model_name)
     # Whichever model serves, it writes what it captures and dumps.
-    for properties in template.of_type("AWS::IAM::Policy").values():
-        written = str([statement["Resource"] for statement in properties["PolicyDocument"][
-            "Statement"] if statement["Action"] == "s3:PutObject"])
-        assert "captured/sentiment" in written
-        assert "dumps/sentiment" in written
+    written = {model["ExecutionRoleArn"]["Fn::GetAtt"][0]: ""
+               for model in template.of_type("AWS::SageMaker::Model").values()}
+    assert len(written) == 2
+    for policy in template.model_policies.values():
+        (role,) = policy["Roles"]
+        written[role["Ref"]] += str([
+            statement["Resource"] for statement in policy["PolicyDocument"]["Statement"]
+            if statement["Action"] == "s3:PutObject"])
+    for resources in written.values():
+        assert "captured/sentiment" in resources
+        assert "dumps/sentiment" in resources
 
 
 def test_the_image_of_a_pools_own_model_is_checked_against_its_type(stack, parts):

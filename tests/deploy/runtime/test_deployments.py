@@ -373,7 +373,7 @@ class TestRollbackNeedsRoom:
     """
 
     def rolled_back(self, site, room, back):
-        here = site(SERVERS, instance_limit=room)
+        here = site(SERVERS, instance_limit=room, keeps_failure_reason=True)
         name = here.endpoint({"InitialInstanceCount": 4})
         config = here.config({"ModelName": here.model("failing"), "InitialInstanceCount": 4})
         alarms = TestRollbackOnAnAlarm().alarm(here, name, config)
@@ -415,7 +415,7 @@ class TestRollbackNeedsRoom:
         assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", config)
 
     def test_a_second_fleet_needs_room_too(self, site):
-        here = site(SERVERS, instance_limit=7)
+        here = site(SERVERS, instance_limit=7, keeps_failure_reason=True)
         name = here.endpoint({"InitialInstanceCount": 4})
         before = here.described(name)["EndpointConfigName"]
         begin(here, name, "next")
