@@ -303,13 +303,21 @@ def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[s
     assert "Usage" in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "budget"), [(("--help",), 0.3), (("plan", SHIPPED), 0.5)])
-def test_it_is_quick(arguments: tuple[str, ...], budget: float) -> None:
-    """Whole processes; processor time, which other work on the machine does not stretch."""
-    seconds = []
-    for _ in range(3):
+@pytest.mark.parametrize(("arguments", "times"), [(("--help",), 2), (("plan", SHIPPED), 6)])
+def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
+    """Beside a process that only imports what any command line like it needs, in turn with it.
+
+    How long that is, is `make bench`'s to say.
+    """
+    def seconds(run: Callable[[], subprocess.CompletedProcess[str]]) -> float:
         start = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert in_a_process(*arguments).returncode == 0
+        assert run().returncode == 0
         end = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
-    assert min(seconds) < budget
+        return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+
+    imports = [sys.executable, "-c", "import typer, rich.table, pydantic, yaml"]
+    measured = [(seconds(lambda: in_a_process(*arguments)),
+                 seconds(lambda: subprocess.run(imports, capture_output=True, text=True,
+                                                check=False))) for _ in range(3)]
+    ours, others = map(min, zip(*measured, strict=True))
+    assert ours < times * others, measured
