@@ -156,7 +156,7 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     s3.create_bucket(Bucket=f"llee-accept-{suffix}-captured-1")
     s3.create_bucket(Bucket="of-somebody-else")
     logs.create_log_group(logGroupName=f"/aws/sagemaker/Endpoints/llee-accept-{suffix}")
-    logs.create_log_group(logGroupName="/aws/sagemaker/Endpoints/of-somebody-else")
+    logs.create_log_group(logGroupName="/of/somebody-else")
     sqs.create_queue(QueueName="lost", tags={TAG: suffix})
     vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16", TagSpecifications=[
         {"ResourceType": "vpc", "Tags": tag}])["Vpc"]["VpcId"]
@@ -171,6 +171,6 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     assert remaining(world, "0badcafe") == []
     assert sweep(world) == []
     assert aws.leftovers() == [
-        "logs: /aws/sagemaker/Endpoints/of-somebody-else", "s3: of-somebody-else"]
+        "logs: /of/somebody-else", "s3: of-somebody-else"]
     s3.delete_bucket(Bucket="of-somebody-else")
-    logs.delete_log_group(logGroupName="/aws/sagemaker/Endpoints/of-somebody-else")
+    logs.delete_log_group(logGroupName="/of/somebody-else")

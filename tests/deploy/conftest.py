@@ -12,6 +12,7 @@ import pytest
 from low_latency_endpoint.local_aws import (
     DeployedStack,
     LocalAws,
+    RuntimeOptions,
     delete_stack,
     deploy_template,
 )
@@ -90,7 +91,9 @@ _LISTS = {"DnsEntries", "NetworkInterfaceIds", "NameServers", "CidrBlockAssociat
 @pytest.fixture(scope="session")
 def aws() -> Iterator[LocalAws]:
     """A local AWS in a thread of the test process."""
-    with LocalAws.in_process(region="us-east-1") as running:
+    # What outlives endpoints has tests of its own (test_drained_interfaces.py); here nobody waits.
+    options = RuntimeOptions(interfaces_stay=0)
+    with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         yield running
 
 
