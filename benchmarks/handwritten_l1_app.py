@@ -26,28 +26,6 @@ from .handwritten_l1_alarms import NAME, VARIANT, alarms, dashboard, error_alarm
 ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
 
 FUNCTIONS = Path(__file__).parents[1] / "constructs/low_latency_endpoint/custom_resource_functions"
-CHECK_ENDPOINT = FUNCTIONS / "check_endpoint.py"
-CLOSE_DEFAULT_SECURITY_GROUP = """
-import boto3
-import cfnresponse
-
-
-def handler(event, context):
-    group_id = event["ResourceProperties"]["SecurityGroupId"]
-    try:
-        if event["RequestType"] != "Delete":
-            ec2 = boto3.client("ec2")
-            group = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
-            if group["IpPermissions"]:
-                ec2.revoke_security_group_ingress(
-                    GroupId=group_id, IpPermissions=group["IpPermissions"])
-            if group["IpPermissionsEgress"]:
-                ec2.revoke_security_group_egress(
-                    GroupId=group_id, IpPermissions=group["IpPermissionsEgress"])
-        cfnresponse.send(event, context, cfnresponse.SUCCESS, {}, group_id)
-    except Exception as error:
-        cfnresponse.send(event, context, cfnresponse.FAILED, {}, group_id, reason=str(error))
-"""
 
 
 def arn(service: str, resource: str) -> str:
@@ -116,22 +94,20 @@ def network(stack: Stack) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnReso
     return vpc, subnets, reachable
 
 
-def closed_default_security_group(stack: Stack, vpc: ec2.CfnVPC) -> None:
-    """A custom resource that empties the VPC's default security group."""
-    log_group = logs.CfnLogGroup(stack, "CloseLogs", retention_in_days=7)
+def inline_function(
+    stack: Stack, name: str, source: str, timeout: int, *statements: dict[str, Any]
+) -> tuple[lambda_.CfnFunction, iam.CfnRole]:
+    """A function with its code in the template, its role and its log group."""
+    log_group = logs.CfnLogGroup(stack, f"{name}Logs", retention_in_days=7)
     role = iam.CfnRole(
         stack,
-        "CloseRole",
+        f"{name}Role",
         assume_role_policy_document=assumed_by("lambda.amazonaws.com"),
         policies=[
             iam.CfnRole.PolicyProperty(
-                policy_name="close",
+                policy_name="act",
                 policy_document=document(
-                    allow(["ec2:DescribeSecurityGroups"], "*"),
-                    allow(
-                        ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
-                        arn("ec2", f"security-group/{vpc.attr_default_security_group}"),
-                    ),
+                    *statements,
                     allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
                 ),
             )
@@ -139,16 +115,33 @@ def closed_default_security_group(stack: Stack, vpc: ec2.CfnVPC) -> None:
     )
     function = lambda_.CfnFunction(
         stack,
-        "CloseFunction",
+        f"{name}Function",
         architectures=["arm64"],
-        code=lambda_.CfnFunction.CodeProperty(zip_file=CLOSE_DEFAULT_SECURITY_GROUP),
-        description="Removes the rules of a VPC's default security group",
+        code=lambda_.CfnFunction.CodeProperty(
+            zip_file=(FUNCTIONS / f"{source}.py").read_text(encoding="utf-8")
+        ),
         handler="index.handler",
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
         memory_size=256,
         role=role.attr_arn,
         runtime="python3.14",
-        timeout=60,
+        timeout=timeout,
+    )
+    return function, role
+
+
+def closed_default_security_group(stack: Stack, vpc: ec2.CfnVPC) -> None:
+    """A custom resource that empties the VPC's default security group."""
+    function, _ = inline_function(
+        stack,
+        "Close",
+        "close_default_security_group",
+        120,
+        allow(["ec2:DescribeSecurityGroups"], "*"),
+        allow(
+            ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+            arn("ec2", f"security-group/{vpc.attr_default_security_group}"),
+        ),
     )
     CfnResource(
         stack,
@@ -230,9 +223,8 @@ def private_link(stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet]) ->
     )
 
 
-def model_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
-    """What the model's role may do."""
-    interfaces = arn("ec2", "network-interface/*")
+def hosting_policy() -> dict[str, Any]:
+    """What the model's role may do whatever the model's version."""
     return document(
         allow(
             [
@@ -244,20 +236,12 @@ def model_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> d
             arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
         ),
         allow(
-            ["ec2:CreateNetworkInterface"],
-            [
-                interfaces,
-                arn("ec2", f"security-group/{group.attr_group_id}"),
-                *(arn("ec2", f"subnet/{subnet.ref}") for subnet in subnets),
-            ],
-        ),
-        allow(
             [
                 "ec2:CreateNetworkInterfacePermission",
                 "ec2:DeleteNetworkInterface",
                 "ec2:DeleteNetworkInterfacePermission",
             ],
-            interfaces,
+            arn("ec2", "network-interface/*"),
         ),
         allow(
             [
@@ -277,6 +261,20 @@ def model_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> d
             "*",
             Condition={"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}},
         ),
+    )
+
+
+def version_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
+    """What it may do for this version: the rights go when no fleet of it is left."""
+    return document(
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [
+                arn("ec2", "network-interface/*"),
+                arn("ec2", f"security-group/{group.attr_group_id}"),
+                *(arn("ec2", f"subnet/{subnet.ref}") for subnet in subnets),
+            ],
+        ),
         allow(
             [
                 "ecr:BatchCheckLayerAvailability",
@@ -287,6 +285,38 @@ def model_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> d
         ),
         allow(["s3:GetObject"], f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz"),
     )
+
+
+def drained_interfaces(stack: Stack, group: ec2.CfnSecurityGroup) -> CfnResource:
+    """A custom resource that is deleted when SageMaker's network interfaces have gone."""
+    function, role = inline_function(
+        stack,
+        "Drain",
+        "wait_for_interfaces",
+        900,
+        allow(["ec2:DescribeNetworkInterfaces"], "*"),
+        allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
+    )
+    rights = iam.CfnPolicy(
+        stack,
+        "DrainPolicy",
+        policy_name="go-on",
+        roles=[role.ref],
+        policy_document=document(allow(["lambda:InvokeFunction"], function.attr_arn)),
+    )
+    drain = CfnResource(
+        stack,
+        "Drain",
+        type="Custom::DrainedInterfaces",
+        properties={
+            "ServiceToken": function.attr_arn,
+            "ServiceTimeout": 3600,
+            "GroupIds": [group.attr_group_id],
+            "OwnGroupIds": [group.attr_group_id],
+        },
+    )
+    drain.add_dependency(rights)
+    return drain
 
 
 def model(
@@ -315,9 +345,19 @@ def model(
         stack,
         "ModelPolicy",
         policy_name="model",
-        policy_document=model_policy(group, subnets),
+        policy_document=hosting_policy(),
         roles=[role.ref],
     )
+    version = iam.CfnPolicy(
+        stack,
+        "ModelVersionPolicy",
+        policy_name="version",
+        policy_document=version_policy(group, subnets),
+        roles=[role.ref],
+    )
+    drain = drained_interfaces(stack, group)
+    for needed in [policy, version, *reachable]:
+        drain.add_dependency(needed)
     hosted = sagemaker.CfnModel(
         stack,
         "Model",
@@ -332,7 +372,7 @@ def model(
             security_group_ids=[group.attr_group_id], subnets=[subnet.ref for subnet in subnets]
         ),
     )
-    for needed in [policy, *reachable]:
+    for needed in [policy, version, drain, *reachable]:
         hosted.add_dependency(needed)
     return hosted
 
@@ -421,20 +461,12 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
 def serving_check(stack: Stack, hosting: sagemaker.CfnEndpoint,
                   configuration: sagemaker.CfnEndpointConfig) -> None:
     """A custom resource that fails when SageMaker serves another configuration."""
-    log_group = logs.CfnLogGroup(stack, "CheckLogs", retention_in_days=7)
-    role = iam.CfnRole(
+    function, role = inline_function(
         stack,
-        "CheckRole",
-        assume_role_policy_document=assumed_by("lambda.amazonaws.com"),
-        policies=[
-            iam.CfnRole.PolicyProperty(
-                policy_name="act",
-                policy_document=document(
-                    allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
-                    allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
-                ),
-            )
-        ],
+        "Check",
+        "check_endpoint",
+        300,
+        allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
     )
     rights = iam.CfnPolicy(
         stack,
@@ -444,18 +476,6 @@ def serving_check(stack: Stack, hosting: sagemaker.CfnEndpoint,
         policy_document=document(
             allow(["sagemaker:DescribeEndpoint"], arn("sagemaker", f"endpoint/{NAME}"))
         ),
-    )
-    function = lambda_.CfnFunction(
-        stack,
-        "CheckFunction",
-        architectures=["arm64"],
-        code=lambda_.CfnFunction.CodeProperty(zip_file=CHECK_ENDPOINT.read_text(encoding="utf-8")),
-        handler="index.handler",
-        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
-        memory_size=256,
-        role=role.attr_arn,
-        runtime="python3.14",
-        timeout=300,
     )
     check = CfnResource(
         stack,
