@@ -199,7 +199,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
         with next_step("Destroy"):
             aws.set_clock_speed(CLOCK_SPEED_AT_THE_END)
             say("SageMaker's network interfaces outlive the endpoint, and the stack waits for "
-                "them: here 20 minutes, by a clock that now runs "
+                "them: here they stay for 20 minutes, by a clock that now runs "
                 f"{CLOCK_SPEED_AT_THE_END} times faster; on AWS nobody has timed it yet")
             described = aws.client("cloudformation").describe_stacks()["Stacks"]
             ids = {s["StackName"]: s["StackId"] for s in described if s["StackName"] in before}
