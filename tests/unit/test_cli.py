@@ -170,7 +170,8 @@ def test_bad_settings_are_explained_without_a_traceback(low_latency: Run, tmp_pa
 @pytest.mark.parametrize("arguments", [
     ["plan"], ["plan", SHIPPED, "--json", "--markdown"], ["plan", SHIPPED, "--unknown"],
     ["plan", "/nowhere/endpoint.yaml"], ["errors", "LLE000"], ["unknown"],
-    ["local-aws", "--behave", "nothing=1"], ["local-aws", "--behave", "unchanged_configuration=no"],
+    ["local-aws", "--behave", "clock_speed=60"], ["local-aws", "--behave", "nothing=1"],
+    ["local-aws", "--behave", "unchanged_configuration=no"],
 ])
 def test_usage_errors(low_latency: Run, arguments: list[str]) -> None:
     done = low_latency(*arguments)

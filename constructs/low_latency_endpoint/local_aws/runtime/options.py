@@ -152,7 +152,8 @@ class RuntimeOptions:
         (60.0, False)
         """
         types = get_type_hints(cls)
-        del types["model_servers"]
+        for own in ("model_servers", "clock_speed"):  # they have options of their own
+            del types[own]
         found = {}
         for pair in pairs:
             name, _, value = pair.partition("=")
