@@ -13,7 +13,7 @@ from constructs import IConstruct, IValidation
 
 from .token_text import tokens
 
-__all__ = ["acknowledge_wildcard_resources", "warn"]
+__all__ = ["acknowledge_wildcard_resources", "known_at_synth", "warn"]
 
 
 def acknowledge_wildcard_resources(
@@ -25,7 +25,7 @@ def acknowledge_wildcard_resources(
     """
     acknowledgement = _Acknowledgement(construct, resources, reason)
     acknowledgement.validate()
-    if any(set(tokens(resource)) - _pseudo_parameters() for resource in resources):
+    if not known_at_synth(resources):
         # What another stack has is an import there, which synthesis makes before it validates.
         construct.node.add_validation(acknowledgement)
 
@@ -64,6 +64,11 @@ def _spelled(value: Any) -> str:
         if function == "Ref":
             return f"<{argument}>"
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def known_at_synth(texts: Sequence[str]) -> bool:
+    """Whether these texts have no tokens but partition, region and account of a stack."""
+    return not any(set(tokens(text)) - _pseudo_parameters() for text in texts)
 
 
 @cache

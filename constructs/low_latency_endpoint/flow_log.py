@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, document, trust
+from .iam_documents import allow, document, for_flow_logs, trust
 
 __all__ = ["FlowLog"]
 
@@ -38,7 +38,7 @@ class FlowLog(Construct):
         role = iam.CfnRole(
             self,
             "Role",
-            assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com"),
+            assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
             policies=[
                 iam.CfnRole.PolicyProperty(
                     policy_name="deliver",

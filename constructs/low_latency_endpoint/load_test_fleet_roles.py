@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, arn, document, trust
+from .iam_documents import allow, document, for_tasks, trust
 from .private_link_policy import INVOKE_ACTIONS
 
-__all__ = ["execution_role", "master_role", "worker_role"]
+__all__ = ["SESSION_ACTIONS", "execution_role", "master_role", "worker_role"]
 
-_SESSION_ACTIONS = (
+_TASKS = "ecs-tasks.amazonaws.com"
+SESSION_ACTIONS = (
     "ssmmessages:CreateControlChannel",
     "ssmmessages:CreateDataChannel",
     "ssmmessages:OpenControlChannel",
@@ -33,7 +33,7 @@ def execution_role(
     role = _role(
         scope,
         id,
-        trust("ecs-tasks.amazonaws.com"),
+        trust(_TASKS),
         *pull,
         allow(["ecr:GetAuthorizationToken"], "*"),
         allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
@@ -49,9 +49,9 @@ def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
     role = _role(
         scope,
         id,
-        _tasks_of_this_account(),
+        trust(_TASKS, for_tasks()),
         allow(["s3:GetObject", "s3:PutObject"], runs_arn),
-        allow(_SESSION_ACTIONS, "*"),
+        allow(SESSION_ACTIONS, "*"),
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="The channels of a session on a task have no ARN of their own."
@@ -67,7 +67,7 @@ def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> 
     role = _role(
         scope,
         id,
-        _tasks_of_this_account(),
+        trust(_TASKS, for_tasks()),
         allow(INVOKE_ACTIONS, endpoint_arn),
         allow(["s3:GetObject"], runs_arn),
     )
@@ -75,19 +75,6 @@ def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> 
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."
     )
     return role
-
-
-def _tasks_of_this_account() -> dict[str, Any]:
-    """Trust as ecs-tasks only for tasks of this account, against a confused deputy.
-
-    See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
-    """
-    policy = trust("ecs-tasks.amazonaws.com")
-    policy["Statement"][0]["Condition"] = {
-        "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-        "ArnLike": {"aws:SourceArn": arn("ecs", "*")},
-    }
-    return policy
 
 
 def _role(scope: Construct, id: str, trusted: Mapping[str, Any],

@@ -188,6 +188,12 @@ ENDPOINT_POLICY_LENGTH = _range(
     mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
          "instead.",
 )
+S3_POLICY_LENGTH = _range(
+    "LLE340", "the length of the S3 gateway endpoint's policy", 0, 20_480, unit="characters",
+    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
+    mend="Leave narrow_s3 out, which needs no names of the account's own buckets, or put model "
+         "data of other accounts into fewer buckets and pass these to allow_s3.",
+)
 
 # --- 3 model -----------------------------------------------------------------------------------
 CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,
