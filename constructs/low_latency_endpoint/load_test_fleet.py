@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -36,6 +36,7 @@ from .planning.load_test_fleet_rules import (
 )
 from .private_link import RuntimePrivateLink
 from .s3_gateway_policy import let_out_to_s3
+from .safeguards import log_group, safeguards_of
 from .validation import check, is_token
 
 __all__ = ["LoadTestFleet"]
@@ -87,8 +88,8 @@ class LoadTestFleet(Construct):
         when the fleet is deleted.
     results_retention : Duration, optional
         After which the own bucket forgets them; by default 90 days.
-    log_retention_days : int
-        How long the tasks' log is kept; by default 30 days.
+    log_retention_days : int, optional
+        How long the tasks' log is kept; by default as :class:`Safeguards` say, else 30 days.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class LoadTestFleet(Construct):
         interface_endpoints: bool | LoadTestFleet = True,
         results_bucket: s3.IBucket | None = None,
         results_retention: Duration | None = None,
-        log_retention_days: int = 30,
+        log_retention_days: int | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path
@@ -172,8 +173,10 @@ class LoadTestFleet(Construct):
             self._make_endpoints()
         self.results_bucket = results_bucket or make_results_bucket(self, "Results", days=kept)
         network.allow_s3(self.results_bucket, write=True)
-        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=log_retention_days)
-        self.log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+        self._guards = safeguards_of(self)
+        self.log_group = log_group(
+            self, self._guards if log_retention_days is None
+            else replace(self._guards, log_retention_days=log_retention_days), days=30)
         self.cluster = ecs.CfnCluster(
             self,
             "Cluster",
@@ -220,6 +223,10 @@ class LoadTestFleet(Construct):
                 None,
             ),
         ]
+        if self.results_bucket.encryption_key is not None:
+            statements.append(
+                (["kms:Decrypt", "kms:GenerateDataKey"],
+                 [self.results_bucket.encryption_key.key_arn], None))
         grant = iam.Grant.drop(grantee, "nothing yet")
         for actions, resources, conditions in statements:
             grant = grant.combine(
@@ -287,10 +294,12 @@ class LoadTestFleet(Construct):
     def _define_tasks(self, image: ContainerImage) -> None:
         uri, pull = image.bind(self)
         runs = self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")
-        self._execution = execution_role(self, "ExecutionRole", pull, self.log_group)
-        self._master = master_role(self, "MasterRole", runs)
+        key = self.results_bucket.encryption_key
+        self._execution = execution_role(
+            self, "ExecutionRole", pull, self._guards.let_write_logs(self.log_group))
+        self._master = master_role(self, "MasterRole", runs, key)
         self._worker = worker_role(
-            self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs
+            self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs, key
         )
         self.master_task_definition = self._task("Master", "master", uri, self._master)
         self.worker_task_definition = self._task("Worker", "worker", uri, self._worker)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
 from .iam_documents import allow, document, for_tasks, trust
+from .model_rights import decrypting, writing_with
 from .private_link_policy import INVOKE_ACTIONS
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
 
 __all__ = ["SESSION_ACTIONS", "execution_role", "master_role", "worker_role"]
 
@@ -27,7 +30,8 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"
 
 
 def execution_role(
-    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log_group: logs.CfnLogGroup
+    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]],
+    log: Sequence[Mapping[str, Any]],
 ) -> iam.CfnRole:
     """What ECS does for the tasks before they run: pull the image, open the log."""
     role = _role(
@@ -36,7 +40,7 @@ def execution_role(
         trust(_TASKS),
         *pull,
         allow(["ecr:GetAuthorizationToken"], "*"),
-        allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+        *log,
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
@@ -44,7 +48,8 @@ def execution_role(
     return role
 
 
-def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
+def master_role(scope: Construct, id: str, runs_arn: str,
+                key: kms.IKey | None) -> iam.CfnRole:
     """Read the plan, write progress and result, let a session in. It invokes nothing."""
     role = _role(
         scope,
@@ -52,6 +57,7 @@ def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
         trust(_TASKS, for_tasks()),
         allow(["s3:GetObject", "s3:PutObject"], runs_arn),
         allow(SESSION_ACTIONS, "*"),
+        *([] if key is None else [writing_with(key)]),
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="The channels of a session on a task have no ARN of their own."
@@ -62,7 +68,8 @@ def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
     return role
 
 
-def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> iam.CfnRole:
+def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str,
+                key: kms.IKey | None) -> iam.CfnRole:
     """Invoke the endpoint under test; read the run's payload module, where there is one."""
     role = _role(
         scope,
@@ -70,6 +77,7 @@ def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> 
         trust(_TASKS, for_tasks()),
         allow(INVOKE_ACTIONS, endpoint_arn),
         allow(["s3:GetObject"], runs_arn),
+        *([] if key is None else [decrypting(key)]),
     )
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."

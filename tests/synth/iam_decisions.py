@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-PSEUDO = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT}
+PSEUDO = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT,
+          "AWS::URLSuffix": "amazonaws.com"}
 
 
 def text(value: Any) -> str:
