@@ -49,6 +49,7 @@ from .planning.rules import (
     MODE_NEEDS_CONTAINERS,
     MULTI_MODEL_DATA,
 )
+from .planning.secrets import secret_warning
 from .validation import check, check_kind, check_list, is_token
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ class Container:
         What is served; by default the image brings it, or the environment says where it is. An
         isolated network has no way to a public model hub.
     environment : mapping of str to str
-        Environment variables, at most 100, keys and values up to 1024 bytes. Do not put secrets
-        here: they are readable in the template.
+        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
+        readable in the template and by ``sagemaker:DescribeModel``, as are values that
+        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
     hostname : str, optional
         Name of the container in a pipeline; needed where callers invoke containers directly.
     multi_model : bool
@@ -202,6 +204,7 @@ class Model(Construct):
         statements = making_interfaces(network.vpc.vpc_id, subnet_ids, group_ids)
         definitions = []
         for index, container in enumerate(containers):
+            _warn_of_secrets(self, container.environment)
             part = Construct(self, f"Container{index}")
             definition, needed = _definition(part, container)
             definitions.append(definition)
@@ -305,6 +308,13 @@ class Model(Construct):
         self._policy.add_statements(
             *(iam.PolicyStatement.from_json(statement) for statement in statements)
         )
+
+
+def _warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        text = None if is_token(value) else secret_warning(name, value)
+        if text is not None:
+            warn(model, f"secretInEnvironment:{name}", text)
 
 
 def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:

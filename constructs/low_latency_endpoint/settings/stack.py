@@ -27,6 +27,7 @@ from .rules import (
     STACK_NAME,
     TOPIC_ARN,
 )
+from .safeguards import SafeguardSettings
 
 DEFAULT_CIDR = "10.0.0.0/16"
 
@@ -57,6 +58,10 @@ class Settings(SettingsModel):
     alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
         default=None, examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
         description="SNS topic that the alarms notify. Default: they notify nobody.")
+    safeguards: SafeguardSettings = Field(
+        default_factory=SafeguardSettings, examples=[{"log_retention_days": 365}],
+        description="Key, log retention and roles for everything that the stacks make. Default: "
+                    "AWS's keys, short retentions, a role for each.")
     tags: Tags = Field(
         default_factory=dict, examples=[{"team": "nlp"}],
         description="Tags of everything in the stack, up to 50.")
