@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from .custom_resource_function import custom_resource_function
-from .iam_documents import allow, document
+from .iam_documents import allow
 from .safeguards import Safeguards, safeguards_of
 
 __all__ = ["DrainedInterfaces"]
@@ -104,10 +103,5 @@ class _DrainFunction(Construct):
         )
         self.arn = function.arn
         # Of its own: a role that names the function which has the role would be a circle.
-        self.rights = iam.CfnPolicy(
-            self,
-            "GoesOn",
-            policy_name="go-on",
-            roles=[function.role.name],
-            policy_document=document(allow(["lambda:InvokeFunction"], self.arn)),
-        )
+        self.rights = function.role.also(
+            self, "GoesOn", "go-on", allow(["lambda:InvokeFunction"], self.arn))

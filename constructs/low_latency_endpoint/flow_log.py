@@ -10,7 +10,7 @@ from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
 from .iam_documents import allow, document, for_flow_logs, trust
-from .safeguards import log_group, safeguards_of
+from .safeguards import attached, log_group, safeguards_of
 
 __all__ = ["FlowLog"]
 
@@ -64,9 +64,7 @@ def _role(scope: Construct, given: iam.IRole | None,
           rights: dict[str, Any]) -> tuple[str, Construct]:
     """The role's ARN, and what carries its rights."""
     if given is not None:
-        policy = iam.Policy(scope, "Rights", document=iam.PolicyDocument.from_json(rights))
-        given.attach_inline_policy(policy)  # one imported as immutable leaves it out
-        return given.role_arn, policy
+        return given.role_arn, attached(scope, "Rights", given, rights)
     role = iam.CfnRole(
         scope,
         "Role",

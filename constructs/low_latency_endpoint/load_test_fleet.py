@@ -160,8 +160,11 @@ class LoadTestFleet(Construct):
         zonal_urls = [f"https://{names[zone]}" for zone in network.client_zones.zones
                       if zone in names]
         self._zonal_urls = zonal_urls if len(zonal_urls) == len(network.subnets) else []
+        endpoints_known = interface_endpoints is True or (
+            isinstance(interface_endpoints, LoadTestFleet)
+            and interface_endpoints._endpoints_group is not None)
         self._group = self._security_group(
-            known=bool(interface_endpoints and private_link.connections.security_groups))
+            known=endpoints_known and bool(private_link.connections.security_groups))
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
             self._enter(group, f"IntoLink{number or ''}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
-__all__ = ["NO_SAFEGUARDS", "FunctionRole", "Safeguards", "log_group", "safeguards_of"]
+__all__ = ["FunctionRole", "Safeguards", "attached", "log_group", "safeguards_of"]
 
 _APPLIED = "_low_latency_endpoint_safeguards"
 _LOGS = f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
@@ -92,16 +92,13 @@ class Safeguards:
         return statements
 
 
-NO_SAFEGUARDS = Safeguards()
-
-
 def safeguards_of(scope: IConstruct) -> Safeguards:
     """Those of the nearest scope that has some."""
     for each in reversed(scope.node.scopes):
         found = getattr(each, _APPLIED, None)
         if found is not None:
             return found  # type: ignore[no-any-return]  # as apply_to put it there
-    return NO_SAFEGUARDS
+    return Safeguards()
 
 
 def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.CfnLogGroup:
@@ -120,12 +117,20 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
     return group
 
 
+def attached(scope: Construct, id: str, role: iam.IRole,
+             rights: Mapping[str, Any]) -> iam.Policy:
+    """A policy on a role that is given; one imported as immutable leaves it out."""
+    policy = iam.Policy(scope, id, document=iam.PolicyDocument.from_json(rights))
+    role.attach_inline_policy(policy)
+    return policy
+
+
 class FunctionRole:
     """The role of a function: ``Role`` below its scope, or the one that the safeguards name.
 
     Attributes
     ----------
-    arn, name : str
+    arn : str
     construct : IConstruct
         What carries the statements.
     """
@@ -136,19 +141,16 @@ class FunctionRole:
         self._made: iam.CfnRole | None = None
         self._given: iam.Policy | None = None
         given = safeguards.function_role
+        self._role = given
         self.construct: IConstruct
         if given is None:
             self._made = iam.CfnRole(
                 scope, "Role", assume_role_policy_document=trust("lambda.amazonaws.com"))
-            self.arn, self.name, self.construct = (
-                self._made.attr_arn, self._made.ref, self._made)
+            self.arn, self.construct = self._made.attr_arn, self._made
             self.allow(statements)
         else:
-            self._given = iam.Policy(
-                scope, "Rights",
-                document=iam.PolicyDocument.from_json(document(*statements)))
-            given.attach_inline_policy(self._given)  # one imported as immutable leaves it out
-            self.arn, self.name, self.construct = given.role_arn, given.role_name, self._given
+            self._given = attached(scope, "Rights", given, document(*statements))
+            self.arn, self.construct = given.role_arn, self._given
 
     def allow(self, statements: Sequence[Mapping[str, Any]]) -> None:
         """Replace what a made role may do; add what a given one lacks."""
@@ -159,6 +161,15 @@ class FunctionRole:
             # A statement that is there already counts once.
             self._given.add_statements(
                 *(iam.PolicyStatement.from_json(statement) for statement in statements))
+
+    def also(self, scope: Construct, id: str, policy_name: str,
+             *statements: Mapping[str, Any]) -> IDependable:
+        """Add a policy of its own, made elsewhere in the stack; what depends on it."""
+        if self._role is not None:
+            return attached(scope, id, self._role, document(*statements))
+        assert self._made is not None
+        return iam.CfnPolicy(scope, id, policy_name=policy_name, roles=[self._made.ref],
+                             policy_document=document(*statements))
 
     @property
     def before(self) -> list[IDependable]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from .custom_resource_function import custom_resource_function
-from .iam_documents import allow, document, endpoint_arn
+from .iam_documents import allow, endpoint_arn
 from .safeguards import Safeguards, safeguards_of
 
 __all__ = ["ServingCheck"]
@@ -47,14 +46,9 @@ class ServingCheck(Construct):
         function = stack.node.try_find_child(_FUNCTION) or _Function(
             stack, _FUNCTION, safeguards_of(self))
         assert isinstance(function, _Function)
-        rights = iam.CfnPolicy(
-            self,
-            "Policy",
-            policy_name="describe",
-            roles=[function.role.name],
-            policy_document=document(
-                allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth))
-            ),
+        rights = function.role.also(
+            self, "Policy", "describe",
+            allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
         )
         resource = CustomResource(
             self,
