@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -66,3 +67,9 @@ def test_the_plan_says_so_and_never_the_value(write, options):
     if options == ["--json"]:
         warnings = json.loads(done.output)["endpoints"]["chat"]["warnings"]
         assert any("Secrets Manager" in warning for warning in warnings)
+
+
+def test_the_example_for_regulated_organisations_leaves_nothing_of_that():
+    path = Path(__file__).parents[3] / "examples" / "regulated.yaml"
+    (warning,) = plan_endpoint(load_settings(str(path)), "sentiment").warnings
+    assert warning.id == "zone-outage"  # by the load that it shares with endpoint.yaml
