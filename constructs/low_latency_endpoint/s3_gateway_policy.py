@@ -11,7 +11,7 @@ from constructs import IConstruct
 
 from .findings import known_at_synth, warn
 from .iam_documents import allow, document, least_length
-from .planning.limits import S3_POLICY_LENGTH
+from .planning.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
 
 __all__ = ["S3GatewayPolicy", "let_out_to_s3"]
 
@@ -77,10 +77,32 @@ class S3GatewayPolicy:
             statements.append(allow(
                 ["s3:*"], "*", principal="*",
                 condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}))
+        buckets = {_bucket(each) for named in self._named for each in _resources(named)}
+        S3_POLICY_BUCKETS.check(len(buckets), self._owner.node.path)
         policy = document(*statements, *self._named)
-        S3_POLICY_LENGTH.check(least_length(policy, Stack.of(self._owner).region),
-                               self._owner.node.path)
+        if least_length(policy, Stack.of(self._owner).region) > ENDPOINT_POLICY_LENGTH.maximum:
+            policy = document(*statements, *_whole_buckets(self._named))
         self._endpoint.policy_document = policy
+
+
+def _resources(statement: Mapping[str, Any]) -> list[str]:
+    resources = statement["Resource"]
+    return [resources] if isinstance(resources, str) else list(resources)
+
+
+def _bucket(resource: str) -> str:
+    return resource.partition("/")[0]
+
+
+def _whole_buckets(named: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same for whole buckets, in one statement for each kind of access: shorter, and wider."""
+    by_actions: dict[tuple[str, ...], dict[str, None]] = {}
+    for statement in named:
+        for resource in _resources(statement):
+            whole = f"{_bucket(resource)}/*" if "/" in resource else resource
+            by_actions.setdefault(tuple(statement["Action"]), {})[whole] = None
+    return [allow(actions, list(resources), principal="*")
+            for actions, resources in by_actions.items()]
 
 
 def let_out_to_s3(group: ec2.SecurityGroup, listed: ec2.IPrefixList | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import json
 
 import aws_cdk as cdk
 import pytest
@@ -11,9 +11,10 @@ from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ClientZones, DataCapture, ModelData, ZoneAlignedNetwork
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.model_rights import bucket_arn, reading
 from low_latency_endpoint.variant import CoreDump
 
-from .iam_decisions import ACCOUNT, allows
+from .iam_decisions import ACCOUNT, allows, text
 
 OTHERS = "999999999999"
 LAYER = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/abc"
@@ -146,10 +147,37 @@ def test_the_endpoints_of_a_vpc_that_exists_stay_as_they_are(stack, parts, templ
 
 def test_more_buckets_than_a_policy_holds_are_refused(stack, parts):
     network = parts.network(stack)
-    names = [f"{'b' * 60}{number}" for number in range(200)]
+    for number in range(50):
+        network.allow_s3(f"{'b' * 61}{number:02}", write=True)
     with pytest.raises(ConfigurationError) as refused:
-        deque(map(network.allow_s3, names), maxlen=0)
+        network.allow_s3("one-too-many")
     assert refused.value.code == "LLE340"
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "us-gov-west-1"])
+def test_what_is_named_fits_the_policy(new_stack, parts, template_of, region):
+    """AWS counts 20,480 characters; names and keys may be as long as they may be."""
+    stack = new_stack(region=region)
+    kind = ClientZones.of_names(f"{region}a", f"{region}b")
+    network = parts.network(stack, client_zones=kind)
+    for number in range(49):
+        network.allow_s3(f"{'b' * 61}{number:02}", write=True)
+    for number in range(9):
+        network.let_into_s3(reading(bucket_arn("c" * 63), f"{'k' * 1000}{number}/"))
+    gateway = template_of(stack).only("AWS::EC2::VPCEndpoint")
+    policy = json.dumps(resolved(gateway["PolicyDocument"]), separators=(",", ":"))
+    assert len(policy.replace("arn:aws:", "arn:aws-us-gov:")) <= 20_480
+    assert allows(gateway["PolicyDocument"], "s3:GetObject", f"arn:aws:s3:::{'c' * 63}/k",
+                  aws_ResourceAccount=OTHERS)
+
+
+def resolved(value):
+    """A policy as it is sent, without intrinsics."""
+    if isinstance(value, dict) and list(value) in (["Fn::Join"], ["Ref"]):
+        return text(value)
+    if isinstance(value, dict):
+        return {key: resolved(each) for key, each in value.items()}
+    return [resolved(each) for each in value] if isinstance(value, list) else value
 
 
 LIST = "pl-63a5400a"

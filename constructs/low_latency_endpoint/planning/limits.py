@@ -188,11 +188,11 @@ ENDPOINT_POLICY_LENGTH = _range(
     mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
          "instead.",
 )
-S3_POLICY_LENGTH = _range(
-    "LLE340", "the length of the S3 gateway endpoint's policy", 0, 20_480, unit="characters",
+# A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
+S3_POLICY_BUCKETS = _range(
+    "LLE340", "the number of buckets that the S3 gateway endpoint's policy names", 0, 50,
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    mend="Leave narrow_s3 out, which needs no names of the account's own buckets, or put model "
-         "data of other accounts into fewer buckets and pass these to allow_s3.",
+    mend="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
 )
 
 # --- 3 model -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 
 VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
@@ -73,3 +74,14 @@ def test_the_example_for_regulated_organisations_leaves_nothing_of_that():
     path = Path(__file__).parents[3] / "examples" / "regulated.yaml"
     (warning,) = plan_endpoint(load_settings(str(path)), "sentiment").warnings
     assert warning.id == "zone-outage"  # by the load that it shares with endpoint.yaml
+
+
+def test_more_buckets_than_the_s3_endpoints_policy_names_are_refused(write):
+    for count, refused in ((50, False), (51, True)):
+        buckets = ", ".join(f"bucket-{number}" for number in range(count))
+        path = write(further=f"network: {{s3_buckets: [{buckets}]}}")
+        if refused:
+            with pytest.raises(SettingsError, match="LLE340"):
+                load_settings(str(path))
+        else:
+            assert len(load_settings(str(path)).network.s3_buckets) == count
