@@ -80,7 +80,7 @@ class S3GatewayPolicy:
         buckets = {_bucket(each) for named in self._named for each in _resources(named)}
         S3_POLICY_BUCKETS.check(len(buckets), self._owner.node.path)
         policy = document(*statements, *self._named)
-        if least_length(policy, Stack.of(self._owner).region) > ENDPOINT_POLICY_LENGTH.maximum:
+        if not ENDPOINT_POLICY_LENGTH.holds(least_length(policy, Stack.of(self._owner).region)):
             policy = document(*statements, *_whole_buckets(self._named))
         self._endpoint.policy_document = policy
 
