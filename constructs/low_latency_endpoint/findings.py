@@ -80,7 +80,7 @@ def warn(construct: IConstruct, id: str, message: str) -> None:
     """Add a warning that the CDK CLI prints and that users can acknowledge by its ID.
 
     The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
-    ``Validations.of(construct).acknowledge(Acknowledgment(id="annotation::low-latency-endpoint:...",
+    ``Validations.of(construct).acknowledge(Acknowledgment(id="Annotation::low-latency-endpoint:...",
     reason="..."))``.
     """
     Validations.of(construct).add_warning(f"low-latency-endpoint:{id}", message)
