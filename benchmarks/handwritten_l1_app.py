@@ -43,10 +43,33 @@ def document(*statements: dict[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": list(statements)}
 
 
-def assumed_by(service: str) -> dict[str, Any]:
+def assumed_by(service: str, **source: Any) -> dict[str, Any]:
     """A trust policy."""
     return document(
-        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole",
+         **source}
+    )
+
+
+def s3_policy() -> dict[str, Any]:
+    """What passes the S3 gateway endpoint: layers of images, the account's buckets, the model."""
+    return document(
+        allow(
+            ["s3:GetObject"],
+            f"arn:{Aws.PARTITION}:s3:::prod-{Aws.REGION}-starport-layer-bucket/*",
+            Principal="*",
+        ),
+        allow(
+            ["s3:*"],
+            "*",
+            Principal="*",
+            Condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}},
+        ),
+        allow(
+            ["s3:GetObject"],
+            f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz",
+            Principal="*",
+        ),
     )
 
 
@@ -89,6 +112,7 @@ def network(stack: Stack) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnReso
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{Aws.REGION}.s3",
             route_table_ids=[routes.ref],
+            policy_document=s3_policy(),
         )
     )
     return vpc, subnets, reachable
@@ -160,7 +184,13 @@ def flow_log(stack: Stack, vpc: ec2.CfnVPC) -> None:
     role = iam.CfnRole(
         stack,
         "FlowRole",
-        assume_role_policy_document=assumed_by("vpc-flow-logs.amazonaws.com"),
+        assume_role_policy_document=assumed_by(
+            "vpc-flow-logs.amazonaws.com",
+            Condition={
+                "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                "ArnLike": {"aws:SourceArn": arn("ec2", "vpc-flow-log/*")},
+            },
+        ),
         policies=[
             iam.CfnRole.PolicyProperty(
                 policy_name="deliver",
@@ -235,14 +265,7 @@ def hosting_policy() -> dict[str, Any]:
             ],
             arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
         ),
-        allow(
-            [
-                "ec2:CreateNetworkInterfacePermission",
-                "ec2:DeleteNetworkInterface",
-                "ec2:DeleteNetworkInterfacePermission",
-            ],
-            arn("ec2", "network-interface/*"),
-        ),
+        allow(["ec2:DeleteNetworkInterfacePermission"], arn("ec2", "network-interface/*")),
         allow(
             [
                 "cloudwatch:DescribeAlarms",
@@ -264,9 +287,17 @@ def hosting_policy() -> dict[str, Any]:
     )
 
 
-def version_policy(group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
+def version_policy(vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup,
+                   subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
     """What it may do for this version: the rights go when no fleet of it is left."""
     return document(
+        allow(
+            ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface"],
+            arn("ec2", "network-interface/*"),
+            Condition={
+                "ArnLike": {"ec2:Vpc": f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:vpc/{vpc.ref}"}
+            },
+        ),
         allow(
             ["ec2:CreateNetworkInterface"],
             [
@@ -339,7 +370,10 @@ def model(
         ],
     )
     role = iam.CfnRole(
-        stack, "ModelRole", assume_role_policy_document=assumed_by("sagemaker.amazonaws.com")
+        stack, "ModelRole", assume_role_policy_document=assumed_by(
+            "sagemaker.amazonaws.com",
+            Condition={"ArnLike": {"aws:SourceArn": arn("sagemaker", "*")}},
+        )
     )
     policy = iam.CfnPolicy(
         stack,
@@ -352,7 +386,7 @@ def model(
         stack,
         "ModelVersionPolicy",
         policy_name="version",
-        policy_document=version_policy(group, subnets),
+        policy_document=version_policy(vpc, group, subnets),
         roles=[role.ref],
     )
     drain = drained_interfaces(stack, group)

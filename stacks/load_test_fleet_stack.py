@@ -11,6 +11,7 @@ from low_latency_endpoint import LoadTestFleet
 from low_latency_endpoint.settings import Settings
 
 from .low_latency_endpoint_stack import LowLatencyEndpointStack
+from .stated_safeguards import safeguards_in
 
 
 class LoadTestFleetStack(Stack):
@@ -40,6 +41,7 @@ class LoadTestFleetStack(Stack):
             scope, id, description="Load generators for SageMaker endpoints, none while idle",
             **kwargs,
         )
+        safeguards_in(self, settings.safeguards)
         endpoints: bool | LoadTestFleet = interface_endpoints
         self.fleets: dict[str, LoadTestFleet] = {}
         for key, endpoint in serving.endpoints.items():

@@ -20,6 +20,7 @@ from low_latency_endpoint.settings import Settings, largest_fleet
 
 from .endpoint_arguments import endpoint_arguments
 from .existing_vpc import looked_up_vpc, subnets_by_zone
+from .stated_safeguards import safeguards_in
 
 
 class LowLatencyEndpointStack(Stack):
@@ -42,6 +43,7 @@ class LowLatencyEndpointStack(Stack):
             scope, id, description="Low-latency SageMaker endpoints in their callers' zones",
             **kwargs,
         )
+        safeguards_in(self, settings.safeguards)
         self.network = self._network(settings)
         self.private_link = self._private_link(settings)
         self.endpoints: dict[str, LowLatencyEndpoint] = {}
@@ -73,21 +75,28 @@ class LowLatencyEndpointStack(Stack):
             else ClientZones.of_names(*settings.client_zones.names or ())
         )
         network = settings.network
+        listed = ec2.PrefixList.from_prefix_list_id(
+            self, "S3PrefixList", network.s3_prefix_list) if network.s3_prefix_list else None
         if network.vpc_id:
             vpc = looked_up_vpc(self, network.vpc_id)
             return ZoneAlignedNetwork.in_vpc(
                 self, "Network", vpc=vpc, client_zones=zones,
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
+                s3_prefix_list=listed,
             )
         options: dict[str, Any] = {"cidr": network.cidr} if network.cidr else {}
         if network.flow_logs is not None:
             options["flow_logs"] = (
                 ec2.FlowLogTrafficType[network.flow_logs.upper()] if network.flow_logs else None
             )
-        return ZoneAlignedNetwork(
+        made = ZoneAlignedNetwork(
             self, "Network", client_zones=zones, max_instances=largest_fleet(settings),
-            subnet_prefix_length=network.subnet_prefix_length, **options,
+            subnet_prefix_length=network.subnet_prefix_length, s3_prefix_list=listed,
+            narrow_s3=network.narrow_s3, **options,
         )
+        for bucket in network.s3_buckets:
+            made.allow_s3(bucket)
+        return made
 
     def _private_link(self, settings: Settings) -> RuntimePrivateLink:
         stated = settings.private_link

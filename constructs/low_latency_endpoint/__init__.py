@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .planning.latency_plan import LatencyTarget
     from .planning.throughput import MeasuredThroughput
     from .private_link import RuntimePrivateLink
+    from .safeguards import Safeguards
     from .scaling import InvocationScaling
     from .variant import (
         InferenceAmi,
@@ -68,6 +69,7 @@ _MODULE_OF = {
     "ProductionVariant": "variant",
     "RoutingStrategy": "variant",
     "RuntimePrivateLink": "private_link",
+    "Safeguards": "safeguards",
     "SlowRequests": "alarm_options",
     "WarmUp": "warm_up",
     "WarmUpMiss": "warm_up",
@@ -102,6 +104,7 @@ __all__ = [
     "ProductionVariant",
     "RoutingStrategy",
     "RuntimePrivateLink",
+    "Safeguards",
     "SlowRequests",
     "WarmUp",
     "WarmUpMiss",

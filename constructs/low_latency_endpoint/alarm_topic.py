@@ -12,6 +12,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from .iam_documents import arn
+from .safeguards import safeguards_of
 
 __all__ = ["AlarmTopic"]
 
@@ -28,8 +29,8 @@ class AlarmTopic(Construct):
     emails : sequence of str
         Addresses that get a message, after they have confirmed.
     encryption_key : aws_kms.IKey, optional
-        By default a new one, with yearly rotation. A key that is passed must let
-        ``cloudwatch.amazonaws.com`` decrypt and generate data keys.
+        By default that of :class:`Safeguards`, else a new one, with yearly rotation. One that is
+        not made in the app must let ``cloudwatch.amazonaws.com`` decrypt and generate data keys.
 
     Attributes
     ----------
@@ -53,19 +54,18 @@ class AlarmTopic(Construct):
         encryption_key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, id)
-        key = encryption_key or kms.Key(
+        key = encryption_key or safeguards_of(self).encryption_key or kms.Key(
             self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY,
             description="Alarms of low-latency endpoints",
         )
-        if encryption_key is None:
-            key.add_to_resource_policy(
-                iam.PolicyStatement(
-                    principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                    actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                    resources=["*"],
-                    conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
-                )
+        key.add_to_resource_policy(  # does nothing to a key that is not made in the app
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+                resources=["*"],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
             )
+        )
         self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
         self.topic.add_to_resource_policy(
             iam.PolicyStatement(

@@ -14,6 +14,7 @@ from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
 from .findings import warn
 from .planning.limits import EVALUATION_PERIODS
+from .planning.plan_alarms import NOBODY_NOTIFIED
 from .planning.rules import ALARM_OPTIONS, DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check, is_token
 
@@ -234,6 +235,9 @@ class LatencyAlarms(Construct):
                 f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
                 "most. "
             )
+        if not self._options.get("actions"):
+            warn(self, "alarmsNotifyNobody", f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
+                 "acknowledge this where .composites get their actions afterwards.")
         for severity, parts in rules.items():
             composite = cloudwatch.CompositeAlarm(
                 self,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Validations, region_info
-from aws_cdk import aws_iam as iam
+from aws_cdk import Acknowledgment, Stack, Validations, region_info
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, document, trust
+from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 from .validation import is_token
 
-__all__ = ["custom_resource_function", "function_runtime"]
+__all__ = ["CustomResourceFunction", "custom_resource_function", "function_runtime"]
 
 _SOURCES = Path(__file__).parent / "custom_resource_functions"
 
@@ -44,6 +43,14 @@ def _partition(region: str) -> str | None:
     return region_info.RegionInfo.get(region).partition
 
 
+@dataclass(frozen=True)
+class CustomResourceFunction:
+    """A function, and the role that it runs with."""
+
+    arn: str
+    role: FunctionRole
+
+
 def custom_resource_function(
     scope: Construct,
     source: str,
@@ -52,7 +59,8 @@ def custom_resource_function(
     statements: Sequence[Mapping[str, Any]],
     wildcards: str | None = None,
     timeout_seconds: int = 60,
-) -> lambda_.CfnFunction:
+    safeguards: Safeguards | None = None,
+) -> CustomResourceFunction:
     """Make a function, its role and its log group in the scope: ``Function``, ``Role``, ``Logs``.
 
     The code is inline (AWS takes 4,096 characters at least), so that it needs neither an asset
@@ -69,26 +77,15 @@ def custom_resource_function(
     wildcards : str, optional
         Why some of the statements have ``*`` for a resource; by default none has.
     timeout_seconds : int
+    safeguards : Safeguards, optional
+        By default those of the scope.
     """
-    log_group = logs.CfnLogGroup(scope, "Logs", retention_in_days=7)
-    log_group.apply_removal_policy(RemovalPolicy.DESTROY)
-    role = iam.CfnRole(
-        scope,
-        "Role",
-        assume_role_policy_document=trust("lambda.amazonaws.com"),
-        policies=[
-            iam.CfnRole.PolicyProperty(
-                policy_name="act",
-                policy_document=document(
-                    *statements,
-                    allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
-                ),
-            )
-        ],
-    )
+    guards = safeguards or safeguards_of(scope)
+    group = log_group(scope, guards, days=7)
+    role = FunctionRole(scope, guards, "act", [*statements, *guards.let_write_logs(group)])
     if wildcards:
-        acknowledge_wildcard_resources(role, ["*"], reason=wildcards)
-    return lambda_.CfnFunction(
+        acknowledge_wildcard_resources(role.construct, ["*"], reason=wildcards)
+    function = lambda_.CfnFunction(
         scope,
         "Function",
         code=lambda_.CfnFunction.CodeProperty(
@@ -96,9 +93,11 @@ def custom_resource_function(
         ),
         description=description,
         handler="index.handler",
-        role=role.attr_arn,
+        role=role.arn,
         memory_size=256,
         timeout=timeout_seconds,
-        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
         **function_runtime(scope),
     )
+    function.node.add_dependency(*role.before)
+    return CustomResourceFunction(function.attr_arn, role)

@@ -45,6 +45,6 @@ class ClosedDefaultSecurityGroup(Construct):
             self,
             "Rules",
             resource_type="Custom::ClosedDefaultSecurityGroup",
-            service_token=function.attr_arn,
+            service_token=function.arn,
             properties={"SecurityGroupId": security_group_id},
         )

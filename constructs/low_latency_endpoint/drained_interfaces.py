@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from .custom_resource_function import custom_resource_function
-from .iam_documents import allow, document
+from .iam_documents import allow
+from .safeguards import Safeguards, safeguards_of
 
 __all__ = ["DrainedInterfaces"]
 
@@ -61,7 +60,8 @@ class DrainedInterfaces(Construct):
     ) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
-        function = stack.node.try_find_child(_FUNCTION) or _DrainFunction(stack)
+        function = stack.node.try_find_child(_FUNCTION) or _DrainFunction(
+            stack, safeguards_of(self))
         assert isinstance(function, _DrainFunction)
         resource = CustomResource(
             self,
@@ -86,7 +86,7 @@ class DrainedInterfaces(Construct):
 class _DrainFunction(Construct):
     """The function behind all of a stack's."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, safeguards: Safeguards) -> None:
         super().__init__(stack, _FUNCTION)
         function = custom_resource_function(
             self,
@@ -99,13 +99,9 @@ class _DrainFunction(Construct):
             ],
             wildcards="ec2:DescribeNetworkInterfaces takes no resource.",
             timeout_seconds=_LONGEST_RUN,
+            safeguards=safeguards,
         )
-        self.arn = function.attr_arn
+        self.arn = function.arn
         # Of its own: a role that names the function which has the role would be a circle.
-        self.rights = iam.CfnPolicy(
-            self,
-            "GoesOn",
-            policy_name="go-on",
-            roles=[cast(iam.CfnRole, self.node.find_child("Role")).ref],
-            policy_document=document(allow(["lambda:InvokeFunction"], self.arn)),
-        )
+        self.rights = function.role.also(
+            self, "GoesOn", "go-on", allow(["lambda:InvokeFunction"], self.arn))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import Duration
@@ -27,8 +27,9 @@ from .planning.limits import (
     VARIANT_COUNT,
 )
 from .planning.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
+from .safeguards import safeguards_of
 from .validation import check, check_list, check_seconds, is_token
-from .variant import ProductionVariant
+from .variant import InstanceType, ProductionVariant
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -116,7 +117,8 @@ class EndpointConfiguration(Construct):
     variants : sequence of ProductionVariant
         One to ten, with names that differ.
     encryption_key : aws_kms.IKey, optional
-        Encrypts the instances' storage volumes; by default SageMaker's own key. The models' roles
+        Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no
+        instance type has local storage, else SageMaker's own key. The models' roles
         may grant its use to the volumes; its own policy must leave that to IAM policies of the
         account, or name the roles.
     kms_key_with_local_storage : bool
@@ -159,6 +161,13 @@ class EndpointConfiguration(Construct):
             _check_key(variants, path)
         for variant in variants:
             _check_images(self, variant)
+        guarding = safeguards_of(self).encryption_key
+        if guarding is not None:
+            if kms_key_with_local_storage or not any(_with_local_storage(variants)):
+                encryption_key = encryption_key or guarding
+            if data_capture is not None:
+                data_capture = replace(data_capture, key=data_capture.key or guarding)
+            variants = [_with_dumps_encrypted(variant, guarding) for variant in variants]
         _grant(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:
@@ -212,15 +221,28 @@ def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
 
 
 def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
+    for variant, instance_type, gigabytes in _with_local_storage(variants):
+        raise KMS_WITH_LOCAL_STORAGE.error(
+            got=f"{instance_type} with {gigabytes} GB of local storage",
+            allowed="no key, or a type without local storage",
+            where=f"{where}, variant {variant.name}",
+        )
+
+
+def _with_dumps_encrypted(variant: ProductionVariant, key: kms.IKey) -> ProductionVariant:
+    if variant.core_dump is None:
+        return variant
+    return replace(variant, core_dump=replace(variant.core_dump, key=variant.core_dump.key or key))
+
+
+def _with_local_storage(
+    variants: Sequence[ProductionVariant],
+) -> Iterator[tuple[ProductionVariant, InstanceType, float]]:
     for variant in variants:
         for instance_type in variant.instance_types:
             facts = instance_type.facts
             if facts is not None and facts.local_storage_gb:
-                raise KMS_WITH_LOCAL_STORAGE.error(
-                    got=f"{instance_type} with {facts.local_storage_gb} GB of local storage",
-                    allowed="no key, or a type without local storage",
-                    where=f"{where}, variant {variant.name}",
-                )
+                yield variant, instance_type, facts.local_storage_gb
 
 
 def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:

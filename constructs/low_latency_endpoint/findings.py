@@ -13,7 +13,7 @@ from constructs import IConstruct, IValidation
 
 from .token_text import tokens
 
-__all__ = ["acknowledge_wildcard_resources", "warn"]
+__all__ = ["acknowledge_wildcard_resources", "known_at_synth", "warn"]
 
 
 def acknowledge_wildcard_resources(
@@ -25,7 +25,7 @@ def acknowledge_wildcard_resources(
     """
     acknowledgement = _Acknowledgement(construct, resources, reason)
     acknowledgement.validate()
-    if any(set(tokens(resource)) - _pseudo_parameters() for resource in resources):
+    if not known_at_synth(resources):
         # What another stack has is an import there, which synthesis makes before it validates.
         construct.node.add_validation(acknowledgement)
 
@@ -66,6 +66,11 @@ def _spelled(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def known_at_synth(texts: Sequence[str]) -> bool:
+    """Whether these texts have no tokens but partition, region and account of a stack."""
+    return not any(set(tokens(text)) - _pseudo_parameters() for text in texts)
+
+
 @cache
 def _pseudo_parameters() -> frozenset[str]:
     return frozenset({Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID})
@@ -75,7 +80,7 @@ def warn(construct: IConstruct, id: str, message: str) -> None:
     """Add a warning that the CDK CLI prints and that users can acknowledge by its ID.
 
     The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
-    ``Validations.of(construct).acknowledge(Acknowledgment(id="annotation::low-latency-endpoint:...",
+    ``Validations.of(construct).acknowledge(Acknowledgment(id="Annotation::low-latency-endpoint:...",
     reason="..."))``.
     """
     Validations.of(construct).add_warning(f"low-latency-endpoint:{id}", message)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from aws_cdk import RemovalPolicy
+from typing import Any
+
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, document, trust
+from .iam_documents import allow, document, for_flow_logs, trust
+from .safeguards import attached, log_group, safeguards_of
 
 __all__ = ["FlowLog"]
 
 
 class FlowLog(Construct):
-    """Records a VPC's traffic, off the hot path, for a month.
+    """Records a VPC's traffic, off the hot path, for a month (or as :class:`Safeguards` say).
 
     A security group that lacks port 443 makes calls time out in silence; the rejected packets
     recorded here name the group's interface.
@@ -33,38 +34,41 @@ class FlowLog(Construct):
     def __init__(self, scope: Construct, id: str, *, vpc_id: str,
                  traffic: ec2.FlowLogTrafficType) -> None:
         super().__init__(scope, id)
-        log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=30)
-        log_group.apply_removal_policy(RemovalPolicy.DESTROY)
-        role = iam.CfnRole(
-            self,
-            "Role",
-            assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com"),
-            policies=[
-                iam.CfnRole.PolicyProperty(
-                    policy_name="deliver",
-                    policy_document=document(
-                        allow(
-                            ["logs:CreateLogStream", "logs:PutLogEvents",
-                             "logs:DescribeLogStreams"],
-                            log_group.attr_arn,
-                        ),
-                        allow(["logs:DescribeLogGroups"], "*"),
-                    ),
-                )
-            ],
-        )
+        guards = safeguards_of(self)
+        group = log_group(self, guards, days=30)
+        rights = [
+            *guards.let_write_logs(group, "logs:DescribeLogStreams"),
+            allow(["logs:DescribeLogGroups"], "*"),
+        ]
+        role_arn, carrier = _role(self, guards.flow_log_role, document(*rights))
         acknowledge_wildcard_resources(
-            role,
+            carrier,
             ["*"],
             reason="logs:DescribeLogGroups takes no single log group.",
         )
-        ec2.CfnFlowLog(
+        flow_log = ec2.CfnFlowLog(
             self,
             "FlowLog",
             resource_id=vpc_id,
             resource_type="VPC",
             traffic_type=traffic.value,
             log_destination_type="cloud-watch-logs",
-            log_group_name=log_group.ref,
-            deliver_logs_permission_arn=role.attr_arn,
+            log_group_name=group.ref,
+            deliver_logs_permission_arn=role_arn,
         )
+        if guards.flow_log_role is not None:
+            flow_log.node.add_dependency(carrier)
+
+
+def _role(scope: Construct, given: iam.IRole | None,
+          rights: dict[str, Any]) -> tuple[str, Construct]:
+    """The role's ARN, and what carries its rights."""
+    if given is not None:
+        return given.role_arn, attached(scope, "Rights", given, rights)
+    role = iam.CfnRole(
+        scope,
+        "Role",
+        assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
+        policies=[iam.CfnRole.PolicyProperty(policy_name="deliver", policy_document=rights)],
+    )
+    return role.attr_arn, role

@@ -14,7 +14,17 @@ from .findings import warn
 from .token_text import masked
 from .validation import is_token
 
-__all__ = ["allow", "arn", "document", "endpoint_arn", "least_length", "trust"]
+__all__ = [
+    "allow",
+    "arn",
+    "document",
+    "endpoint_arn",
+    "for_flow_logs",
+    "for_hosting",
+    "for_tasks",
+    "least_length",
+    "trust",
+]
 
 
 def arn(service: str, resource: str) -> str:
@@ -74,11 +84,53 @@ def document(*statements: Mapping[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [dict(statement) for statement in statements]}
 
 
-def trust(service: str) -> dict[str, Any]:
-    """Trust policy that lets one AWS service assume a role."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-        ],
+def trust(service: str, source: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
+    """Trust policy that lets one AWS service assume a role.
+
+    Parameters
+    ----------
+    service : str
+    source : mapping, optional
+        For whom alone the service may: a condition of :func:`for_flow_logs` and its like. Only
+        what the service documents that it sends stands here; a key that is not sent locks the
+        service out. Lambda documents no such key (a function's role is of the function's account:
+        ``iam:PassRole`` passes none of another), and ECS none for execution roles:
+        https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html,
+        https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html
+    """
+    statement: dict[str, Any] = {
+        "Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole",
     }
+    if source:
+        statement["Condition"] = {name: dict(keys) for name, keys in source.items()}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def for_hosting() -> dict[str, dict[str, str]]:
+    """SageMaker assumes the role for this account and Region; the asterisk is what it sends.
+
+    See "SageMaker AI Inference" of
+    https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html
+    """
+    return {"ArnLike": {"aws:SourceArn": arn("sagemaker", "*")}}
+
+
+def for_flow_logs() -> dict[str, dict[str, str]]:
+    """For this account's flow logs; the ID of one is known only afterwards.
+
+    See https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html
+    """
+    return _of_account(arn("ec2", "vpc-flow-log/*"))
+
+
+def for_tasks() -> dict[str, dict[str, str]]:
+    """For tasks of this account.
+
+    See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
+    """
+    return _of_account(arn("ecs", "*"))
+
+
+def _of_account(source_arn: str) -> dict[str, dict[str, str]]:
+    return {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+            "ArnLike": {"aws:SourceArn": source_arn}}

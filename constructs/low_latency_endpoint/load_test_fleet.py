@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -17,6 +17,7 @@ from constructs import Construct
 from .endpoint import Endpoint
 from .iam_documents import arn, endpoint_arn
 from .images import ContainerImage
+from .load_test_fleet_endpoints import endpoint_count, make_interface_endpoints
 from .load_test_fleet_image import load_generator_image
 from .load_test_fleet_results import make_results_bucket
 from .load_test_fleet_roles import execution_role, master_role, worker_role
@@ -34,6 +35,8 @@ from .planning.load_test_fleet_rules import (
     description_parameter,
 )
 from .private_link import RuntimePrivateLink
+from .s3_gateway_policy import let_out_to_s3
+from .safeguards import log_group, safeguards_of
 from .validation import check, is_token
 
 __all__ = ["LoadTestFleet"]
@@ -42,12 +45,6 @@ _HTTPS = 443
 
 _ENTRY_POINT = ["python", "-m", "low_latency_endpoint.load_test.fleet.task"]
 """What the image runs; the role follows as the command."""
-
-_SERVICES = ("ecr.api", "ecr.dkr", "logs", "ssmmessages")
-"""ECR needs both of its endpoints (and S3), the awslogs driver needs Logs, a session on the master
-needs ssmmessages. See
-https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html and
-https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-exec.html"""
 
 
 @jsii.implements(ec2.IConnectable)
@@ -91,8 +88,8 @@ class LoadTestFleet(Construct):
         when the fleet is deleted.
     results_retention : Duration, optional
         After which the own bucket forgets them; by default 90 days.
-    log_retention_days : int
-        How long the tasks' log is kept; by default 30 days.
+    log_retention_days : int, optional
+        How long the tasks' log is kept; by default as :class:`Safeguards` say, else 30 days.
 
     Attributes
     ----------
@@ -141,7 +138,7 @@ class LoadTestFleet(Construct):
         interface_endpoints: bool | LoadTestFleet = True,
         results_bucket: s3.IBucket | None = None,
         results_retention: Duration | None = None,
-        log_retention_days: int = 30,
+        log_retention_days: int | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path
@@ -163,7 +160,11 @@ class LoadTestFleet(Construct):
         zonal_urls = [f"https://{names[zone]}" for zone in network.client_zones.zones
                       if zone in names]
         self._zonal_urls = zonal_urls if len(zonal_urls) == len(network.subnets) else []
-        self._group = self._security_group()
+        endpoints_known = interface_endpoints is True or (
+            isinstance(interface_endpoints, LoadTestFleet)
+            and interface_endpoints._endpoints_group is not None)
+        self._group = self._security_group(
+            known=endpoints_known and bool(private_link.connections.security_groups))
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
             self._enter(group, f"IntoLink{number or ''}")
@@ -174,8 +175,11 @@ class LoadTestFleet(Construct):
         elif interface_endpoints:
             self._make_endpoints()
         self.results_bucket = results_bucket or make_results_bucket(self, "Results", days=kept)
-        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=log_retention_days)
-        self.log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+        network.allow_s3(self.results_bucket, write=True)
+        self._guards = safeguards_of(self)
+        self.log_group = log_group(
+            self, self._guards if log_retention_days is None
+            else replace(self._guards, log_retention_days=log_retention_days), days=30)
         self.cluster = ecs.CfnCluster(
             self,
             "Cluster",
@@ -222,6 +226,10 @@ class LoadTestFleet(Construct):
                 None,
             ),
         ]
+        if self.results_bucket.encryption_key is not None:
+            statements.append(
+                (["kms:Decrypt", "kms:GenerateDataKey"],
+                 [self.results_bucket.encryption_key.key_arn], None))
         grant = iam.Grant.drop(grantee, "nothing yet")
         for actions, resources, conditions in statements:
             grant = grant.combine(
@@ -234,7 +242,7 @@ class LoadTestFleet(Construct):
 
     # ------------------------------------------------------------------------------------ parts
 
-    def _security_group(self) -> ec2.SecurityGroup:
+    def _security_group(self, *, known: bool) -> ec2.SecurityGroup:
         group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
@@ -245,36 +253,16 @@ class LoadTestFleet(Construct):
         group.connections.allow_internally(
             ec2.Port.tcp(MASTER_PORT), "Locust workers to their master"
         )
-        # S3 answers on public addresses behind the gateway endpoint, and CloudFormation has no
-        # attribute for the prefix list that names them.
-        group.add_egress_rule(
-            ec2.Peer.any_ipv4(), ec2.Port.tcp(_HTTPS), "HTTPS: private link, endpoints, S3"
-        )
+        # With S3's prefix list each security group is named beside it, if all are known.
+        listed = self.network.s3_prefix_list if known else None
+        self._names_peers = listed is not None
+        let_out_to_s3(group, listed, "HTTPS: private link, endpoints, S3")
         return group
 
     def _make_endpoints(self) -> None:
-        """Make what tasks in isolated subnets need."""
-        group = ec2.SecurityGroup(
-            self,
-            "EndpointsSecurityGroup",
-            vpc=self.network.vpc,
-            description="Interface endpoints of the load-test tasks: only these tasks",
-            allow_all_outbound=False,
-        )
-        for service in _SERVICES:
-            ec2.InterfaceVpcEndpoint(
-                self,
-                f"Endpoint-{service}",
-                vpc=self.network.vpc,
-                service=ec2.InterfaceVpcEndpointAwsService(service),
-                private_dns_enabled=True,
-                open=False,
-                security_groups=[group],
-                subnets=self.network.subnet_selection,
-            )
-        self._endpoints_group = group
-        self._endpoint_zones = len(_SERVICES) * len(self.network.subnets)
-        self._enter(group, "IntoEndpoints")
+        self._endpoints_group = make_interface_endpoints(self, self.network)
+        self._endpoint_zones = endpoint_count(self.network)
+        self._enter(self._endpoints_group, "IntoEndpoints")
 
     def _share_endpoints(self, owner: LoadTestFleet) -> None:
         self._endpoints_group = owner._endpoints_group
@@ -294,14 +282,27 @@ class LoadTestFleet(Construct):
             to_port=_HTTPS,
             description="Load-test tasks",
         )
+        if self._names_peers:
+            ec2.CfnSecurityGroupEgress(
+                self,
+                f"{id}Egress",
+                group_id=self._group.security_group_id,
+                destination_security_group_id=group.security_group_id,
+                ip_protocol="tcp",
+                from_port=_HTTPS,
+                to_port=_HTTPS,
+                description="Load-test tasks",
+            )
 
     def _define_tasks(self, image: ContainerImage) -> None:
         uri, pull = image.bind(self)
         runs = self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")
-        self._execution = execution_role(self, "ExecutionRole", pull, self.log_group)
-        self._master = master_role(self, "MasterRole", runs)
+        key = self.results_bucket.encryption_key
+        self._execution = execution_role(
+            self, "ExecutionRole", pull, self._guards.let_write_logs(self.log_group))
+        self._master = master_role(self, "MasterRole", runs, key)
         self._worker = worker_role(
-            self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs
+            self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs, key
         )
         self.master_task_definition = self._task("Master", "master", uri, self._master)
         self.worker_task_definition = self._task("Worker", "worker", uri, self._worker)

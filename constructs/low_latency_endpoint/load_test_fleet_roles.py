@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, arn, document, trust
+from .iam_documents import allow, document, for_tasks, trust
+from .model_rights import decrypting, writing_with
 from .private_link_policy import INVOKE_ACTIONS
 
-__all__ = ["execution_role", "master_role", "worker_role"]
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
 
-_SESSION_ACTIONS = (
+__all__ = ["SESSION_ACTIONS", "execution_role", "master_role", "worker_role"]
+
+_TASKS = "ecs-tasks.amazonaws.com"
+SESSION_ACTIONS = (
     "ssmmessages:CreateControlChannel",
     "ssmmessages:CreateDataChannel",
     "ssmmessages:OpenControlChannel",
@@ -27,16 +30,17 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"
 
 
 def execution_role(
-    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log_group: logs.CfnLogGroup
+    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]],
+    log: Sequence[Mapping[str, Any]],
 ) -> iam.CfnRole:
     """What ECS does for the tasks before they run: pull the image, open the log."""
     role = _role(
         scope,
         id,
-        trust("ecs-tasks.amazonaws.com"),
+        trust(_TASKS),
         *pull,
         allow(["ecr:GetAuthorizationToken"], "*"),
-        allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
+        *log,
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
@@ -44,14 +48,16 @@ def execution_role(
     return role
 
 
-def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
+def master_role(scope: Construct, id: str, runs_arn: str,
+                key: kms.IKey | None) -> iam.CfnRole:
     """Read the plan, write progress and result, let a session in. It invokes nothing."""
     role = _role(
         scope,
         id,
-        _tasks_of_this_account(),
+        trust(_TASKS, for_tasks()),
         allow(["s3:GetObject", "s3:PutObject"], runs_arn),
-        allow(_SESSION_ACTIONS, "*"),
+        allow(SESSION_ACTIONS, "*"),
+        *([] if key is None else [writing_with(key)]),
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="The channels of a session on a task have no ARN of their own."
@@ -62,32 +68,21 @@ def master_role(scope: Construct, id: str, runs_arn: str) -> iam.CfnRole:
     return role
 
 
-def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str) -> iam.CfnRole:
+def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str,
+                key: kms.IKey | None) -> iam.CfnRole:
     """Invoke the endpoint under test; read the run's payload module, where there is one."""
     role = _role(
         scope,
         id,
-        _tasks_of_this_account(),
+        trust(_TASKS, for_tasks()),
         allow(INVOKE_ACTIONS, endpoint_arn),
         allow(["s3:GetObject"], runs_arn),
+        *([] if key is None else [decrypting(key)]),
     )
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."
     )
     return role
-
-
-def _tasks_of_this_account() -> dict[str, Any]:
-    """Trust as ecs-tasks only for tasks of this account, against a confused deputy.
-
-    See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
-    """
-    policy = trust("ecs-tasks.amazonaws.com")
-    policy["Statement"][0]["Condition"] = {
-        "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-        "ArnLike": {"aws:SourceArn": arn("ecs", "*")},
-    }
-    return policy
 
 
 def _role(scope: Construct, id: str, trusted: Mapping[str, Any],

@@ -24,6 +24,7 @@ from .network import ZoneAlignedNetwork
 from .pattern_network import link_of, network_of, zones_of
 from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
 from .private_link import RuntimePrivateLink
+from .safeguards import Safeguards
 from .scaling import InvocationScaling
 from .validation import check_list
 from .variant import (
@@ -127,6 +128,9 @@ class LowLatencyEndpoint(Construct):
         As for :class:`ProductionVariant`.
     encryption_key, kms_key_with_local_storage, data_capture, metrics
         As for :class:`EndpointConfiguration`.
+    safeguards : Safeguards, optional
+        Key, log retention and roles for all that the pattern makes; by default those that hold for
+        its scope.
     tags : mapping of str to str, optional
         Tags of the endpoint.
 
@@ -220,8 +224,11 @@ class LowLatencyEndpoint(Construct):
         data_capture: DataCapture | None = None,
         metrics: MetricsPublishing | None = None,
         tags: Mapping[str, str] | None = None,
+        safeguards: Safeguards | None = None,
     ) -> None:
         super().__init__(scope, id)
+        if safeguards is not None:
+            safeguards.apply_to(self)
         zones = zones_of(client_zones, network, self.node.path)
         check_instance_type(instance_type, f"{self.node.path}, instance_type")
         check_list(containers, Container, f"{self.node.path}, containers")

@@ -17,13 +17,16 @@ from constructs import Construct
 
 from .drained_interfaces import DrainedInterfaces
 from .findings import acknowledge_wildcard_resources, warn
-from .iam_documents import allow, document
+from .iam_documents import allow, document, for_hosting
 from .images import ContainerImage
 from .model_data import ModelData, container_property
 from .model_rights import (
+    bucket_arn,
     encrypting_volumes,
     hosting,
     making_interfaces,
+    reading,
+    split_s3_uri,
     writing_with,
     written_objects,
 )
@@ -46,6 +49,7 @@ from .planning.rules import (
     MODE_NEEDS_CONTAINERS,
     MULTI_MODEL_DATA,
 )
+from .planning.secrets import secret_warning
 from .validation import check, check_kind, check_list, is_token
 
 if TYPE_CHECKING:
@@ -66,8 +70,9 @@ class Container:
         What is served; by default the image brings it, or the environment says where it is. An
         isolated network has no way to a public model hub.
     environment : mapping of str to str
-        Environment variables, at most 100, keys and values up to 1024 bytes. Do not put secrets
-        here: they are readable in the template.
+        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
+        readable in the template and by ``sagemaker:DescribeModel``, as are values that
+        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
     hostname : str, optional
         Name of the container in a pipeline; needed where callers invoke containers directly.
     multi_model : bool
@@ -196,15 +201,18 @@ class Model(Construct):
         group_ids = [group.security_group_id for group in groups]
         subnet_ids = [subnet.subnet_id for subnet in network.subnets]
 
-        statements = making_interfaces(subnet_ids, group_ids)
+        statements = making_interfaces(network.vpc.vpc_id, subnet_ids, group_ids)
         definitions = []
         for index, container in enumerate(containers):
+            _warn_of_secrets(self, container.environment)
             part = Construct(self, f"Container{index}")
             definition, needed = _definition(part, container)
             definitions.append(definition)
             statements += [statement for statement in needed if statement not in statements]
+        network.let_into_s3([*statements, *_named_in_environments(containers)])
         self.role = role or iam.Role(
-            self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
+            self, "Role", assumed_by=iam.ServicePrincipal(
+                "sagemaker.amazonaws.com", conditions=for_hosting())
         )
         self._policy = self._attached("Policy", hosting())
         version = self._attached(f"Version{_digest(self, statements)}", statements)
@@ -271,7 +279,9 @@ class Model(Construct):
                  "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
                  "names the bucket.")
         else:
-            self._allow(allow(["s3:PutObject"], resource))
+            statement = allow(["s3:PutObject"], resource)
+            self._allow(statement)
+            self.network.let_into_s3([statement])
             acknowledge_wildcard_resources(
                 self._policy, [resource], reason="SageMaker names the objects it writes."
             )
@@ -298,6 +308,28 @@ class Model(Construct):
         self._policy.add_statements(
             *(iam.PolicyStatement.from_json(statement) for statement in statements)
         )
+
+
+def _warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        text = None if is_token(value) else secret_warning(name, value)
+        if text is not None:
+            warn(model, f"secretInEnvironment:{name}", text)
+
+
+def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
+    """Reading what containers fetch by themselves, from the S3 URIs in their environments.
+
+    For the way there only: what they may read is the role's matter.
+    """
+    locations = [
+        location for container in containers for value in container.environment.values()
+        if (location := split_s3_uri(value)) is not None
+    ]
+    return [
+        statement for bucket, key in locations if bucket
+        for statement in reading(bucket_arn(bucket), key)
+    ]
 
 
 def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:

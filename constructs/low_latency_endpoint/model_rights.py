@@ -42,7 +42,9 @@ _INTERFACES = "network-interface/*"
 def hosting() -> list[dict[str, Any]]:
     """What hosting needs in a VPC, whatever the version of the model.
 
-    Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions.
+    Source: SageMaker developer guide, "SageMaker AI Roles", CreateModel and VPC permissions. The
+    log groups are all endpoints': an endpoint's is named after it, and a model does not know its
+    endpoints, of which there may be several.
     """
     return [
         allow(
@@ -50,11 +52,9 @@ def hosting() -> list[dict[str, Any]]:
              "logs:PutLogEvents"],
             arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
         ),
-        allow(
-            ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
-             "ec2:DeleteNetworkInterfacePermission"],
-            arn("ec2", _INTERFACES),
-        ),
+        # Takes back who may attach an interface. IAM lists the interface as optional for it, so
+        # that a condition on the interface's VPC may find no VPC.
+        allow(["ec2:DeleteNetworkInterfacePermission"], arn("ec2", _INTERFACES)),
         allow(
             ["cloudwatch:DescribeAlarms", "ec2:DescribeDhcpOptions",
              "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
@@ -70,10 +70,23 @@ def hosting() -> list[dict[str, Any]]:
 
 
 def making_interfaces(
-    subnet_ids: Sequence[str], group_ids: Sequence[str]
+    vpc_id: str, subnet_ids: Sequence[str], group_ids: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Make network interfaces in these subnets with these groups; same source."""
+    """Make network interfaces in these subnets with these groups, hand over and delete those of
+    this VPC; same source.
+
+    That both actions know the interface's VPC is in
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html. Its
+    owner may be another account, which shares it. To whom interfaces are handed over
+    (``ec2:AuthorizedService``) SageMaker does not document.
+    """
+    vpc = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:vpc/{vpc_id}"
     return [
+        allow(
+            ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface"],
+            arn("ec2", _INTERFACES),
+            condition={"ArnLike": {"ec2:Vpc": vpc}},
+        ),
         allow(
             ["ec2:CreateNetworkInterface"],
             [
@@ -81,7 +94,7 @@ def making_interfaces(
                 *(arn("ec2", f"subnet/{subnet_id}") for subnet_id in subnet_ids),
                 *(arn("ec2", f"security-group/{group_id}") for group_id in group_ids),
             ],
-        )
+        ),
     ]
 
 

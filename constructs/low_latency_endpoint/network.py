@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import Aws, CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -14,6 +15,8 @@ from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
+from .iam_documents import allow, document
+from .model_rights import bucket_arn
 from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
 from .planning.subnets import (
     addresses_per_subnet,
@@ -22,7 +25,11 @@ from .planning.subnets import (
     roomy_prefix_length,
 )
 from .planning.zones import check_zones_in_region
+from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
 from .validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
 
 __all__ = ["ZoneAlignedNetwork"]
 
@@ -59,6 +66,16 @@ class ZoneAlignedNetwork(Construct):
         than /24: a subnet cannot grow later without being replaced.
     flow_logs : aws_ec2.FlowLogTrafficType, optional
         What the VPC's flow log records; by default rejected packets. ``None`` makes no flow log.
+    s3_prefix_list : aws_ec2.IPrefixList, optional
+        AWS's list of S3's addresses in the Region, ``com.amazonaws.<region>.s3``: models then
+        reach these alone, and no other address. By default port 443 of every address, of which
+        nothing but S3 answers in this VPC: the list's ID differs by Region, and CloudFormation
+        does not know it. ``aws_ec2.PrefixList.from_lookup`` finds it at synthesis.
+    narrow_s3 : bool
+        Let the S3 gateway endpoint's policy name what models read and write, and what
+        :meth:`allow_s3` adds, in place of all buckets of the account; by default not, since
+        callers in the VPC may have buckets of their own. Either way images' layers in ECR pass,
+        and no bucket of another account that is not named.
 
     Attributes
     ----------
@@ -66,7 +83,8 @@ class ZoneAlignedNetwork(Construct):
     subnets : list of aws_ec2.ISubnet
         One per client zone, in the order of the zones.
     model_security_group : aws_ec2.ISecurityGroup
-        For models: no inbound rule; outbound HTTPS, which here reaches S3 only.
+        For models: no inbound rule; outbound HTTPS, which here reaches S3 only, and what
+        :meth:`add_interface_endpoint` adds.
     client_zones : ClientZones
     own_vpc : bool
         Whether the network made the VPC: then nobody was in it before. Not with :meth:`in_vpc`.
@@ -75,7 +93,7 @@ class ZoneAlignedNetwork(Construct):
     ------
     ConfigurationError
         LLE104, LLE105, LLE108 for the VPC's range, LLE11x when zones and region disagree or the
-        subnets do not fit.
+        subnets do not fit, LLE340 when more is named than a policy holds.
 
     Examples
     --------
@@ -96,6 +114,8 @@ class ZoneAlignedNetwork(Construct):
     fleet_room: FleetRoom
     data_path: list[IDependable]
     own_vpc: bool = True
+    s3_prefix_list: ec2.IPrefixList | None
+    _s3_policy: S3GatewayPolicy | None = None
 
     def __init__(
         self,
@@ -107,6 +127,8 @@ class ZoneAlignedNetwork(Construct):
         max_instances: int | None = None,
         subnet_prefix_length: int | None = None,
         flow_logs: ec2.FlowLogTrafficType | None = ec2.FlowLogTrafficType.REJECT,
+        s3_prefix_list: ec2.IPrefixList | None = None,
+        narrow_s3: bool = False,
     ) -> None:
         super().__init__(scope, id)
         path = self.node.path
@@ -151,7 +173,7 @@ class ZoneAlignedNetwork(Construct):
                     self, f"Route-{zone}", subnet_id=subnet.ref, route_table_id=routes.ref
                 )
             )
-        s3 = ec2.CfnVPCEndpoint(
+        gateway = ec2.CfnVPCEndpoint(
             self,
             "S3",
             vpc_id=vpc.ref,
@@ -179,7 +201,9 @@ class ZoneAlignedNetwork(Construct):
         length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
         self.fleet_room = FleetRoom([length] * len(blocks))
         self.dns_ready = True
-        self.data_path = [s3, *associations]
+        self.data_path = [gateway, *associations]
+        self._s3_policy = S3GatewayPolicy(self, gateway, narrow=narrow_s3)
+        self.s3_prefix_list = s3_prefix_list
         self.model_security_group = _model_security_group(self)
 
     @classmethod
@@ -192,6 +216,7 @@ class ZoneAlignedNetwork(Construct):
         client_zones: ClientZones,
         subnets: Mapping[str, ec2.ISubnet] | None = None,
         subnet_selection: ec2.SubnetSelection | None = None,
+        s3_prefix_list: ec2.IPrefixList | None = None,
     ) -> ZoneAlignedNetwork:
         """Use a VPC that exists: made in the same app, imported by attributes, or looked up.
 
@@ -209,6 +234,8 @@ class ZoneAlignedNetwork(Construct):
             with zone IDs, and where the VPC does not know its zones' names at synth.
         subnet_selection : aws_ec2.SubnetSelection, optional
             Which of the VPC's subnets may be chosen; by default all that are not public.
+        s3_prefix_list : aws_ec2.IPrefixList, optional
+            As above: models then reach S3 alone, whatever else the VPC leads to.
 
         Raises
         ------
@@ -219,8 +246,67 @@ class ZoneAlignedNetwork(Construct):
         """
         return _NetworkInVpc(
             scope, id, vpc=vpc, client_zones=client_zones, subnets=subnets,
-            subnet_selection=subnet_selection,
+            subnet_selection=subnet_selection, s3_prefix_list=s3_prefix_list,
         )
+
+    def allow_s3(self, bucket: s3.IBucket | str, *, write: bool = False) -> None:
+        """Let a bucket through the S3 gateway endpoint, whosever it is.
+
+        For buckets of other accounts, and with ``narrow_s3`` for every bucket, that is used in the
+        VPC and is not a model's data, captured data or core dumps: these are known. A VPC that
+        exists keeps its endpoints as they are: there it does nothing.
+
+        Parameters
+        ----------
+        bucket : aws_s3.IBucket or str
+            The bucket, or its name.
+        write : bool
+            Let objects be written and deleted too; by default they are read and listed.
+        """
+        name = bucket_arn(bucket) if isinstance(bucket, str) else bucket.bucket_arn
+        statements = [allow(["s3:GetObject"], f"{name}/*"), allow(["s3:ListBucket"], name)]
+        if write:
+            statements.append(allow(
+                ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], f"{name}/*"))
+        self.let_into_s3(statements)
+
+    def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
+        """Let what these statements allow in S3 through the gateway endpoint; for constructs."""
+        if self._s3_policy is not None:
+            self._s3_policy.let(statements)
+
+    def add_interface_endpoint(
+        self, id: str, service: ec2.IInterfaceVpcEndpointService
+    ) -> ec2.InterfaceVpcEndpoint:
+        """Let the models' containers reach another AWS service, such as Secrets Manager.
+
+        An interface endpoint with private DNS in the client zones' subnets, which costs by the
+        hour. Only models are let in, and only principals of this account may use it; who else
+        needs it, ``connections`` lets in. What the containers may do is the matter of the model's
+        role: pass the model to a ``grant_*`` method.
+
+        Parameters
+        ----------
+        id : str
+            Of the construct below the network.
+        service : aws_ec2.IInterfaceVpcEndpointService
+            ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
+        """
+        group = ec2.SecurityGroup(
+            self, f"{id}SecurityGroup", vpc=self.vpc, allow_all_outbound=False,
+            description="Interface endpoint for models: only these",
+        )
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self, id, vpc=self.vpc, service=service, private_dns_enabled=True, open=False,
+            security_groups=[group], subnets=self.subnet_selection,
+        )
+        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        made.policy_document = document(allow(
+            ["*"], "*", principal={"AWS": "*"},
+            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}))
+        group.connections.allow_from(
+            self.model_security_group, ec2.Port.tcp(443), "Model containers")
+        return endpoint
 
     @property
     def subnet_selection(self) -> ec2.SubnetSelection:
@@ -246,6 +332,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         client_zones: ClientZones,
         subnets: Mapping[str, ec2.ISubnet] | None,
         subnet_selection: ec2.SubnetSelection | None,
+        s3_prefix_list: ec2.IPrefixList | None,
     ) -> None:
         Construct.__init__(self, scope, id)
         _check_region(self, client_zones)
@@ -260,6 +347,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
             vpc.dns_support_enabled and vpc.dns_hostnames_enabled
         )
         self.data_path = []
+        self.s3_prefix_list = s3_prefix_list
         self.model_security_group = _model_security_group(self)
 
 
@@ -277,9 +365,7 @@ def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:
         description="SageMaker model containers: nothing in, HTTPS out",
         allow_all_outbound=False,
     )
-    # S3 answers on public addresses behind the gateway endpoint, and CloudFormation has no
-    # attribute for the prefix list that names them.
-    group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to S3")
+    # Of the containers' interfaces nothing else is needed: SageMaker pulls images "in isolation
+    # from your inference container", and no page asks for an endpoint of CloudWatch Logs.
+    let_out_to_s3(group, network.s3_prefix_list, "HTTPS, to S3")
     return group
-
-

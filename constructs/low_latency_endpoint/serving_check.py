@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from aws_cdk import Aws, CustomResource, Duration, Stack
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from .custom_resource_function import custom_resource_function
-from .iam_documents import allow, document, endpoint_arn
+from .iam_documents import allow, endpoint_arn
+from .safeguards import Safeguards, safeguards_of
 
 __all__ = ["ServingCheck"]
 
@@ -45,16 +43,12 @@ class ServingCheck(Construct):
                  configuration_name: str) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
-        function = stack.node.try_find_child(_FUNCTION) or _Function(stack, _FUNCTION)
+        function = stack.node.try_find_child(_FUNCTION) or _Function(
+            stack, _FUNCTION, safeguards_of(self))
         assert isinstance(function, _Function)
-        rights = iam.CfnPolicy(
-            self,
-            "Policy",
-            policy_name="describe",
-            roles=[function.role.ref],
-            policy_document=document(
-                allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth))
-            ),
+        rights = function.role.also(
+            self, "Policy", "describe",
+            allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
         )
         resource = CustomResource(
             self,
@@ -69,14 +63,15 @@ class ServingCheck(Construct):
 
 
 class _Function(Construct):
-    def __init__(self, scope: Construct, id: str) -> None:
+    def __init__(self, scope: Construct, id: str, safeguards: Safeguards) -> None:
         super().__init__(scope, id)
-        self.arn: str = custom_resource_function(
+        made = custom_resource_function(
             self,
             "check_endpoint",
             description="Confirms that endpoints serve the configuration they were given",
             # Nothing in CloudFormation's request says that it is rolling back.
             statements=[allow(["cloudformation:DescribeStacks"], Aws.STACK_ID)],
             timeout_seconds=_TIMEOUT_SECONDS,
-        ).attr_arn
-        self.role = cast(iam.CfnRole, self.node.find_child("Role"))
+            safeguards=safeguards,
+        )
+        self.arn, self.role = made.arn, made.role

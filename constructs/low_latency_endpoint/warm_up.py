@@ -341,7 +341,7 @@ class WarmUp(Construct):
         self._kept_warm = True
         self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
         acknowledge_wildcard_resources(
-            self.controller.role,
+            self.controller.role.construct,
             ["*"],
             reason="cloudwatch:GetMetricStatistics takes no resource.",
         )

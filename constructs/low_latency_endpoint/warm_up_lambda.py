@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_events as events
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from .custom_resource_function import function_runtime
 from .findings import acknowledge_wildcard_resources
-from .iam_documents import allow, arn, document, trust
+from .iam_documents import allow, arn, document
+from .safeguards import FunctionRole, log_group, safeguards_of
 from .warm_up_payload import WarmUpPayload, write_payloads
 
 __all__ = ["DeadLetters", "WarmUpFunction", "function_code"]
@@ -60,11 +59,13 @@ class DeadLetters(Construct):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
+        self._key = safeguards_of(self).encryption_key
         queue = sqs.CfnQueue(
             self,
             "Queue",
             message_retention_period=14 * 24 * 3600,
-            sqs_managed_sse_enabled=True,
+            kms_master_key_id=self._key.key_arn if self._key else None,
+            sqs_managed_sse_enabled=None if self._key else True,
         )
         sqs.CfnQueuePolicy(
             self,
@@ -86,6 +87,17 @@ class DeadLetters(Construct):
             )
         )
         self.arn: str = queue.attr_arn
+
+    def let_send(self) -> list[dict[str, Any]]:
+        """What a function's role needs to have Lambda send dead letters.
+
+        See "Configure KMS permissions for producers" of
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+        """
+        statements = [allow(["sqs:SendMessage"], self.arn)]
+        if self._key is not None:
+            statements.append(allow(["kms:Decrypt", "kms:GenerateDataKey"], self._key.key_arn))
+        return statements
 
 
 class WarmUpFunction(Construct):
@@ -127,22 +139,18 @@ class WarmUpFunction(Construct):
         reserved_concurrency: int | None,
     ) -> None:
         super().__init__(scope, id)
-        log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=30)
-        log_group.apply_removal_policy(RemovalPolicy.DESTROY)
+        guards = safeguards_of(self)
+        group = log_group(self, guards, days=30)
+        # With a key the right to send dead letters opens the function's environment too.
         self._statements = [
-            *statements,
-            allow(["logs:CreateLogStream", "logs:PutLogEvents"], log_group.attr_arn),
-            allow(["sqs:SendMessage"], dead_letters.arn),
+            *statements, *guards.let_write_logs(group), *dead_letters.let_send(),
         ]
         if vpc is not None:
             self._statements += _network_interfaces()
-        self.role = iam.CfnRole(
-            self, "Role", assume_role_policy_document=trust("lambda.amazonaws.com")
-        )
-        self.allow()
+        self.role = FunctionRole(self, guards, "warm-up", self._statements)
         if vpc is not None:
             acknowledge_wildcard_resources(
-                self.role,
+                self.role.construct,
                 ["*"],
                 reason="Lambda puts the function into the VPC with these and knows the interfaces "
                 "only afterwards; the function's own code is denied them.",
@@ -155,18 +163,20 @@ class WarmUpFunction(Construct):
             ),
             description=description,
             handler=f"{_PACKAGE}.{handler}",
-            role=self.role.attr_arn,
+            role=self.role.arn,
             memory_size=memory_mib,
             timeout=timeout_seconds,
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(environment)),
+            kms_key_arn=guards.encryption_key.key_arn if guards.encryption_key else None,
             vpc_config=vpc,
             dead_letter_config=lambda_.CfnFunction.DeadLetterConfigProperty(
                 target_arn=dead_letters.arn
             ),
             reserved_concurrent_executions=reserved_concurrency,
-            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
             **function_runtime(self),
         )
+        self.function.node.add_dependency(*self.role.before)
         lambda_.CfnEventInvokeConfig(
             self,
             "Retries",
@@ -180,11 +190,7 @@ class WarmUpFunction(Construct):
     def allow(self, *statements: Mapping[str, Any]) -> None:
         """Add to what the function may do."""
         self._statements += statements
-        self.role.policies = [
-            iam.CfnRole.PolicyProperty(
-                policy_name="warm-up", policy_document=document(*self._statements)
-            )
-        ]
+        self.role.allow(self._statements)
 
     def on(self, id: str, *, description: str, input: str | None = None, **rule: Any) -> None:
         """Run on an EventBridge rule: ``event_pattern`` or ``schedule_expression``."""

@@ -188,6 +188,12 @@ ENDPOINT_POLICY_LENGTH = _range(
     mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
          "instead.",
 )
+# A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
+S3_POLICY_BUCKETS = _range(
+    "LLE340", "the number of buckets that the S3 gateway endpoint's policy names", 0, 50,
+    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
+    mend="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
+)
 
 # --- 3 model -----------------------------------------------------------------------------------
 CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,

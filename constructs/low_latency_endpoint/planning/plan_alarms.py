@@ -11,7 +11,11 @@ from .decisions import Decision, PlanWarning
 from .metrics import check_statistic, metric_facts, microseconds_from_milliseconds
 from .plan_inputs import PlanInputs
 
-__all__ = ["alarm_decisions", "latency_warnings"]
+__all__ = ["NOBODY_NOTIFIED", "alarm_decisions", "latency_warnings"]
+
+NOBODY_NOTIFIED = (
+    "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
+)
 
 DEFAULT_OVERHEAD_SHARE = 0.2
 SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down

@@ -33,6 +33,7 @@ from .plans import (
     stack_cost,
 )
 from .recommendation import PhaseSettings, RecommendationSettings, StairsSettings
+from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
 from .stack import Settings
 from .traffic import (
@@ -71,6 +72,7 @@ __all__ = [
     "PrivateLinkSettings",
     "RecommendationSettings",
     "RollingSettings",
+    "SafeguardSettings",
     "ScalingSettings",
     "Settings",
     "SlowRequestSettings",

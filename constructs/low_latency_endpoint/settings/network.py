@@ -21,7 +21,9 @@ from .breach import BreachError, Finding, breaches, finding, shown
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs
 from .rules import (
+    BUCKET_NAME,
     INTERFACE_ENDPOINT_ID,
+    PREFIX_LIST_ID,
     SECURITY_GROUP_ID,
     SUBNET_ID,
     VPC_ID,
@@ -114,11 +116,26 @@ class NetworkSettings(SettingsModel):
         default=None, examples=["all"],
         description="Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
                     "accept or all; true is reject, false none. Default: reject.")
+    s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = Field(
+        default=None, examples=["pl-63a5400a"],
+        description="AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
+                    "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
+                    "Default: HTTPS to every address, of which a new VPC leads to S3 only.")
+    narrow_s3: bool = Field(
+        default=False,
+        description="Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
+                    "s3_buckets name. Default: false, all buckets of the account pass, and of "
+                    "other accounts those that are named.")
+    s3_buckets: tuple[Annotated[str, Limited(BUCKET_NAME)], ...] = Field(
+        default=(), strict=False, examples=[["tokenizers-of-another-account"]],
+        description="Further buckets that are read through the new VPC's S3 endpoint. Default: "
+                    "those of model data, captured data and core dumps.")
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An existing VPC is taken as it is; a new one has room for its subnets."""
-        yield from excludes(given, "vpc_id", ("cidr", "subnet_prefix_length", "flow_logs"),
+        yield from excludes(given, "vpc_id", ("cidr", "subnet_prefix_length", "flow_logs",
+                                              "narrow_s3", "s3_buckets"),
                             "an existing VPC is used as it is")
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:

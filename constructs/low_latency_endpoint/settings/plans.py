@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..planning import deployments
+from ..planning.decisions import PlanWarning
 from ..planning.hourly_cost import EndpointCost, StackCost
 from ..planning.latency_plan import LatencyPlan, make_plan
+from ..planning.plan_alarms import NOBODY_NOTIFIED
 from ..planning.prices import INTERFACE_ENDPOINT, price_of
+from ..planning.secrets import secret_warning
 from ..planning.zones import region_of_zone
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
@@ -43,7 +47,18 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
     # Not in the constructs' plan, which goes into the template: a price that changes must not
     # change the stack.
     return replace(plan, decisions=(*plan.decisions,
-                                    *_cost(settings, endpoint, plan).decisions()))
+                                    *_cost(settings, endpoint, plan).decisions()),
+                   warnings=(*plan.warnings, *_warnings(settings, endpoint)))
+
+
+def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:
+    """What is not in the constructs' plan, because there the part it is about warns itself."""
+    for container in endpoint.containers:
+        for name, value in {**container.environment, **container.image.build_args}.items():
+            if (text := secret_warning(name, value)) is not None:
+                yield PlanWarning(f"secret-in-environment:{name}", text)
+    if settings.alarm_topic_arn is None:
+        yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
 
 
 def _plan(settings: Settings, endpoint: EndpointSettings) -> LatencyPlan:

@@ -27,6 +27,7 @@ from .rules import (
     STACK_NAME,
     TOPIC_ARN,
 )
+from .safeguards import SafeguardSettings
 
 DEFAULT_CIDR = "10.0.0.0/16"
 
@@ -57,6 +58,10 @@ class Settings(SettingsModel):
     alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
         default=None, examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
         description="SNS topic that the alarms notify. Default: they notify nobody.")
+    safeguards: SafeguardSettings = Field(
+        default_factory=SafeguardSettings, examples=[{"log_retention_days": 365}],
+        description="Key, log retention and roles for everything that the stacks make. Default: "
+                    "AWS's keys, short retentions, a role for each.")
     tags: Tags = Field(
         default_factory=dict, examples=[{"team": "nlp"}],
         description="Tags of everything in the stack, up to 50.")
@@ -86,9 +91,29 @@ class Settings(SettingsModel):
                           allowed="interface_endpoint_id with network.vpc_id",
                           what="an interface endpoint that exists lies in a VPC that exists",
                           mend="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.")
+        if "vpc_id" not in network:
+            yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check,
+                                len(_named_buckets(given)))
         yield from breaches(
             ("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
         yield from _endpoints(given)
+
+
+def _named_buckets(given: Mapping[str, Any]) -> set[str]:
+    """The buckets that the new VPC's S3 endpoint has to name."""
+    uris: list[Any] = []
+    for key in mapping_of(given, "endpoints"):
+        endpoint = mapping_of(mapping_of(given, "endpoints"), key)
+        uris += [mapping_of(endpoint, group).get("s3") for group in ("data_capture", "core_dump")]
+        for container in items_of(endpoint, "containers"):
+            stated = mapping_of({"container": container}, "container")
+            uris += mapping_of(stated, "data").values()
+            uris += mapping_of(stated, "environment").values()
+    buckets = {uri.removeprefix("s3://").partition("/")[0] for uri in uris
+               if isinstance(uri, str) and uri.startswith("s3://")}
+    return (buckets - {""}) | {
+        each for each in items_of(mapping_of(given, "network"), "s3_buckets")
+        if isinstance(each, str)}
 
 
 def _zones(given: Mapping[str, Any]) -> tuple[str, list[str]]:
