@@ -40,7 +40,9 @@ if TYPE_CHECKING:
         ProductionVariant,
         RoutingStrategy,
     )
-    from .warm_up import WarmUp, WarmUpMiss, WarmUpOptions, WarmUpPayload
+    from .warm_up import WarmUp
+    from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+    from .warm_up_payload import WarmUpPayload
 
 _MODULE_OF = {
     "AlarmOptions": "alarm_options",
@@ -56,6 +58,7 @@ _MODULE_OF = {
     "InstancePool": "variant",
     "InstanceType": "variant",
     "InvocationScaling": "scaling",
+    "KeepWarmOptions": "warm_up_options",
     "LatencyAlarms": "alarms",
     "LatencyDashboard": "dashboard",
     "LatencyTarget": "planning.latency_plan",
@@ -70,9 +73,9 @@ _MODULE_OF = {
     "RuntimePrivateLink": "private_link",
     "SlowRequests": "alarm_options",
     "WarmUp": "warm_up",
-    "WarmUpMiss": "warm_up",
-    "WarmUpOptions": "warm_up",
-    "WarmUpPayload": "warm_up",
+    "WarmUpMiss": "warm_up_options",
+    "WarmUpOptions": "warm_up_options",
+    "WarmUpPayload": "warm_up_payload",
     "ZoneAlignedNetwork": "network",
 }
 
@@ -90,6 +93,7 @@ __all__ = [
     "InstancePool",
     "InstanceType",
     "InvocationScaling",
+    "KeepWarmOptions",
     "LatencyAlarms",
     "LatencyDashboard",
     "LatencyTarget",

@@ -11,11 +11,13 @@ from constructs import Construct
 from .alarms import LatencyAlarms
 from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
+from .planning.argument_kinds import checked_arguments
 from .planning.dashboard import DashboardVariant, dashboard_body
 
 __all__ = ["LatencyDashboard"]
 
 
+@checked_arguments
 class LatencyDashboard(Construct):
     """Target, split of the time, traffic, errors, instances, utilization, models, zones.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from .planning.argument_kinds import checked_arguments
 from .planning.metrics import MetricFacts, check_statistic, metric_facts
 from .planning.rules import METRIC_NOT_PUBLISHED
 from .variant import ProductionVariant
@@ -22,6 +23,7 @@ _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
 _CALLERS_DECIDE = "bidirectional-streaming"
 
 
+@checked_arguments
 class MetricSource:
     """``metric_*`` methods over :meth:`metric`, for endpoints and for single variants.
 

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from .findings import warn
 from .iam_documents import allow
+from .planning.argument_kinds import checked_arguments
 from .planning.images import dlc_account, dlc_accounts
 from .planning.limits import IMAGE_URI
 from .planning.rules import IMAGE_REGION
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ContainerImage"]
 
 
+@checked_arguments
 class ContainerImage(ABC):
     """An image to serve a model with.
 

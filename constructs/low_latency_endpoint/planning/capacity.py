@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
+from .limits import CLIENT_ZONE_COUNT, PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
 
 __all__ = ["instances_at_peak", "invocations_target"]
 
@@ -24,7 +24,9 @@ def stated(value: float) -> Fraction:
 
 def zone_count(client_zones: int | Sequence[str]) -> int:
     """The number of client zones, given as a number or by name."""
-    return client_zones if isinstance(client_zones, int) else len(client_zones)
+    if isinstance(client_zones, Sequence):
+        return len(client_zones)
+    return int(CLIENT_ZONE_COUNT.check(client_zones, "client_zones"))
 
 
 def instances_at_peak(peak_tps: float, tps_per_instance: float, safety_factor: float,
