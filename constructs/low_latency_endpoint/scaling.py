@@ -29,7 +29,7 @@ from .planning.rules import (
     POLICY_NAMED_TWICE,
     SCALING_STEPS,
 )
-from .planning.scaling_steps import STEP_BOUND, STEP_CHANGE, check_steps
+from .planning.scaling_steps import STEP_CHANGE, check_steps
 from .validation import check, check_seconds, is_token
 from .variant import ProductionVariant
 
@@ -53,7 +53,7 @@ class ScalingStep:
     Raises
     ------
     ConfigurationError
-        LLE364, LLE365 for numbers that are none, LLE807 for other kinds.
+        LLE364 for a fraction of an instance, LLE807 for other kinds.
     """
 
     lower: float | None = None
@@ -61,8 +61,6 @@ class ScalingStep:
     change: int
 
     def __post_init__(self) -> None:
-        check(STEP_BOUND, self.lower)
-        check(STEP_BOUND, self.upper)
         check(STEP_CHANGE, self.change)
 
 

@@ -21,11 +21,18 @@ def is_token(value: Any) -> bool:
     """
     if isinstance(value, str):
         return "${Token[" in value or "#{Token[" in value
-    if isinstance(value, float):
-        return struct.pack(">d", value).startswith(_NUMBER_TOKEN)
+    if isinstance(value, (int, float)):
+        return abs(value) > 1e280 and _encodes_token(value)
     if isinstance(value, list):
         return any(is_token(item) for item in value)
     return False
+
+
+def _encodes_token(number: float) -> bool:
+    try:
+        return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
 
 
 def check(limit: Limit, value: Any, where: str = "") -> Any:

@@ -38,7 +38,7 @@ class Range:
         """The allowed values in words."""
         unit = f" {self.unit}" if self.unit else ""
         if self.minimum is None and self.maximum is None:
-            return f"a finite number{unit}"
+            return f"any number{unit}"
         if self.minimum is None:
             return f"at most {self.maximum:g}{unit}"
         if self.maximum is None:

@@ -9,16 +9,11 @@ from itertools import pairwise
 from ..errors import ConfigurationError, rule
 from .limits import Range
 
-__all__ = ["STEP_BOUND", "STEP_CHANGE", "check_steps"]
+__all__ = ["STEP_CHANGE", "check_steps"]
 
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
-STEP_BOUND = Range(
-    rule("LLE364", "the bound of a scaling step is no number",
-         mend="Give a number above the threshold, or None for a side that is open.", source=_API),
-    "the bound of a scaling step", None, None, whole=False,
-)
 STEP_CHANGE = Range(
-    rule("LLE365", "a scaling step changes by whole instances",
+    rule("LLE364", "a scaling step changes by whole instances",
          mend="Give the number of instances to add, or to remove if negative.", source=_API),
     "the change of a scaling step", None, None, "instances",
 )
