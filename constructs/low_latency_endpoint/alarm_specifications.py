@@ -9,7 +9,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
-from .endpoint_metrics import EndpointVariant
+from .endpoint_metrics import EndpointVariant, checked_period
 from .existing_subnets import zone_name_of
 from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from .planning.metrics import microseconds_from_milliseconds
@@ -105,7 +105,7 @@ class _Watch:
         self._options = options
         self._where = where
         self._fleet = "new" if options.new_fleet_only else "whole"
-        self._period = options.period or Duration.minutes(1)
+        self._period = checked_period(options.period, 60, where)
         self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
 
     def _metric(self, name: str, statistic: str, period: Duration | None = None,

@@ -13,6 +13,8 @@ from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
 from .planning.argument_kinds import checked_arguments
 from .planning.dashboard import DashboardVariant, dashboard_body
+from .planning.limits import ALARM_THRESHOLD_MILLISECONDS
+from .validation import check_milliseconds
 
 __all__ = ["LatencyDashboard"]
 
@@ -41,6 +43,11 @@ class LatencyDashboard(Construct):
     body : dict
         The dashboard's body, as CloudWatch takes it; tokens in it are not resolved.
     cfn_dashboard : aws_cloudwatch.CfnDashboard
+
+    Raises
+    ------
+    ConfigurationError
+        LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
@@ -62,7 +69,8 @@ class LatencyDashboard(Construct):
                 for variant in endpoint.configuration.variants
             ],
             targets={
-                statistic: threshold.to_milliseconds(integral=False)
+                statistic: check_milliseconds(
+                    ALARM_THRESHOLD_MILLISECONDS, threshold, self.node.path)
                 for statistic, threshold in (model_latency or {}).items()
             },
             alarm_arns=[alarm.alarm_arn for alarm in alarms.alarms.values()] if alarms else [],

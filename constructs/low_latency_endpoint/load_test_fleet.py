@@ -149,7 +149,7 @@ class LoadTestFleet(Construct):
         path = self.node.path
         check_task_size(cpu, memory_mib, path)
         check(LOG_RETENTION, log_retention_days, path)
-        kept = _days(results_retention or Duration.days(90), path)
+        kept = _days(Duration.days(90) if results_retention is None else results_retention, path)
         private_link.check_serves(network, path)
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network

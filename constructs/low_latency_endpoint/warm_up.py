@@ -160,7 +160,7 @@ class WarmUp(Construct):
         check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
         check(LAST, last, path)
         check(RESERVED_CONCURRENCY, reserved_concurrency, path)
-        seconds = _seconds(TIMEOUT_SECONDS, timeout or Duration.minutes(10), path)
+        seconds = _seconds(TIMEOUT_SECONDS, timeout, Duration.minutes(10), path)
         private_link.check_serves(network, path)
         payloads = as_payloads(payload, path)
         if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
@@ -294,8 +294,8 @@ class WarmUp(Construct):
         path = self.node.path
         if self._kept_warm:
             raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
-        seconds = _whole_minutes(KEEP_WARM_EVERY, every or Duration.minutes(1), path)
-        measured = _whole_minutes(KEEP_WARM_WINDOW, window or Duration.minutes(5), path)
+        seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)
+        measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
         check(KEEP_WARM_REQUESTS, requests_per_zone, path)
         own = self._zone_count * requests_per_zone / seconds
         threshold = max(1.0, 2 * own) if below_tps is None else check(BELOW_TPS, below_tps, path)
@@ -365,14 +365,14 @@ def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
     return group
 
 
-def _seconds(limit: Range, duration: Duration, where: str) -> int:
-    seconds = check_seconds(limit, duration, where)
+def _seconds(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    seconds = check_seconds(limit, default if stated is None else stated, where)
     assert seconds is not None
     return seconds
 
 
-def _whole_minutes(limit: Range, duration: Duration, where: str) -> int:
-    seconds = _seconds(limit, duration, where)
+def _whole_minutes(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    seconds = _seconds(limit, stated, default, where)
     if seconds % 60:
         raise WHOLE_MINUTES.error(got=f"{seconds} seconds", allowed="whole minutes", where=where)
     return seconds

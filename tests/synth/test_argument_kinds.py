@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from enum import Enum
 from typing import Any
 
@@ -59,6 +60,13 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a huge number": (lambda: 10 ** 400, ("int", "float")),
     "the least number": (lambda: -1.7e308, ("int", "float")),
     "infinity": (lambda: float("inf"), ("int", "float")),
+    "a timedelta": (lambda: timedelta(minutes=7), ("Duration",)),
+    "no time": (lambda: timedelta(), ("Duration",)),
+    "an odd time": (lambda: Duration.millis(7321), ("Duration",)),
+    "a long time": (lambda: Duration.days(10 ** 6), ("Duration",)),
+    "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration",)),
+    "a time that is not known": (
+        lambda: Duration.minutes(cdk.Token.as_number({"Ref": "Wait"})), ("Duration",)),
     "True": (lambda: True, ("bool",)),
     "None": (lambda: None, ("None",)),
     "a list": (list, ("Sequence", "list")),

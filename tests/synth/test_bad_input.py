@@ -570,6 +570,10 @@ for option in ("error_rate", "client_error_rate", "model_error_rate", "cache_mis
     out_of("LLE703", lambda w, v, option=option: w.alarms(**{option: v}), "1e-06 to 1", 0, 1.01)
 out_of("LLE704", lambda w, v: w.alarms(error_rate=0.01, minimum_invocations=v), "at least 0", -1)
 row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
+row("LLE366", lambda w: w.alarms(error_rate=0.1, period=Duration.seconds(45)), "45 seconds",
+    "whole minutes")
+row("LLE366", lambda w: w.endpoint().metric_invocations(period=timedelta(0)), "0 seconds",
+    "whole minutes")
 row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
 row("LLE723", lambda w: w.alarms(model_latency={
     "p99": Duration.millis(1), "Critical": {"p99": Duration.millis(2)}}), "p99, Critical", "forms")

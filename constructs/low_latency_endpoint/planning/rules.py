@@ -294,6 +294,11 @@ DATAPOINTS_ABOVE_PERIODS = rule(
     mend="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
+METRIC_PERIOD = rule(
+    "LLE366", "CloudWatch has no such period of a metric",
+    mend="Give whole minutes, or 1, 5, 10 or 30 seconds for metrics of that resolution.",
+    source="/AmazonCloudWatch/latest/APIReference/API_MetricStat.html",
+)
 METRIC_NOT_PUBLISHED = rule(
     "LLE722", "this endpoint does not publish the metric",
     mend="Use a metric, and dimensions, of this kind of endpoint.",
