@@ -7,32 +7,40 @@ value fits is read from the annotation's text, not from what the library makes o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Any
 
 import aws_cdk as cdk
+import jsii
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 import low_latency_endpoint
 from low_latency_endpoint import (
+    AlarmTopic,
     ClientZones,
+    Container,
     ContainerImage,
+    DataCapture,
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
     InstanceType,
     InvocationScaling,
+    LatencyAlarms,
     LatencyTarget,
     LoadTestFleet,
     LowLatencyEndpoint,
@@ -44,6 +52,7 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.planning.argument_kinds import _evaluated, checked_arguments
 from low_latency_endpoint.scaling import ScalingStep
 from low_latency_endpoint.variant import CoreDump
 
@@ -399,3 +408,187 @@ def refusal(things: Things, name: str, changed: dict[str, Any]) -> Exception | N
     except Exception as error:
         return error
     return None
+
+
+# --- what is right is taken ----------------------------------------------------------------------
+
+
+@jsii.implements(cloudwatch.IAlarmAction)
+class Pager:
+    """An action that somebody wrote in Python."""
+
+    def bind(self, scope: Construct, alarm: cloudwatch.IAlarm) -> cloudwatch.AlarmActionConfig:
+        return cloudwatch.AlarmActionConfig(alarm_action_arn="arn:aws:sns:us-east-1:1:pager")
+
+
+@checked_arguments
+class Taker:
+    """A parameter for each interface and class of CDK's that the library takes."""
+
+    def action(self, value: cloudwatch.IAlarmAction) -> None: ...
+    def alarm(self, value: cloudwatch.IAlarm) -> None: ...
+    def bucket(self, value: s3.IBucket) -> None: ...
+    def caller(self, value: ec2.IConnectable) -> None: ...
+    def construct(self, value: Construct) -> None: ...
+    def duration(self, value: Duration) -> None: ...
+    def grantee(self, value: iam.IGrantable) -> None: ...
+    def group(self, value: ec2.ISecurityGroup) -> None: ...
+    def interface_endpoint(self, value: ec2.IInterfaceVpcEndpoint) -> None: ...
+    def key(self, value: kms.IKey) -> None: ...
+    def metric(self, value: cloudwatch.IMetric) -> None: ...
+    def number(self, value: int) -> None: ...
+    def repository(self, value: ecr.IRepository) -> None: ...
+    def role(self, value: iam.IRole) -> None: ...
+    def schedule(self, value: appscaling.Schedule) -> None: ...
+    def selection(self, value: ec2.SubnetSelection) -> None: ...
+    def subnet(self, value: ec2.ISubnet) -> None: ...
+    def text(self, value: str) -> None: ...
+    def texts(self, value: Sequence[str]) -> None: ...
+    def vpc(self, value: ec2.IVpc) -> None: ...
+
+
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
+ROLE_ARN = "arn:aws:iam::123456789012:role/hosting"
+RIGHT: dict[str, list[Callable[[Things], Any]]] = {
+    "action": [
+        lambda t: cloudwatch_actions.SnsAction(sns.Topic.from_topic_arn(
+            t.stack, "Topic", "arn:aws:sns:us-east-1:123456789012:pages")),
+        lambda t: AlarmTopic(**t.place()).action,
+        lambda t: Pager(),
+    ],
+    "alarm": [
+        lambda t: cloudwatch.Alarm.from_alarm_arn(
+            t.stack, "Alarm", "arn:aws:cloudwatch:us-east-1:123456789012:alarm:a"),
+        lambda t: next(iter(LatencyAlarms(
+            **t.place(), endpoint=t.endpoint, error_rate=0.1).composites.values())),
+    ],
+    "bucket": [lambda t: t.bucket, lambda t: s3.Bucket(**t.place()),
+               lambda t: t.fleet.results_bucket],
+    "caller": [
+        lambda t: ec2.Peer.any_ipv4(), lambda t: ec2.Peer.prefix_list("pl-1"),
+        lambda t: ec2.SecurityGroup(**t.place(), vpc=t.vpc), lambda t: ec2.Connections(),
+        lambda t: t.fleet, lambda t: t.model, lambda t: t.adopted,
+        lambda t: t.network.model_security_group,
+    ],
+    "construct": [
+        lambda t: t.stack, lambda t: cdk.App(), lambda t: cdk.Stage(cdk.App(), "Stage"),
+        lambda t: cdk.Stack.of(t.network), lambda t: t.network.node.scope,
+        lambda t: t.stack.node.root, lambda t: t.network.vpc, lambda t: t.stack.node.find_all()[-1],
+    ],
+    "duration": [lambda t: Duration.millis(3), lambda t: timedelta(1),
+                 lambda t: Duration.seconds(1).plus(Duration.seconds(2))],
+    "grantee": [
+        lambda t: t.role, lambda t: t.model, lambda t: iam.User(**t.place()),
+        lambda t: iam.ServicePrincipal("ecs-tasks.amazonaws.com"), lambda t: t.role.grant_principal,
+        lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN),
+    ],
+    "group": [
+        lambda t: t.network.model_security_group,
+        lambda t: ec2.SecurityGroup.from_security_group_id(**t.place(), security_group_id="sg-1"),
+        lambda t: t.link.connections.security_groups[0],
+    ],
+    "interface_endpoint": [lambda t: t.adopted, lambda t: t.link.interface_endpoint],
+    "key": [
+        lambda t: kms.Key(**t.place()),
+        lambda t: kms.Key.from_key_arn(**t.place(), key_arn=KEY_ARN),
+        lambda t: kms.Alias.from_alias_name(**t.place(), alias_name="alias/a"),
+        lambda t: kms.Key(**t.place()).add_alias("b"),
+        lambda t: s3.Bucket(**t.place(), encryption=s3.BucketEncryption.KMS).encryption_key,
+    ],
+    "metric": [
+        lambda t: t.metric, lambda t: t.endpoint.metric_invocations(),
+        lambda t: cloudwatch.MathExpression(expression="a", using_metrics={"a": t.metric}),
+    ],
+    "number": [lambda t: 3, lambda t: 3.0, lambda t: cdk.Token.as_number({"Ref": "Count"}),
+               lambda t: cdk.CfnParameter(**t.place(), type="Number").value_as_number],
+    "repository": [lambda t: t.repository, lambda t: ecr.Repository(**t.place())],
+    "role": [
+        lambda t: t.role, lambda t: t.role.without_policy_updates(),
+        lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN),
+        lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN, mutable=False),
+        lambda t: iam.Role.from_role_name(**t.place(), role_name="hosting"), lambda t: t.model.role,
+    ],
+    "schedule": [lambda t: appscaling.Schedule.cron(hour="1"),
+                 lambda t: appscaling.Schedule.rate(Duration.hours(1)),
+                 lambda t: appscaling.Schedule.expression("rate(1 hour)")],
+    "selection": [lambda t: ec2.SubnetSelection(), lambda t: t.network.subnet_selection],
+    "subnet": [lambda t: t.vpc.private_subnets[0], lambda t: t.network.subnets[0],
+               lambda t: ec2.Subnet.from_subnet_id(**t.place(), subnet_id="subnet-1"),
+               lambda t: ec2.Vpc(**t.place()).public_subnets[0]],
+    "text": [lambda t: cdk.Aws.REGION, lambda t: cdk.Fn.ref("A"), lambda t: t.network.vpc.vpc_id,
+             lambda t: cdk.Lazy.string(Later()), lambda t: cdk.Token.as_string({"Ref": "A"}),
+             lambda t: cdk.SecretValue.secrets_manager("a").unsafe_unwrap()],
+    "texts": [lambda t: cdk.Token.as_list({"Ref": "A"}), lambda t: ("a",), lambda t: [],
+              lambda t: t.network.vpc.availability_zones, lambda t: cdk.Fn.get_azs()],
+    "vpc": [
+        lambda t: t.vpc, lambda t: ec2.Vpc(**t.place()), lambda t: t.network.vpc,
+        lambda t: ec2.Vpc.from_lookup(**t.place(), vpc_id="vpc-1"),
+    ],
+}
+
+
+@jsii.implements(cdk.IStableStringProducer)
+class Later:
+    def produce(self) -> str:
+        return "later"
+
+
+def test_every_class_of_the_cdk_that_is_taken_is_tried():
+    taken = {name for _, _, parameter in TRIED
+             for name in re.findall(r"\b(?:[a-z_0-9]+\.)?(?:I[A-Z]\w+|Schedule|SubnetSelection)\b",
+                                    parameter.annotation)}
+    ours = {name for name in taken if name in low_latency_endpoint.__all__}
+    tried = {str(parameter.annotation) for _, member in inspect.getmembers(
+        Taker, inspect.isfunction) for parameter in _parameters(member).values()}
+    assert taken - ours == {name for name in tried if "." in name}
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    (name, make) for name, makers in RIGHT.items() for make in makers])
+def test_what_is_right_is_taken(things, name, make):
+    getattr(Taker(), name)(make(things))
+
+
+@pytest.mark.parametrize("name", sorted(set(RIGHT) - {"text", "texts", "number", "duration"}))
+def test_what_another_takes_is_refused(things, name):
+    for other, makers in RIGHT.items():
+        if other in ("text", "texts", "number", "duration"):
+            with pytest.raises(ConfigurationError):
+                getattr(Taker(), name)(makers[0](things))
+
+
+def test_all_annotations_can_be_read():
+    """Those too that name what a module imports for type checkers alone."""
+    for name, function, parameter in TRIED:
+        owner = inspect.unwrap(function)
+        assert _evaluated(parameter.annotation, owner.__module__) is not None, name
+
+
+def test_a_million_entries_are_refused_in_one_pass():
+    """What compares each with each would not come back."""
+    many = [f"use1-az{number}" for number in range(1_000_000)]
+    with pytest.raises(ConfigurationError):
+        ClientZones.of_ids(*many)
+    with pytest.raises(ConfigurationError):
+        Container(image=ContainerImage.from_uri(IMAGE), environment=dict.fromkeys(many, "v"))
+    with pytest.raises(ConfigurationError):
+        DataCapture(destination="s3://b", csv_content_types=many)
+    with pytest.raises(ConfigurationError) as raised:
+        DataCapture(destination="s3://b", json_content_types=[*many, None])
+    assert raised.value.where == "DataCapture, json_content_types[1000000]"
+
+
+def test_a_secret_is_not_shown(things):
+    for given in ({"PIN": 4711}, {"PASSWORD": b"hunter2"}, {"PASSWORD": ["hunter2"]}):
+        with pytest.raises(ConfigurationError) as raised:
+            Container(image=things.image, environment=given)
+        assert not re.search("4711|hunter2", str(raised.value))
+
+
+def test_nothing_is_half_made(things):
+    """The same name can be used once the argument is right."""
+    place = things.place()
+    with pytest.raises(ConfigurationError) as raised:
+        Model(**place, network=things.network, containers=[things.container], role="hosting")
+    assert raised.value.where == f"Serving/{place['id']}, role"
+    Model(**place, network=things.network, containers=[things.container])

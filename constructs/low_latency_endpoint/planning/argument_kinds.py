@@ -87,7 +87,7 @@ def _checked(function: Callable[..., Any], cls: type) -> Callable[..., Any]:
         if annotation is None or (value is None and str(annotation).endswith("| None")):
             return
         if name not in kinds:
-            kinds[name] = _evaluated(annotation, cls)
+            kinds[name] = _evaluated(annotation, cls.__module__)
         misfit = _misfit(value, kinds[name])
         if misfit is not None:
             raise misfit.error(_owner(cls, function, given), name + path)
@@ -231,10 +231,10 @@ def _implements(value: Any, interface: Any) -> bool:
     return all(any(name in vars(base) for base in bases) for name in members)
 
 
-def _evaluated(annotation: Any, cls: type) -> Any:
+def _evaluated(annotation: Any, module: str) -> Any:
     if not isinstance(annotation, str):
         return annotation
-    return eval(annotation, {}, _Names(vars(sys.modules[cls.__module__])))
+    return eval(annotation, {}, _Names(vars(sys.modules[module])))
 
 
 class _Names(dict[str, Any]):
