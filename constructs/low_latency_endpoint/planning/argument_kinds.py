@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from importlib import import_module
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from ..errors import ConfigurationError, rule
@@ -69,17 +69,17 @@ def checked_arguments(cls: _Class) -> _Class:
             continue
         if isinstance(member, (classmethod, staticmethod)):
             setattr(cls, name, type(member)(_checked(member.__func__, cls)))
-        elif inspect.isfunction(member):
+        elif isinstance(member, FunctionType):
             setattr(cls, name, _checked(member, cls))
     return cls
 
 
-def _checked(function: Callable[..., Any], cls: type) -> Callable[..., Any]:
+def _checked(function: Any, cls: type) -> Callable[..., Any]:
     annotations = function.__annotations__
-    parameters = inspect.signature(function).parameters.values()
-    places = [each.name for each in parameters
-              if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
+    code = function.__code__  # inspect.signature would cost each import
+    places = code.co_varnames[:code.co_argcount]
+    rest = (code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+            if code.co_flags & inspect.CO_VARARGS else "")
     kinds: dict[str, Any] = {}
 
     def check(name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
