@@ -19,6 +19,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -293,6 +294,11 @@ def environment(**entries):
 row("LLE301", lambda w: w.model(containers=[]), "0", "1 to 15")
 row("LLE301", lambda w: w.containers(*[None] * 16), "16", "1 to 15")
 out_of("LLE302", lambda _, v: ContainerImage.from_uri(v), "at most 255", "a b", "", "x" * 256)
+out_of("LLE302", lambda _, v: ContainerImage.from_dlc("pytorch-inference", v), "white space",
+       "", "2.6.0 cpu")
+out_of("LLE302", lambda _, v: ContainerImage.from_dlc(v, "2.6.0"), "white space", "", " ")
+out_of("LLE302", lambda w, v: ContainerImage.from_ecr_repository(
+    ecr.Repository.from_repository_name(w.stack, "Repository", "scorer"), v), "white space", "")
 out_of("LLE303", lambda w, v: w.containers(v), "letters, digits", "a_b", "-a", "a" * 64)
 out_of("LLE304", lambda _, v: ModelData.from_uri(v), "s3://",
        "model.tar.gz", "ftp://x/y", "s3://", "s3://b/" + "k" * 1020)
