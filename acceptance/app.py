@@ -26,6 +26,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from low_latency_endpoint import (
+    AlarmOptions,
     AlarmTopic,
     ClientZones,
     Container,
@@ -39,6 +40,7 @@ from low_latency_endpoint import (
     MetricsPublishing,
     ModelData,
     SlowRequests,
+    WarmUpOptions,
     WarmUpPayload,
 )
 
@@ -153,13 +155,13 @@ class AcceptanceStack(Stack):
             deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
             if variant.rolling
             else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
-            alarms={
-                "actions": [topic.action],
-                "slow_requests": SlowRequests(threshold=Duration.millis(500)),
-                "minimum_invocations": 5,
-            },
-            warm_up={"payload": WarmUpPayload.from_json({"warm": "up"}),
-                     "timeout": Duration.minutes(3)},
+            alarms=AlarmOptions(
+                actions=[topic.action],
+                slow_requests=SlowRequests(threshold=Duration.millis(500)),
+                minimum_invocations=5,
+            ),
+            warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"warm": "up"}),
+                                  timeout=Duration.minutes(3)),
             data_capture=self._capture() if variant.capture else None,
             metrics=MetricsPublishing(enhanced=True) if variant.capture else None,
         )

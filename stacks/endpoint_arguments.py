@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -22,6 +22,7 @@ from low_latency_endpoint import (
     DeploymentPolicy,
     InferenceAmi,
     InstanceType,
+    KeepWarmOptions,
     MetricsPublishing,
     ModelData,
     RoutingStrategy,
@@ -42,7 +43,6 @@ from low_latency_endpoint.settings import (
     WarmUpSettings,
 )
 from low_latency_endpoint.variant import CoreDump
-from low_latency_endpoint.warm_up import KeepWarmOptions
 
 _CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
 
@@ -198,9 +198,8 @@ def _inference_ami(version: str | None) -> InferenceAmi | None:
 def _alarms(
     settings: AlarmSettings | None, actions: Sequence[cloudwatch.IAlarmAction]
 ) -> AlarmOptions:
-    options = AlarmOptions(actions=actions)
     if settings is None:
-        return options
+        return AlarmOptions(actions=actions)
     stated: dict[str, Any] = settings.model_dump(exclude_none=True)
     for name in ("model_latency", "overhead_latency"):
         if name in stated:
@@ -212,34 +211,27 @@ def _alarms(
             threshold=_milliseconds(settings.slow_requests.threshold),
             objective=settings.slow_requests.objective,
         )
-    options.update(cast(AlarmOptions, stated))
-    return options
+    return AlarmOptions(actions=actions, **stated)
 
 
 def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
-    options = WarmUpOptions(
+    return WarmUpOptions(
         payload=_payload(settings.payload),
+        requests=settings.requests,
         concurrency_per_zone=settings.concurrency_per_zone,
         last=settings.last,
         timeout=_milliseconds(settings.timeout),
         on_miss=WarmUpMiss[settings.on_miss.upper()],
         during_deployments=settings.during_deployments,
         metrics=settings.metrics,
-    )
-    if settings.requests is not None:
-        options["requests"] = settings.requests
-    if settings.reserve_concurrency:
-        options["reserved_concurrency"] = RESERVED_EXECUTIONS
-    if settings.keep_warm:
-        keep_warm = KeepWarmOptions(
+        reserved_concurrency=RESERVED_EXECUTIONS if settings.reserve_concurrency else None,
+        keep_warm=KeepWarmOptions(
             every=_milliseconds(settings.keep_warm.every),
             requests_per_zone=settings.keep_warm.requests_per_zone,
+            below_tps=settings.keep_warm.below_tps,
             window=_milliseconds(settings.keep_warm.window),
-        )
-        if settings.keep_warm.below_tps is not None:
-            keep_warm["below_tps"] = settings.keep_warm.below_tps
-        options["keep_warm"] = keep_warm
-    return options
+        ) if settings.keep_warm else None,
+    )
 
 
 def _payload(settings: WarmUpPayloadSettings) -> WarmUpPayload:

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
         ProductionVariant,
         RoutingStrategy,
     )
-    from .warm_up import WarmUp, WarmUpMiss, WarmUpOptions, WarmUpPayload
+    from .warm_up import WarmUp
+    from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+    from .warm_up_payload import WarmUpPayload
 
 _MODULE_OF = {
     "AlarmOptions": "alarm_options",
@@ -57,6 +59,7 @@ _MODULE_OF = {
     "InstancePool": "variant",
     "InstanceType": "variant",
     "InvocationScaling": "scaling",
+    "KeepWarmOptions": "warm_up_options",
     "LatencyAlarms": "alarms",
     "LatencyDashboard": "dashboard",
     "LatencyTarget": "planning.latency_plan",
@@ -72,9 +75,9 @@ _MODULE_OF = {
     "Safeguards": "safeguards",
     "SlowRequests": "alarm_options",
     "WarmUp": "warm_up",
-    "WarmUpMiss": "warm_up",
-    "WarmUpOptions": "warm_up",
-    "WarmUpPayload": "warm_up",
+    "WarmUpMiss": "warm_up_options",
+    "WarmUpOptions": "warm_up_options",
+    "WarmUpPayload": "warm_up_payload",
     "ZoneAlignedNetwork": "network",
 }
 
@@ -92,6 +95,7 @@ __all__ = [
     "InstancePool",
     "InstanceType",
     "InvocationScaling",
+    "KeepWarmOptions",
     "LatencyAlarms",
     "LatencyDashboard",
     "LatencyTarget",

@@ -9,7 +9,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
-from .endpoint_metrics import EndpointVariant
+from .endpoint_metrics import EndpointVariant, checked_period
 from .existing_subnets import zone_name_of
 from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from .planning.metrics import microseconds_from_milliseconds
@@ -80,20 +80,20 @@ def specifications(
 ) -> Iterator[AlarmSpecification]:
     """All alarms of one variant that the options ask for."""
     watch = _Watch(variant, options, where)
-    yield from watch.latencies("ModelLatency", options.get("model_latency"))
-    yield from watch.latencies("OverheadLatency", options.get("overhead_latency"))
+    yield from watch.latencies("ModelLatency", options.model_latency)
+    yield from watch.latencies("OverheadLatency", options.overhead_latency)
     yield from watch.error_rates()
-    slow = options.get("slow_requests")
+    slow = options.slow_requests
     if slow is not None:
         yield from watch.burn_rates(slow)
     yield from watch.utilizations()
     yield from watch.multi_model()
     if max_instances is not None:
         yield watch.capacity(max_instances)
-    imbalance = options.get("zone_imbalance")
+    imbalance = options.zone_imbalance
     if imbalance is not None:
         yield watch.zones(check(ZONE_IMBALANCE, imbalance, where))
-    if options.get("expect_traffic"):
+    if options.expect_traffic:
         yield watch.silence()
 
 
@@ -104,9 +104,9 @@ class _Watch:
         self._variant = variant
         self._options = options
         self._where = where
-        self._fleet = "new" if options.get("new_fleet_only") else "whole"
-        self._period = options.get("period") or Duration.minutes(1)
-        self._floor = check(MINIMUM_INVOCATIONS, options.get("minimum_invocations", 20), where)
+        self._fleet = "new" if options.new_fleet_only else "whole"
+        self._period = checked_period(options.period, 60, where)
+        self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
 
     def _metric(self, name: str, statistic: str, period: Duration | None = None,
                 dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:
@@ -115,8 +115,10 @@ class _Watch:
             fleet="new" if self._fleet == "new" else "whole", dimensions=dimensions,
         )
 
-    def latencies(self, name: str, thresholds: Thresholds | None) -> Iterator[AlarmSpecification]:
-        for severity, statistic, threshold in _flattened(thresholds or {}, self._where):
+    def latencies(self, name: str, thresholds: Thresholds | str | None) -> (
+            Iterator[AlarmSpecification]):
+        stated = thresholds if isinstance(thresholds, Mapping) else {}
+        for severity, statistic, threshold in _flattened(stated, self._where):
             milliseconds = check_milliseconds(
                 ALARM_THRESHOLD_MILLISECONDS, threshold, self._where
             )
@@ -133,7 +135,7 @@ class _Watch:
 
     def error_rates(self) -> Iterator[AlarmSpecification]:
         for option, metric, means, look_first in _ERROR_TEXTS:
-            rate: float | None = self._options.get(option)  # type: ignore[assignment]
+            rate: float | None = getattr(self._options, option)
             if rate is None:
                 continue
             check(ERROR_RATE, rate, self._where)
@@ -176,7 +178,7 @@ class _Watch:
 
     def utilizations(self) -> Iterator[AlarmSpecification]:
         for option, (metric, means) in _UTILIZATIONS.items():
-            percent: float | None = self._options.get(option)  # type: ignore[assignment]
+            percent: float | None = getattr(self._options, option)
             if percent is None:
                 continue
             check(PERCENT_OF_ALL, percent, self._where)
@@ -201,7 +203,7 @@ class _Watch:
         return min(known) if len(known) == len(found) else None
 
     def multi_model(self) -> Iterator[AlarmSpecification]:
-        rate = self._options.get("cache_miss_rate")
+        rate = self._options.cache_miss_rate
         if rate is not None:
             check(ERROR_RATE, rate, self._where)
             yield AlarmSpecification(
@@ -213,7 +215,7 @@ class _Watch:
                 means="more models are in use than fit into memory",
                 look_first="LoadedModelCount and memory; a larger instance or fewer models",
             )
-        wait = self._options.get("model_loading_wait")
+        wait = self._options.model_loading_wait
         if wait is not None:
             milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, wait, self._where)
             yield AlarmSpecification(

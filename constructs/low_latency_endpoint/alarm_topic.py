@@ -12,11 +12,13 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from .iam_documents import arn
+from .planning.argument_kinds import checked_arguments
 from .safeguards import safeguards_of
 
 __all__ = ["AlarmTopic"]
 
 
+@checked_arguments
 class AlarmTopic(Construct):
     """A topic for alarms, encrypted with a KMS key that CloudWatch may use.
 

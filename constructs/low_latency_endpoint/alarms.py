@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from .alarm_options import AlarmOptions, SlowRequests
+from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 from .alarm_specifications import AlarmSpecification, specifications
 from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
 from .findings import warn
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import EVALUATION_PERIODS
 from .planning.plan_alarms import NOBODY_NOTIFIED
-from .planning.rules import ALARM_OPTIONS, DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check, is_token
 
 __all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
@@ -49,6 +51,7 @@ _RANGE_MINUTES = 60 * _COVERED_MINUTES
 _LONGEST_RANGE_MINUTES = 24 * 60
 
 
+@checked_arguments
 class LatencyAlarms(Construct):
     """Alarms of every variant of an endpoint, and one composite alarm that pages.
 
@@ -119,24 +122,71 @@ class LatencyAlarms(Construct):
     ------
     ConfigurationError
         LLE701 to LLE703, LLE721 to LLE727, LLE732 for a statistic the metric does not have, and
-        LLE735 for an option that does not exist.
+        LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, endpoint: Endpoint, **options: Unpack[AlarmOptions]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: Endpoint,
+        model_latency: Thresholds | None = None,
+        overhead_latency: Thresholds | None = None,
+        error_rate: float | None = None,
+        client_error_rate: float | None = None,
+        model_error_rate: float | None = None,
+        minimum_invocations: int = 20,
+        slow_requests: SlowRequests | None = None,
+        anomalies: Mapping[str, str] | None = None,
+        cpu_utilization: float | None = None,
+        memory_utilization: float | None = None,
+        disk_utilization: float | None = None,
+        gpu_utilization: float | None = None,
+        gpu_memory_utilization: float | None = None,
+        cache_miss_rate: float | None = None,
+        model_loading_wait: Duration | None = None,
+        capacity_at_maximum: bool = False,
+        zone_imbalance: float | None = None,
+        expect_traffic: bool = False,
+        new_fleet_only: bool = False,
+        period: Duration | None = None,
+        evaluation_periods: int = 3,
+        datapoints_to_alarm: int = 2,
+        actions: Sequence[cloudwatch.IAlarmAction] = (),
+        quiet_during_deployments: bool = False,
     ) -> None:
         super().__init__(scope, id)
         self._endpoint = endpoint
-        self._options = options
+        self._options = options = AlarmOptions(
+            model_latency=model_latency,
+            overhead_latency=overhead_latency,
+            error_rate=error_rate,
+            client_error_rate=client_error_rate,
+            model_error_rate=model_error_rate,
+            minimum_invocations=minimum_invocations,
+            slow_requests=slow_requests,
+            anomalies=anomalies or {},
+            cpu_utilization=cpu_utilization,
+            memory_utilization=memory_utilization,
+            disk_utilization=disk_utilization,
+            gpu_utilization=gpu_utilization,
+            gpu_memory_utilization=gpu_memory_utilization,
+            cache_miss_rate=cache_miss_rate,
+            model_loading_wait=model_loading_wait,
+            capacity_at_maximum=capacity_at_maximum,
+            zone_imbalance=zone_imbalance,
+            expect_traffic=expect_traffic,
+            new_fleet_only=new_fleet_only,
+            period=period,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
+            actions=actions,
+            quiet_during_deployments=quiet_during_deployments,
+        )
         self._path = self.node.path  # each question is a call to Node.js
-        unknown = sorted(set(options) - set(AlarmOptions.__annotations__))
-        if unknown:
-            raise ALARM_OPTIONS.error(
-                got=", ".join(unknown), allowed=", ".join(AlarmOptions.__annotations__),
-                where=self._path,
-            )
         self._periods = _checked_periods(options, self._path)
-        self._new_fleet = bool(options.get("new_fleet_only"))
+        self._new_fleet = new_fleet_only
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         rules: dict[str, list[cloudwatch.IAlarmRule]] = {}
@@ -154,7 +204,7 @@ class LatencyAlarms(Construct):
                     rules.setdefault(specification.severity, []).append(rule)
             for group in groups.values():
                 rules.setdefault("", []).append(cloudwatch.AlarmRule.all_of(*group))
-            for name, statistic in (options.get("anomalies") or {}).items():
+            for name, statistic in options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
                 rules.setdefault("", []).append(
                     cloudwatch.AlarmRule.from_alarm(anomaly, cloudwatch.AlarmState.ALARM)
@@ -163,7 +213,7 @@ class LatencyAlarms(Construct):
             self._compose(rules)
 
     def _max_instances(self, variant: EndpointVariant) -> int | None:
-        if not self._options.get("capacity_at_maximum"):
+        if not self._options.capacity_at_maximum:
             return None
         scaling = self._endpoint.scaling_of(variant.name)
         if scaling is None:
@@ -202,7 +252,7 @@ class LatencyAlarms(Construct):
         return cloudwatch.AnomalyDetectionAlarm(
             self,
             f"{variant.name}-{name}-{statistic}-Anomaly",
-            metric=variant.metric(name, statistic=statistic, period=self._options.get("period")),
+            metric=variant.metric(name, statistic=statistic, period=self._options.period),
             std_devs=2,
             evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
@@ -224,7 +274,7 @@ class LatencyAlarms(Construct):
     def _compose(self, rules: dict[str, list[cloudwatch.IAlarmRule]]) -> None:
         held_back = ""
         suppression: dict[str, Any] = {}
-        if self._options.get("quiet_during_deployments"):
+        if self._options.quiet_during_deployments:
             suppression = {
                 "actions_suppressor": self._suppressor(),
                 "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
@@ -250,7 +300,7 @@ class LatencyAlarms(Construct):
                 ),
                 **suppression,
             )
-            for action in self._options.get("actions") or ():
+            for action in self._options.actions:
                 composite.add_alarm_action(action)
             self.composites[severity] = composite
 
@@ -310,8 +360,8 @@ class LatencyAlarms(Construct):
 
 
 def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
-    evaluation_periods = options.get("evaluation_periods", 3)
-    datapoints = options.get("datapoints_to_alarm", 2)
+    evaluation_periods = options.evaluation_periods
+    datapoints = options.datapoints_to_alarm
     check(EVALUATION_PERIODS, evaluation_periods, where)
     check(EVALUATION_PERIODS, datapoints, where)
     known = not (is_token(datapoints) or is_token(evaluation_periods))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
 from .planning.rules import ZONE_NAMED_TWICE
 
 __all__ = ["ClientZones"]
 
 
+@checked_arguments
 @dataclass(frozen=True, slots=True)
 class ClientZones:
     """Zones by ID or by name; make one with :meth:`of_ids` or :meth:`of_names`.

@@ -11,11 +11,15 @@ from constructs import Construct
 from .alarms import LatencyAlarms
 from .endpoint import Endpoint
 from .endpoint_metrics import EndpointVariant
+from .planning.argument_kinds import checked_arguments
 from .planning.dashboard import DashboardVariant, dashboard_body
+from .planning.limits import ALARM_THRESHOLD_MILLISECONDS
+from .validation import check_milliseconds
 
 __all__ = ["LatencyDashboard"]
 
 
+@checked_arguments
 class LatencyDashboard(Construct):
     """Target, split of the time, traffic, errors, instances, utilization, models, zones.
 
@@ -39,6 +43,11 @@ class LatencyDashboard(Construct):
     body : dict
         The dashboard's body, as CloudWatch takes it; tokens in it are not resolved.
     cfn_dashboard : aws_cloudwatch.CfnDashboard
+
+    Raises
+    ------
+    ConfigurationError
+        LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
@@ -60,7 +69,8 @@ class LatencyDashboard(Construct):
                 for variant in endpoint.configuration.variants
             ],
             targets={
-                statistic: threshold.to_milliseconds(integral=False)
+                statistic: check_milliseconds(
+                    ALARM_THRESHOLD_MILLISECONDS, threshold, self.node.path)
                 for statistic, threshold in (model_latency or {}).items()
             },
             alarm_arns=[alarm.alarm_arn for alarm in alarms.alarms.values()] if alarms else [],

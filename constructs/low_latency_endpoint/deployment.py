@@ -10,10 +10,12 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
+from .planning.argument_kinds import checked_arguments
 from .planning.deployments import instances_in_update
 from .planning.limits import (
     CANARY_PERCENT,
     LINEAR_STEP_PERCENT,
+    MAX_INSTANCES,
     MAXIMUM_EXECUTION_SECONDS,
     ROLLBACK_ALARM_COUNT,
     ROLLING_BATCH_PERCENT,
@@ -24,6 +26,7 @@ from .planning.rules import (
     EXECUTION_TIME_TOO_SHORT,
     INF1_HAS_NO_GUARDRAILS,
     ROLLING_NEEDS_ONE_VARIANT,
+    SIZE_OF_ALL_AT_ONCE,
 )
 from .validation import check, check_seconds, is_token
 from .variant import ProductionVariant
@@ -33,6 +36,7 @@ __all__ = ["DeploymentPolicy"]
 _DEFAULT_WAIT_SECONDS = 300
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class DeploymentPolicy:
     """How traffic moves to a new fleet; make one with :meth:`canary`, :meth:`linear`,
@@ -52,6 +56,14 @@ class DeploymentPolicy:
     termination_wait: Duration | None = None
     maximum_execution: Duration | None = None
 
+    def __post_init__(self) -> None:
+        limit = {"CANARY": CANARY_PERCENT, "LINEAR": LINEAR_STEP_PERCENT,
+                 "ROLLING": ROLLING_BATCH_PERCENT}.get(self.kind)
+        if limit is not None:
+            check(limit, self.size_percent)
+        elif self.size_percent is not None:
+            raise SIZE_OF_ALL_AT_ONCE.error(got=self.size_percent, allowed="no size")
+
     @classmethod
     def canary(cls, *, size_percent: int = 10, wait: Duration | None = None,
                termination_wait: Duration | None = None,
@@ -70,7 +82,6 @@ class DeploymentPolicy:
         maximum_execution : Duration, optional
             10 minutes to 8 hours, and more than all waits; by default SageMaker's.
         """
-        check(CANARY_PERCENT, size_percent)
         return cls(kind="CANARY", size_percent=size_percent, wait=wait,
                    termination_wait=termination_wait, maximum_execution=maximum_execution)
 
@@ -79,7 +90,6 @@ class DeploymentPolicy:
                termination_wait: Duration | None = None,
                maximum_execution: Duration | None = None) -> DeploymentPolicy:
         """Equal steps of 10 to 50 percent, with ``wait`` between them (default 5 minutes)."""
-        check(LINEAR_STEP_PERCENT, step_percent)
         return cls(kind="LINEAR", size_percent=step_percent, wait=wait,
                    termination_wait=termination_wait, maximum_execution=maximum_execution)
 
@@ -101,12 +111,12 @@ class DeploymentPolicy:
         the whole old fleet at once, for which there may be no instances and no addresses; an
         endpoint whose rollback fails stays a mixture of both.
         """
-        check(ROLLING_BATCH_PERCENT, batch_percent)
         return cls(kind="ROLLING", size_percent=batch_percent, wait=wait,
                    maximum_execution=maximum_execution)
 
     def instances_in_update(self, instances: int) -> int:
         """The most instances of a fleet in an update: one batch more, or a second fleet."""
+        check(MAX_INSTANCES, instances)
         known = self.kind == "ROLLING" and not is_token(self.size_percent)
         return instances_in_update(instances, self.size_percent if known else None)
 

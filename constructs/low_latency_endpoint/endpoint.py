@@ -14,6 +14,7 @@ from constructs import Construct
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
 from .planning.rules import (
     COUNTS_OF_A_SCALED_FLEET,
@@ -29,6 +30,7 @@ from .variant import ProductionVariant
 __all__ = ["Endpoint"]
 
 
+@checked_arguments
 class Endpoint(MetricSource, Construct):
     """A real-time endpoint whose updates are guarded.
 

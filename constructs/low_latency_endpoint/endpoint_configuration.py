@@ -11,6 +11,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from .findings import warn
+from .planning.argument_kinds import checked_arguments
 from .planning.images import (
     check_ami_runs_on,
     check_built_image_runs_on,
@@ -20,7 +21,6 @@ from .planning.limits import (
     CAPTURE_CONTENT_TYPE,
     CAPTURE_CONTENT_TYPE_COUNT,
     CAPTURE_COUNT,
-    CAPTURE_MODE,
     METRIC_FREQUENCY,
     S3_URI,
     SAMPLING_PERCENTAGE,
@@ -28,7 +28,7 @@ from .planning.limits import (
 )
 from .planning.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
 from .safeguards import safeguards_of
-from .validation import check, check_list, check_seconds, is_token
+from .validation import check, check_seconds, is_token
 from .variant import InstanceType, ProductionVariant
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["DataCapture", "EndpointConfiguration", "MetricsPublishing"]
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class DataCapture:
     """Copies of requests and responses to S3, off the hot path.
@@ -76,17 +77,16 @@ class DataCapture:
     def __post_init__(self) -> None:
         check(S3_URI, self.destination)
         check(SAMPLING_PERCENTAGE, self.sampling_percentage)
-        CAPTURE_COUNT.check(len(check_list(self.capture, str, "capture")), "capture")
-        for mode in self.capture:
-            check(CAPTURE_MODE, mode, "capture")
+        CAPTURE_COUNT.check(len(self.capture), "capture")
         for where in ("csv_content_types", "json_content_types"):
-            types = check_list(getattr(self, where), str, where)
+            types = getattr(self, where)
             if types:
                 CAPTURE_CONTENT_TYPE_COUNT.check(len(types), where)
             for content_type in types:
                 check(CAPTURE_CONTENT_TYPE, content_type, where)
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class MetricsPublishing:
     """How often and how finely SageMaker publishes metrics.
@@ -107,6 +107,7 @@ class MetricsPublishing:
     frequency: Duration | None = None
 
 
+@checked_arguments
 class EndpointConfiguration(Construct):
     """What an endpoint runs. Any change replaces it, so it carries no fixed name.
 

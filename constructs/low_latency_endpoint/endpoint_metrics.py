@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from .planning.argument_kinds import checked_arguments
+from .planning.durations import seconds_of
 from .planning.metrics import MetricFacts, check_statistic, metric_facts
-from .planning.rules import METRIC_NOT_PUBLISHED
+from .planning.rules import METRIC_NOT_PUBLISHED, METRIC_PERIOD
 from .variant import ProductionVariant
 
-__all__ = ["EndpointVariant", "MetricSource"]
+__all__ = ["EndpointVariant", "MetricSource", "checked_period"]
 
 _PLAIN = ("EndpointName", "VariantName")
 _NEW_FLEET = "EndpointConfigName"
@@ -22,6 +25,7 @@ _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
 _CALLERS_DECIDE = "bidirectional-streaming"
 
 
+@checked_arguments
 class MetricSource:
     """``metric_*`` methods over :meth:`metric`, for endpoints and for single variants.
 
@@ -59,8 +63,8 @@ class MetricSource:
         Raises
         ------
         ConfigurationError
-            LLE730 to LLE732 for name and statistic, LLE722 when this endpoint does not publish
-            it, with the reason.
+            LLE730 to LLE732 for name and statistic, LLE366 for the period, LLE722 when this
+            endpoint does not publish it, with the reason.
         """
 
     def metric_invocations(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
@@ -225,7 +229,7 @@ class EndpointVariant(MetricSource):
                 "EndpointName": self._endpoint_name, "VariantName": self.name, **further
             },
             statistic=statistic,
-            period=period or Duration.seconds(facts.period_seconds),
+            period=checked_period(period, facts.period_seconds, self._where),
         )
 
     @property
@@ -262,3 +266,20 @@ class EndpointVariant(MetricSource):
     def _has_gpu(self) -> bool:
         facts = [instance_type.facts for instance_type in self.production_variant.instance_types]
         return any(known is None or known.accelerator == "nvidia" for known in facts)
+
+
+def checked_period(period: Duration | timedelta | None, default: float, where: str) -> Duration:
+    """The period of a metric, by default so many seconds.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE366 for one that CloudWatch does not have, LLE801 for a token.
+    """
+    seconds = default if period is None else seconds_of(period, where)
+    if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):
+        raise METRIC_PERIOD.error(
+            got=f"{seconds:g} seconds", allowed="whole minutes, or 1, 5, 10, 30 seconds",
+            where=where,
+        )
+    return Duration.seconds(seconds)

@@ -20,7 +20,8 @@ _RULE_MODULES = (
 )
 
 _AREAS = {
-    "1": "Network", "2": "PrivateLink", "3": "Model", "4": "Variants and endpoint configuration",
+    "1": "Network", "2": "PrivateLink", "3": "Model, and arguments of all constructs",
+    "4": "Variants and endpoint configuration",
     "5": "Endpoint and deployments", "6": "Scaling", "7": "Metrics and alarms", "8": "Plan",
     "9": "Settings file, load tests, recommendations",
 }

@@ -30,9 +30,9 @@ class Rule:
     ----------
     code : str
         Stable code, ``LLE`` and three digits. The first digit names the area: 1 network,
-        2 PrivateLink, 3 model, 4 variants and endpoint configuration, 5 endpoint and deployments,
-        6 scaling, 7 metrics and alarms, 8 plan, 9 settings file, load tests and
-        recommendations.
+        2 PrivateLink, 3 model and arguments of all constructs, 4 variants and endpoint
+        configuration, 5 endpoint and deployments, 6 scaling, 7 metrics and alarms, 8 plan,
+        9 settings file, load tests and recommendations.
     title : str
         What must hold, in one sentence.
     mend : str

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from .findings import warn
 from .iam_documents import allow
+from .planning.argument_kinds import checked_arguments
 from .planning.images import dlc_account, dlc_accounts
 from .planning.limits import IMAGE_URI
 from .planning.rules import IMAGE_REGION
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ContainerImage"]
 
 
+@checked_arguments
 class ContainerImage(ABC):
     """An image to serve a model with.
 
@@ -73,8 +75,14 @@ class ContainerImage(ABC):
 
     @staticmethod
     def from_ecr_repository(repository: ecr.IRepository, tag: str = "latest") -> ContainerImage:
-        """An image in an ECR repository, by tag or (``sha256:...``) digest."""
-        return _RepositoryImage(repository, tag)
+        """An image in an ECR repository, by tag or (``sha256:...``) digest.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE302 for a tag that is empty or has white space.
+        """
+        return _RepositoryImage(repository, check(IMAGE_URI, tag))
 
     @staticmethod
     def from_asset(directory: str, *, file: str | None = None,
@@ -98,9 +106,12 @@ class ContainerImage(ABC):
         Raises
         ------
         ConfigurationError
-            LLE328 when the stack's region has no known account.
+            LLE302 for a repository or a tag that is empty or has white space, LLE328 when the
+            stack's region has no known account.
         """
-        return _DeepLearningContainer(repository, tag, account)
+        return _DeepLearningContainer(
+            check(IMAGE_URI, repository), check(IMAGE_URI, tag), account
+        )
 
 
 def _pull(repository_arn: str) -> list[dict[str, Any]]:

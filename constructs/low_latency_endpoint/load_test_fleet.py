@@ -22,11 +22,11 @@ from .load_test_fleet_image import load_generator_image
 from .load_test_fleet_results import make_results_bucket
 from .load_test_fleet_roles import execution_role, master_role, worker_role
 from .network import ZoneAlignedNetwork
+from .planning.argument_kinds import checked_arguments
 from .planning.durations import seconds_of
 from .planning.limits import ENDPOINT_NAME
 from .planning.load_test_fleet_rules import (
     ENDPOINT_KIND,
-    IMAGE_KIND,
     LOG_RETENTION,
     MASTER_PORT,
     RESULTS_RETENTION,
@@ -47,6 +47,7 @@ _ENTRY_POINT = ["python", "-m", "low_latency_endpoint.load_test.fleet.task"]
 """What the image runs; the role follows as the command."""
 
 
+@checked_arguments
 @jsii.implements(ec2.IConnectable)
 class LoadTestFleet(Construct):
     """Tasks that load-test one endpoint from its client zones, through its own PrivateLink.
@@ -104,7 +105,8 @@ class LoadTestFleet(Construct):
     Raises
     ------
     ConfigurationError
-        LLE560 to LLE566; LLE501 for an impossible endpoint name.
+        LLE560 to LLE564, LLE566; LLE501 for an impossible endpoint name; LLE801 and LLE807 for
+        arguments of another kind.
 
     Examples
     --------
@@ -144,10 +146,8 @@ class LoadTestFleet(Construct):
         path = self.node.path
         check_task_size(cpu, memory_mib, path)
         check(LOG_RETENTION, log_retention_days, path)
-        kept = _days(results_retention or Duration.days(90), path)
+        kept = _days(Duration.days(90) if results_retention is None else results_retention, path)
         private_link.check_serves(network, path)
-        if image is not None and not isinstance(image, ContainerImage):
-            raise IMAGE_KIND.error(got=repr(image), allowed="ContainerImage", where=path)
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
         self._cpu, self._memory_mib = cpu, memory_mib
@@ -411,10 +411,9 @@ class LoadTestFleet(Construct):
 def _endpoint_name(endpoint: Endpoint | str, where: str) -> str:
     if isinstance(endpoint, Endpoint):
         return endpoint.name_at_synth
-    if not isinstance(endpoint, str) or is_token(endpoint):
+    if is_token(endpoint):
         raise ENDPOINT_KIND.error(
-            got="a token" if isinstance(endpoint, str) else repr(endpoint),
-            allowed="Endpoint, or a name known at synth", where=where,
+            got="a token", allowed="Endpoint, or a name known at synth", where=where
         )
     return str(check(ENDPOINT_NAME, endpoint, where))
 

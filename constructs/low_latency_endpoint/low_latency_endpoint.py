@@ -22,30 +22,31 @@ from .findings import warn
 from .model import Container, Model
 from .network import ZoneAlignedNetwork
 from .pattern_network import link_of, network_of, zones_of
+from .planning.argument_kinds import checked_arguments
 from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
 from .private_link import RuntimePrivateLink
 from .safeguards import Safeguards
 from .scaling import InvocationScaling
-from .validation import check_list
 from .variant import (
     CoreDump,
     InferenceAmi,
     InstanceType,
     ProductionVariant,
     RoutingStrategy,
-    check_instance_type,
 )
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-    from .warm_up import WarmUp, WarmUpOptions
+    from .warm_up import WarmUp
+    from .warm_up_options import WarmUpOptions
 
 __all__ = ["LowLatencyEndpoint"]
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 
 
+@checked_arguments
 class LowLatencyEndpoint(Construct):
     """A low-latency endpoint: state callers, target and throughput; the rest is planned.
 
@@ -112,15 +113,14 @@ class LowLatencyEndpoint(Construct):
         Roll a deployment back when its new fleet misses the target or fails; by default yes,
         except on Inf1, which AWS excludes.
     alarms : AlarmOptions, optional
-        Arguments of :class:`LatencyAlarms`. What it leaves out comes from the plan (latencies) or
-        is: 1 % of invocations with 5xx, 85 % of the CPU, 90 % of memory and disk, all instances
-        of the maximum serving, nobody notified. ``None`` as a value turns that alarm off.
+        By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
+        5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
+        nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
     dashboard : bool
         Make a dashboard; by default yes.
     warm_up : WarmUpOptions, optional
-        Arguments of :class:`WarmUp`, ``{"payload": WarmUpPayload.from_json(...)}`` at least, and
-        ``keep_warm`` with those of :meth:`WarmUp.keep_warm`. How many requests is the plan's, the
-        target is ``latency``. Without a payload there is nothing to send, so no warm-up.
+        ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the
+        plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
     role, inference_mode, network_isolation
         As for :class:`Model`.
     startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
@@ -144,8 +144,9 @@ class LowLatencyEndpoint(Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, what the plan refuses
-        (LLE8xx), and what the parts refuse.
+        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, LLE360 for a mapping as
+        ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, what the plan
+        refuses (LLE8xx), and what the parts refuse.
 
     Examples
     --------
@@ -230,8 +231,6 @@ class LowLatencyEndpoint(Construct):
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, self.node.path)
-        check_instance_type(instance_type, f"{self.node.path}, instance_type")
-        check_list(containers, Container, f"{self.node.path}, containers")
         self.plan = make_plan(
             client_zones=zones.zones,
             instance_type=instance_type.name,
@@ -251,7 +250,7 @@ class LowLatencyEndpoint(Construct):
             max_concurrency_per_instance=max_concurrency_per_instance,
             scale_in_cooldown=scale_in_cooldown,
             scale_out_cooldown=scale_out_cooldown,
-            warm_up_requests=warm_up.get("requests") if warm_up else None,
+            warm_up_requests=warm_up.requests if warm_up else None,
         )
         self.network = network_of(
             self, zones, network=network, vpc=vpc, subnets=subnets,
@@ -308,14 +307,14 @@ class LowLatencyEndpoint(Construct):
         )
         self.private_link.serve(self.endpoint.name_at_synth)
         self.scaling = self._scale(variant_name, throughput, max_concurrency_per_instance)
-        watched = self._alarm_options(alarms or {})
+        watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
             LatencyDashboard(
                 self,
                 "Dashboard",
                 endpoint=self.endpoint,
-                model_latency=_by_statistic(watched.get("model_latency") or {}),
+                model_latency=_by_statistic(watched["model_latency"] or {}),
                 alarms=self.alarms,
             )
             if dashboard
@@ -328,8 +327,8 @@ class LowLatencyEndpoint(Construct):
                 self,
                 "RollbackAlarms",
                 endpoint=self.endpoint,
-                model_latency=watched.get("model_latency"),
-                error_rate=watched.get("error_rate"),
+                model_latency=watched["model_latency"],
+                error_rate=watched["error_rate"],
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
@@ -399,18 +398,18 @@ class LowLatencyEndpoint(Construct):
         requests = self.plan["warm_up_requests"].value
         if not requests:
             return None
-        options: dict[str, Any] = {**stated, "requests": requests}
-        keep_warm = options.pop("keep_warm", None)
+        options: dict[str, Any] = {**vars(stated), "requests": requests}
+        keep_warm = options.pop("keep_warm")
         warm_up = WarmUp(
             self, "WarmUp", endpoint=self.endpoint, private_link=self.private_link,
             network=self.network, latency=latency, **options,
         )
         if keep_warm is not None:
-            warm_up.keep_warm(**keep_warm)
+            warm_up.keep_warm(**vars(keep_warm))
         return warm_up
 
-    def _alarm_options(self, stated: AlarmOptions) -> AlarmOptions:
-        """What is stated, over the plan's thresholds and the pattern's defaults."""
+    def _watched(self, options: AlarmOptions) -> dict[str, Any]:
+        """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
         planned = {
             metric: {
                 statistic: Duration.millis(milliseconds)
@@ -418,17 +417,15 @@ class LowLatencyEndpoint(Construct):
             }
             for metric, thresholds in self.plan.alarm_thresholds.items()
         }
-        options = AlarmOptions(
-            model_latency=planned.get("ModelLatency", {}),
-            overhead_latency=planned.get("OverheadLatency", {}),
-            error_rate=0.01,
-            cpu_utilization=85,
-            memory_utilization=90,
-            disk_utilization=90,
-            capacity_at_maximum=self.scaling is not None,
-        )
-        options.update(stated)
-        return options
+        watched = dict(vars(options))
+        for name, metric in (
+            ("model_latency", "ModelLatency"), ("overhead_latency", "OverheadLatency")
+        ):
+            if watched[name] == "planned":
+                watched[name] = planned.get(metric, {})
+        if options.capacity_at_maximum == "scaled":
+            watched["capacity_at_maximum"] = self.scaling is not None
+        return watched
 
     def _explain(self) -> None:
         self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())

@@ -31,6 +31,7 @@ from .model_rights import (
     written_objects,
 )
 from .network import ZoneAlignedNetwork
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import (
     ARCHITECTURE,
     CONTAINER_COUNT,
@@ -39,7 +40,6 @@ from .planning.limits import (
     ENVIRONMENT_KEY,
     ENVIRONMENT_TOTAL_BYTES,
     ENVIRONMENT_VALUE_BYTES,
-    INFERENCE_MODE,
     MODEL_SECURITY_GROUPS,
 )
 from .planning.rules import (
@@ -50,7 +50,7 @@ from .planning.rules import (
     MULTI_MODEL_DATA,
 )
 from .planning.secrets import secret_warning
-from .validation import check, check_kind, check_list, is_token
+from .validation import check, is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = ["Container", "Model", "ModelData"]
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class Container:
     """One container of a model.
@@ -93,11 +94,9 @@ class Container:
 
     def __post_init__(self) -> None:
         check(CONTAINER_HOSTNAME, self.hostname)
-        check_kind(self.environment, Mapping, "a mapping of text to text", "environment")
         check(ENVIRONMENT_ENTRIES, len(self.environment))
         for key, value in self.environment.items():
             ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
-            check_kind(value, str, "text", f"environment {key}")
             if not is_token(value):
                 ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
         if self.multi_model and (self.data is None or not self.data.is_prefix):
@@ -106,6 +105,7 @@ class Container:
             )
 
 
+@checked_arguments
 @jsii.implements(iam.IGrantable, ec2.IConnectable)
 class Model(Construct):
     """A SageMaker model in the network's subnets, with a role of its own.
@@ -341,8 +341,7 @@ def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
 def _check_containers(
     containers: Sequence[Container], inference_mode: str | None, where: str
 ) -> None:
-    CONTAINER_COUNT.check(len(check_list(containers, Container, f"{where}, containers")), where)
-    check(INFERENCE_MODE, inference_mode, where)
+    CONTAINER_COUNT.check(len(containers), where)
     if inference_mode and len(containers) == 1:
         raise MODE_NEEDS_CONTAINERS.error(
             got=f"{inference_mode} with one container", allowed="no inference mode", where=where

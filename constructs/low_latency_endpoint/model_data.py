@@ -12,6 +12,7 @@ from constructs import Construct
 
 from .findings import warn
 from .model_rights import bucket_arn, decrypting, reading, split_s3_uri
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import MODEL_DATA_URI
 from .planning.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from .validation import check, is_token
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ModelData"]
 
 
+@checked_arguments
 class ModelData(ABC):
     """A model's data: one compressed archive, or an uncompressed S3 prefix.
 

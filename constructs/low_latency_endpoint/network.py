@@ -17,7 +17,9 @@ from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .iam_documents import allow, document
 from .model_rights import bucket_arn
+from .planning.argument_kinds import checked_arguments
 from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
+from .planning.rules import NOT_A_CLIENT_ZONE
 from .planning.subnets import (
     addresses_per_subnet,
     check_fleet_fits,
@@ -36,6 +38,7 @@ __all__ = ["ZoneAlignedNetwork"]
 DEFAULT_CIDR = "10.0.0.0/16"
 
 
+@checked_arguments
 class ZoneAlignedNetwork(Construct):
     """One isolated subnet in each client zone, in a VPC of its own.
 
@@ -314,8 +317,19 @@ class ZoneAlignedNetwork(Construct):
         return ec2.SubnetSelection(subnets=self.subnets)
 
     def subnet_of(self, zone: str) -> ec2.ISubnet:
-        """The subnet of a client zone."""
-        return self.subnets[self.client_zones.zones.index(zone)]
+        """The subnet of a client zone.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE362 for any other zone.
+        """
+        zones = self.client_zones.zones
+        if zone not in zones:
+            raise NOT_A_CLIENT_ZONE.error(
+                got=repr(zone), allowed=", ".join(zones), where=self.node.path
+            )
+        return self.subnets[zones.index(zone)]
 
 
 class _NetworkInVpc(ZoneAlignedNetwork):

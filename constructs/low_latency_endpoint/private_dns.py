@@ -17,6 +17,7 @@ from .network import ZoneAlignedNetwork
 from .planning.rules import (
     HOSTED_ZONE_IN_OWN_VPC,
     HOSTED_ZONE_OF_OTHER_ACCOUNT,
+    OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
 from .validation import is_token
@@ -160,6 +161,11 @@ def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str)
     CloudFormation lists the zonal names too, but in no order that says which zone is which; the
     form is AWS's ("Access an AWS service using an interface VPC endpoint").
     """
+    if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
+        raise OTHER_REGIONAL_NAME.error(
+            got=repr(regional_dns_name), where=network.node.path,
+            allowed=f"vpce-<id>-<random>.{label}.sagemaker.<region>.vpce.amazonaws.com",
+        )
     parts = Fn.split(f".{label}.", regional_dns_name)
     first, rest = Fn.select(0, parts), Fn.select(1, parts)
     return {

@@ -10,6 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from .network import ZoneAlignedNetwork
+from .planning.argument_kinds import checked_arguments
 from .planning.rules import (
     API_NEEDS_PRIVATE_DNS,
     FIPS_WITH_POLICY,
@@ -39,6 +40,7 @@ _HTTPS = 443
 _BIDIRECTIONAL = 8443
 
 
+@checked_arguments
 @jsii.implements(ec2.IConnectable)
 class RuntimePrivateLink(Construct):
     """An interface endpoint for ``sagemaker.runtime`` in the network's subnets.
@@ -272,7 +274,7 @@ class RuntimePrivateLink(Construct):
         ------
         ConfigurationError
             LLE215 for ``hosted_zone_vpcs``, LLE219 for ``private_dns=False`` without the
-            endpoint's DNS name.
+            endpoint's DNS name, LLE363 for another one.
         """
         return _AdoptedPrivateLink(
             scope,

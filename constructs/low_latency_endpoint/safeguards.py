@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import IConstruct, IDependable
 
 from .iam_documents import allow, arn, document, trust
+from .planning.argument_kinds import checked_arguments
 from .planning.load_test_fleet_rules import LOG_RETENTION
 from .validation import check
 
@@ -29,6 +30,7 @@ _LOG_KEY_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:Genera
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"""
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class Safeguards:
     """One key, one log retention and the roles for all that the constructs below a scope make.

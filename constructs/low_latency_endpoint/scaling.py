@@ -11,6 +11,7 @@ from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from .planning.argument_kinds import checked_arguments
 from .planning.capacity import invocations_target
 from .planning.limits import (
     COOLDOWN_SECONDS,
@@ -28,7 +29,7 @@ from .planning.rules import (
     POLICY_NAMED_TWICE,
     SCALING_STEPS,
 )
-from .planning.scaling_steps import check_steps
+from .planning.scaling_steps import STEP_CHANGE, check_steps
 from .validation import check, check_seconds, is_token
 from .variant import ProductionVariant
 
@@ -37,6 +38,7 @@ __all__ = ["InvocationScaling", "ScalingStep"]
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingStep:
     """One step of step scaling: between two values of the metric, change by so many instances.
@@ -47,13 +49,22 @@ class ScalingStep:
         The metric's range of this step, above the alarm's threshold; ``None`` leaves a side open.
     change : int
         Instances to add, or to remove if negative.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE364 for a fraction of an instance, LLE807 for other kinds.
     """
 
     lower: float | None = None
     upper: float | None = None
     change: int
 
+    def __post_init__(self) -> None:
+        check(STEP_CHANGE, self.change)
 
+
+@checked_arguments
 class InvocationScaling(Construct):
     """A variant as a scalable target; what :meth:`Endpoint.scale` returns.
 

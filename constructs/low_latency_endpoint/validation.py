@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+import struct
+from typing import Any
 
 from .planning.durations import DURATION, milliseconds_of, seconds_of
 from .planning.limits import Limit
-from .planning.rules import ARGUMENT_KIND
 
-_NUMBER_TOKENS_BELOW = -1e280  # CDK encodes number tokens as doubles near -1.8881545897087503e+289
+_NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
 
 
 def is_token(value: Any) -> bool:
@@ -23,43 +22,22 @@ def is_token(value: Any) -> bool:
     if isinstance(value, str):
         return "${Token[" in value or "#{Token[" in value
     if isinstance(value, (int, float)):
-        return value < _NUMBER_TOKENS_BELOW
+        return abs(value) > 1e280 and _encodes_token(value)
     if isinstance(value, list):
         return any(is_token(item) for item in value)
     return False
 
 
+def _encodes_token(number: float) -> bool:
+    try:
+        return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
+
+
 def check(limit: Limit, value: Any, where: str = "") -> Any:
     """Return the value; raise the limit's error when it is known and outside the limit."""
     return value if value is None or is_token(value) else limit.check(value, where)
-
-
-def check_kind(value: Any, kind: type | tuple[type, ...], allowed: str, where: str = "") -> Any:
-    """Return the value; raise when it is not of the kind, ``allowed`` in words.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE807.
-    """
-    if not isinstance(value, kind):
-        raise ARGUMENT_KIND.error(got=f"{type(value).__name__} {value!r}", allowed=allowed,
-                                  where=where)
-    return value
-
-
-def check_list(value: Any, kind: type, where: str = "") -> Sequence[Any]:
-    """Return a list or tuple whose items are all of the kind.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE807.
-    """
-    allowed = f"a list of {kind.__name__}, even for one"
-    for item in check_kind(value, (list, tuple), allowed, where):
-        check_kind(item, kind, allowed, where)
-    return cast(Sequence[Any], value)
 
 
 def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:

@@ -10,6 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .model import Model
+from .planning.argument_kinds import checked_arguments
 from .planning.images import needed_inference_ami
 from .planning.instance_types import InstanceFacts, instance_facts
 from .planning.limits import (
@@ -31,7 +32,7 @@ from .planning.limits import (
     VOLUME_SIZE,
 )
 from .planning.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
-from .validation import check, check_kind, check_list, check_seconds, is_token
+from .validation import check, check_seconds, is_token
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class InstanceType:
     """A hosting instance type, such as ``ml.g5.xlarge``; also one this library does not know.
@@ -76,11 +78,7 @@ class InstanceType:
         return self.name
 
 
-def check_instance_type(value: Any, where: str) -> None:
-    """Raise LLE807 for a bare name: the field takes a type that has been checked."""
-    check_kind(value, InstanceType, 'InstanceType("ml.m5.xlarge")', where)
-
-
+@checked_arguments
 @dataclass(frozen=True)
 class InstancePool:
     """One of up to five instance types that a variant may run on, tried by priority.
@@ -105,10 +103,10 @@ class InstancePool:
     model: Model | None = None
 
     def __post_init__(self) -> None:
-        check_instance_type(self.instance_type, "instance_pools")
         check(INSTANCE_POOL_PRIORITY, self.priority)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class RoutingStrategy:
     """How SageMaker chooses the instance for a request.
@@ -174,6 +172,7 @@ RoutingStrategy.RANDOM = RoutingStrategy("RANDOM")
 RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_REQUESTS")
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class InferenceAmi:
     """The machine image (driver, CUDA) of the instances.
@@ -197,6 +196,7 @@ class InferenceAmi:
         return cls(version, is_custom=True)
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class CoreDump:
     """Where the instances write core dumps of a crashed container.
@@ -214,6 +214,7 @@ class CoreDump:
         check(S3_URI, self.destination)
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ProductionVariant:
     """One model on one instance type behind the endpoint.
@@ -281,9 +282,6 @@ class ProductionVariant:
         check(VARIANT_WEIGHT, self.weight, self.name)
         check(VOLUME_SIZE, self.volume_size_gib, self.name)
         check(CAPACITY_RESERVATION_ARN, self.capacity_reservation_arn, self.name)
-        if self.instance_type is not None:
-            check_instance_type(self.instance_type, f"{self.name}, instance_type")
-        check_list(self.instance_pools, InstancePool, f"{self.name}, instance_pools")
         if (self.instance_type is None) == (not self.instance_pools):
             raise TYPE_XOR_POOLS.error(
                 got="both" if self.instance_type else "neither",

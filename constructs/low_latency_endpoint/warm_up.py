@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from enum import Enum
-from typing import Required, TypedDict, cast
+from typing import cast
 
 from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -17,9 +16,10 @@ from .endpoint import Endpoint
 from .findings import acknowledge_wildcard_resources, warn
 from .iam_documents import allow, endpoint_arn
 from .network import ZoneAlignedNetwork
+from .planning.argument_kinds import checked_arguments
 from .planning.latency_target import LatencyTarget
 from .planning.limits import Range
-from .planning.plan_inputs import LATENCY_KIND, MODEL_BODY_BYTES
+from .planning.plan_inputs import MODEL_BODY_BYTES
 from .planning.warm_up_rules import (
     BELOW_TPS,
     CONCURRENCY_PER_ZONE,
@@ -38,6 +38,7 @@ from .planning.warm_up_rules import (
 from .private_link import RuntimePrivateLink
 from .validation import check, check_seconds
 from .warm_up_lambda import DeadLetters, WarmUpFunction, function_code
+from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
 from .warm_up_payload import WarmUpPayload, as_payloads, payload_digest
 
 __all__ = ["KeepWarmOptions", "WarmUp", "WarmUpMiss", "WarmUpOptions", "WarmUpPayload"]
@@ -48,39 +49,7 @@ _SENDER_SECONDS = 150  # as warm_up_function.controller has it
 _DEPLOYMENT_EVENT = "SageMaker Endpoint Deployment State Change"
 
 
-class WarmUpMiss(Enum):
-    """What becomes of a deployment whose warm-up misses the target, or is refused."""
-
-    FAIL = "FAIL"
-    """CloudFormation fails and rolls back."""
-    WARN = "WARN"
-    """The deployment succeeds; the log and the attributes tell."""
-
-
-class KeepWarmOptions(TypedDict, total=False):
-    """Keyword arguments of :meth:`WarmUp.keep_warm`; see there."""
-
-    every: Duration
-    requests_per_zone: int
-    below_tps: float
-    window: Duration
-
-
-class WarmUpOptions(TypedDict, total=False):
-    """Keyword arguments of :class:`WarmUp` for the pattern; see there. ``payload`` is needed."""
-
-    payload: Required[WarmUpPayload | Sequence[WarmUpPayload]]
-    requests: int
-    concurrency_per_zone: int
-    last: int
-    timeout: Duration
-    on_miss: WarmUpMiss
-    during_deployments: bool
-    metrics: bool
-    reserved_concurrency: int | None
-    keep_warm: KeepWarmOptions
-
-
+@checked_arguments
 class WarmUp(Construct):
     """Sends test requests after each deployment, until the endpoint is as fast as it should be.
 
@@ -142,8 +111,8 @@ class WarmUp(Construct):
     Raises
     ------
     ConfigurationError
-        LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of another VPC; LLE804 when
-        ``latency`` is of another kind.
+        LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of another VPC; LLE801
+        and LLE807 for arguments of another kind.
 
     Examples
     --------
@@ -191,9 +160,7 @@ class WarmUp(Construct):
         check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
         check(LAST, last, path)
         check(RESERVED_CONCURRENCY, reserved_concurrency, path)
-        seconds = _seconds(TIMEOUT_SECONDS, timeout or Duration.minutes(10), path)
-        if latency is not None and not isinstance(latency, LatencyTarget):
-            raise LATENCY_KIND.error(got=repr(latency), allowed="LatencyTarget(...)", where=path)
+        seconds = _seconds(TIMEOUT_SECONDS, timeout, Duration.minutes(10), path)
         private_link.check_serves(network, path)
         payloads = as_payloads(payload, path)
         if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
@@ -327,8 +294,8 @@ class WarmUp(Construct):
         path = self.node.path
         if self._kept_warm:
             raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
-        seconds = _whole_minutes(KEEP_WARM_EVERY, every or Duration.minutes(1), path)
-        measured = _whole_minutes(KEEP_WARM_WINDOW, window or Duration.minutes(5), path)
+        seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)
+        measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
         check(KEEP_WARM_REQUESTS, requests_per_zone, path)
         own = self._zone_count * requests_per_zone / seconds
         threshold = max(1.0, 2 * own) if below_tps is None else check(BELOW_TPS, below_tps, path)
@@ -398,14 +365,14 @@ def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
     return group
 
 
-def _seconds(limit: Range, duration: Duration, where: str) -> int:
-    seconds = check_seconds(limit, duration, where)
+def _seconds(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    seconds = check_seconds(limit, default if stated is None else stated, where)
     assert seconds is not None
     return seconds
 
 
-def _whole_minutes(limit: Range, duration: Duration, where: str) -> int:
-    seconds = _seconds(limit, duration, where)
+def _whole_minutes(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    seconds = _seconds(limit, stated, default, where)
     if seconds % 60:
         raise WHOLE_MINUTES.error(got=f"{seconds} seconds", allowed="whole minutes", where=where)
     return seconds

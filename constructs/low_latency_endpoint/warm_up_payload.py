@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .planning.argument_kinds import checked_arguments
 from .planning.warm_up_rules import (
     PAYLOAD_BYTES,
     PAYLOAD_COUNT,
@@ -28,6 +29,7 @@ _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _INDEX = "payloads.json"
 
 
+@checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class WarmUpPayload:
     """The body of a warm-up request, and the headers that go with it.
@@ -129,12 +131,6 @@ def as_payloads(
     """One payload or several, as a tuple."""
     payloads = (given,) if isinstance(given, WarmUpPayload) else tuple(given)
     PAYLOAD_COUNT.check(len(payloads), where)
-    for payload in payloads:
-        if not isinstance(payload, WarmUpPayload):
-            raise PAYLOAD_TEXT.error(
-                got=repr(payload), allowed="WarmUpPayload.from_json(...), from_text or from_file",
-                where=where,
-            )
     return payloads
 
 

@@ -19,12 +19,15 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 import low_latency_endpoint
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -43,6 +46,8 @@ from low_latency_endpoint import (
     ModelData,
     RoutingStrategy,
     RuntimePrivateLink,
+    WarmUpOptions,
+    WarmUpPayload,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.alarms import SlowRequests
@@ -159,7 +164,7 @@ row("LLE103", lambda _: ClientZones.of_ids(*(f"use1-az{n}" for n in range(1, 18)
 row("LLE104", lambda w: w.network(cidr="10.0.0.0/15"), "15", "16 to 28")
 row("LLE104", lambda w: w.network(cidr="10.0.0.0/8"), "8", "16 to 28")
 out_of("LLE105", lambda w, v: w.network(subnet_prefix_length=v), "16 to 28", 15, 29, 24.5)
-out_of("LLE106", lambda w, v: w.network(max_instances=v), "at least 1", 0, -3, 1.5, "four")
+out_of("LLE106", lambda w, v: w.network(max_instances=v), "at least 1", 0, -3, 1.5)
 out_of("LLE106", lambda w, v: w.scaled(max_instances=v), "at least 1", 0, 2.5)
 row("LLE107", lambda _: ClientZones.of_ids("use1-az1", "use1-az1"), "use1-az1", "differ")
 row("LLE110", lambda w: w.network(client_zones=ClientZones.of_ids("euw1-az1", "euw1-az2")),
@@ -206,6 +211,7 @@ row("LLE158", lambda w: w.in_vpc(subnets={}, subnet_selection=ec2.SubnetSelectio
 row("LLE159", lambda w: w.in_vpc(subnets=dict.fromkeys(
     ("us-east-1a", "us-east-1b"), ec2.Subnet.from_subnet_id(w.stack, "S", "subnet-1"))),
     "for us-east-1b the subnet of us-east-1a", "each zone")
+row("LLE362", lambda w: w.network().subnet_of("us-east-1a"), "us-east-1a", "use1-az1, use1-az2")
 row("LLE154", lambda w: LowLatencyEndpoint(
     w.stack, "Neither", containers=[w.parts.container()],
     instance_type=InstanceType("ml.m5.xlarge"), latency=LatencyTarget(p99=Duration.millis(200))),
@@ -253,6 +259,15 @@ row("LLE221", lambda w: w.pattern(
     "private_dns=True and private_link", "one of them")
 
 
+for fips, regional in ((None, "sentiment.example.com"), (True, "vpce-1.runtime.sagemaker.x")):
+    row("LLE363", lambda w, fips=fips, regional=regional:
+        RuntimePrivateLink.from_interface_endpoint(
+            w.stack, "Adopted", network=w.network(), fips=fips, regional_dns_name=regional,
+            interface_endpoint=ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
+                w.stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443)),
+        regional, "runtime")
+
+
 def own_hosted_zone(w):
     network = w.network()
     w.link(network, hosted_zone_vpcs=[network.vpc])
@@ -279,6 +294,11 @@ def environment(**entries):
 row("LLE301", lambda w: w.model(containers=[]), "0", "1 to 15")
 row("LLE301", lambda w: w.containers(*[None] * 16), "16", "1 to 15")
 out_of("LLE302", lambda _, v: ContainerImage.from_uri(v), "at most 255", "a b", "", "x" * 256)
+out_of("LLE302", lambda _, v: ContainerImage.from_dlc("pytorch-inference", v), "white space",
+       "", "2.6.0 cpu")
+out_of("LLE302", lambda _, v: ContainerImage.from_dlc(v, "2.6.0"), "white space", "", " ")
+out_of("LLE302", lambda w, v: ContainerImage.from_ecr_repository(
+    ecr.Repository.from_repository_name(w.stack, "Repository", "scorer"), v), "white space", "")
 out_of("LLE303", lambda w, v: w.containers(v), "letters, digits", "a_b", "-a", "a" * 64)
 out_of("LLE304", lambda _, v: ModelData.from_uri(v), "s3://",
        "model.tar.gz", "ftp://x/y", "s3://", "s3://b/" + "k" * 1020)
@@ -371,7 +391,7 @@ row("LLE401", lambda w: several(w, 11), "11", "1 to 10")
 out_of("LLE402", lambda w, v: w.variant(name=v, model=w.model()), "letters, digits",
        "a_b", "-a", "a-", "", "a" * 64)
 out_of("LLE403", lambda w, v: w.variant(initial_instance_count=v), "at least 1", 0, -1, 1.5)
-out_of("LLE404", lambda w, v: w.variant(weight=v), "at least 0", -0.1, float("nan"))
+out_of("LLE404", lambda w, v: w.variant(weight=v), "at least 0", -0.1)
 out_of("LLE405", lambda _, v: InstanceType(v), "ml.g5.xlarge",
        "g5.xlarge", "ml.g5", "", "ml.G5.xlarge", " ml.g5.xlarge")
 out_of("LLE406", lambda w, v: w.configured(startup_health_check_timeout=Duration.seconds(v)),
@@ -447,39 +467,37 @@ row("LLE508", lambda w: w.endpoint(rollback_alarms=[cloudwatch.Alarm.from_alarm_
 row("LLE509", lambda w: w.endpoint(tags={f"k{n}": "v" for n in range(51)}), "51", "0 to 50")
 out_of("LLE510", lambda w, v: w.endpoint(tags={v: "v"}), "not starting with aws:",
        "", "k" * 129, "aws:team", "AWS:team", "a;b")
-out_of("LLE511", lambda w, v: w.endpoint(tags={"k": v}), "letters", "v" * 257, "a;b", 7)
+out_of("LLE511", lambda w, v: w.endpoint(tags={"k": v}), "letters", "v" * 257, "a;b")
 row("LLE521", lambda w: w.deployed(DeploymentPolicy.linear(step_percent=10, wait=HOUR)),
     "36000 seconds (10 x 3600", "less than 28800")
 row("LLE521", lambda w: w.deployed(DeploymentPolicy.rolling(batch_percent=5, wait=HOUR)),
     "72000 seconds", "less than 28800")
 row("LLE521", lambda w: w.deployed(DeploymentPolicy.canary(
     wait=Duration.minutes(10), maximum_execution=Duration.minutes(10))), "600 seconds", "more than")
+row("LLE361", lambda _: DeploymentPolicy(kind="ALL_AT_ONCE", size_percent=10), "10", "no size")
 row("LLE522", lambda w: w.deployed(
     DeploymentPolicy.rolling(), w.variant(), w.variant(name="b")), "2 variants", "1")
 row("LLE523", lambda w: w.deployed(
     DeploymentPolicy.canary(), w.variant(instance_type=InstanceType("ml.inf1.xlarge"))),
     "CANARY on ml.inf1.xlarge", "ALL_AT_ONCE")
 
-out_of("LLE560", lambda w, v: w.fleet(cpu=v), "1024", 1000, 0, 65_536, "1 vCPU")
+out_of("LLE560", lambda w, v: w.fleet(cpu=v), "1024", 1000, 0, 65_536)
 row("LLE561", lambda w: w.fleet(cpu=256, memory_mib=4096), "4096 MiB with 256", "512, 1024, 2048")
 row("LLE561", lambda w: w.fleet(memory_mib=2500), "2500 MiB with 1024", "2048 to 8192 MiB in steps")
-row("LLE561", lambda w: w.fleet(memory_mib="2 GB"), "'2 GB' MiB", "2048 to 8192")
 row("LLE216", lambda w: w.fleet(network=w.network(), private_link=RuntimePrivateLink(
     w.stack, "Other", network=w.network(id="OtherNetwork", cidr="10.9.0.0/16"))),
     "two VPCs", "private_link.network")
 row("LLE563", lambda w: w.fleet(results_retention=Duration.hours(12)), "0.5", "1 to 3650")
 row("LLE563", lambda w: w.fleet(results_retention=Duration.days(4000)), "4000", "1 to 3650")
-out_of("LLE564", lambda w, v: w.fleet(log_retention_days=v), "30, 60", 0, 31, "a week")
-row("LLE565", lambda w: w.fleet(image="load:1"), "'load:1'", "ContainerImage")
+out_of("LLE564", lambda w, v: w.fleet(log_retention_days=v), "30, 60", 0, 31)
 row("LLE566", lambda w: w.fleet(endpoint=cdk.Aws.STACK_NAME), "a token", "known at synth")
-row("LLE566", lambda w: w.fleet(endpoint=None), "None", "Endpoint")
 
 # --- 6 scaling ---------------------------------------------------------------------------------
 out_of("LLE601", lambda w, v: w.scaled(min_instances=v), "at least 1", 0, 1.5)
 out_of("LLE601", lambda w, v: w.scaled().on_schedule(
     "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v), "at least 1", 0)
 out_of("LLE602", lambda w, v: w.scaled().track_concurrency(max_concurrency_per_instance=v),
-       "8.51592e-109", 0, -1, float("inf"), 1e200)
+       "8.51592e-109", 0, -1, 1e200)
 row("LLE602", lambda w: w.scaled().track_invocations(max_tps_per_instance=1e200), "1e+200",
     "8.51592e-109")
 out_of("LLE603", lambda w, v: w.scaled().track_invocations(max_tps_per_instance=v),
@@ -518,6 +536,8 @@ row("LLE512", lambda w: w.endpoint(keep_instance_counts=False).scale(
     "keep_instance_counts=True")
 row("LLE626", lambda w: w.scaled().track_concurrency(max_concurrency_per_instance=1)
     .track_concurrency(max_concurrency_per_instance=2), "Concurrency", "none of")
+row("LLE364", lambda _: ScalingStep(change=1.5), "1.5", "a whole number")
+out_of("LLE365", lambda _, v: MeasuredThroughput(100, 10).instances_at_peak(v), "1 to 16", 0, 1.5)
 row("LLE627", lambda w: w.scaled().on_schedule(
     "night", schedule=appscaling.Schedule.cron(hour="1")), "neither", "one or both")
 METRIC = cloudwatch.Metric(namespace="Shop", metric_name="Orders")
@@ -556,6 +576,10 @@ for option in ("error_rate", "client_error_rate", "model_error_rate", "cache_mis
     out_of("LLE703", lambda w, v, option=option: w.alarms(**{option: v}), "1e-06 to 1", 0, 1.01)
 out_of("LLE704", lambda w, v: w.alarms(error_rate=0.01, minimum_invocations=v), "at least 0", -1)
 row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
+row("LLE366", lambda w: w.alarms(error_rate=0.1, period=Duration.seconds(45)), "45 seconds",
+    "whole minutes")
+row("LLE366", lambda w: w.endpoint().metric_invocations(period=timedelta(0)), "0 seconds",
+    "whole minutes")
 row("LLE722", lambda w: w.alarms(gpu_utilization=80), "GPUUtilization", "NVIDIA GPUs")
 row("LLE723", lambda w: w.alarms(model_latency={
     "p99": Duration.millis(1), "Critical": {"p99": Duration.millis(2)}}), "p99, Critical", "forms")
@@ -569,19 +593,38 @@ row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latenc
 out_of("LLE731", lambda w, v: w.alarms(model_latency={v: Duration.millis(1)}), "p99",
        "P99", "p101", "mean", "")
 row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
-row("LLE735", lambda w: w.alarms(suppressors=[]), "suppressors", "quiet_during_deployments")
 
 # --- 8 arguments -------------------------------------------------------------------------------
-row("LLE807", lambda _: environment(N=1), "int 1", "text")
-row("LLE807", lambda _: Container(image=IMAGE, environment=["N"]), "list", "a mapping")
-row("LLE807", lambda w: w.variant(instance_type="ml.m5.xlarge"), "str 'ml.m5", "InstanceType(")
-row("LLE807", lambda _: InstancePool("ml.m5.xlarge", 1), "str 'ml.m5", "InstanceType(")
-row("LLE807", lambda w: w.variant(instance_pools=["ml.m5.xlarge"]), "str", "list of InstancePool")
-row("LLE807", lambda w: w.pattern(instance_type="ml.m5.xlarge"), "str 'ml.m5", "InstanceType(")
+row("LLE807", lambda _: environment(N=1), "a number", "text")
+row("LLE807", lambda _: Container(image=IMAGE, environment=["N"]), "list", "a mapping of text to")
+row("LLE807", lambda w: w.variant(instance_type="ml.m5.xlarge"), "text", "InstanceType(")
+row("LLE807", lambda _: InstancePool("ml.m5.xlarge", 1), "text", "InstanceType(")
+row("LLE807", lambda w: w.variant(instance_pools=["ml.m5.xlarge"]), "text", "InstancePool(")
+row("LLE807", lambda w: w.pattern(instance_type="ml.m5.xlarge"), "text", "InstanceType(")
 row("LLE807", lambda w: w.pattern(containers=w.parts.container()), "Container", "even for one")
 row("LLE807", lambda w: w.model(containers=w.parts.container()), "Container", "a list of Container")
-row("LLE807", lambda w: w.model(containers=["image"]), "str 'image'", "a list of Container")
-row("LLE807", lambda _: DataCapture(destination="s3://b", capture="Input"), "str", "a list of str")
+row("LLE807", lambda w: w.model(containers=["image"]), "text", "Container(")
+row("LLE807", lambda _: DataCapture(destination="s3://b", capture="Input"), "text", "a list of")
+row("LLE807", lambda w: w.network(max_instances="four"), "text", "a whole number or None")
+row("LLE807", lambda w: w.variant(weight=float("nan")), "nan", "a finite number")
+row("LLE807", lambda w: w.endpoint(tags={"k": 7}), "a number", "text")
+row("LLE807", lambda w: w.fleet(image="load:1"), "text", "ContainerImage or None")
+row("LLE807", lambda w: w.fleet(endpoint=None), "None", "Endpoint or text")
+row("LLE807", lambda w: w.pattern(dashboard="no"), "text", "True or False")
+row("LLE807", lambda w: w.pattern(role="arn:aws:iam::1:role/a"), "text", "aws_iam.IRole or None")
+row("LLE807", lambda w: w.pattern(role=iam.Role), "the class Role", "aws_iam.IRole or None")
+row("LLE807", lambda _: ContainerImage.from_dlc(None, "t"), "None", "text")
+row("LLE807", lambda w: w.pattern(alarms=AlarmOptions(model_latency="tight")), "text", "'planned'")
+row("LLE360", lambda w: w.pattern(alarms={"alarm_actions": []}),
+    "with no option of AlarmOptions's: 'alarm_actions'", "alarms=AlarmOptions(...), with model_")
+row("LLE360", lambda w: w.pattern(alarms={"actions": [], "period": None}), "a mapping",
+    "alarms=AlarmOptions(actions=..., period=...)")
+row("LLE360", lambda w: w.pattern(warm_up={"payload": {"a": 1}, "count": 3}),
+    "'count'", "warm_up=WarmUpOptions(payload=...)")
+row("LLE360", lambda w: WarmUpOptions(
+    payload=WarmUpPayload.from_json({}), keep_warm={"every": 1}), "a mapping",
+    "keep_warm=KeepWarmOptions(every=...)")
+row("LLE360", lambda w: w.model(containers=[{"image": IMAGE}]), "a mapping", "Container(image=...)")
 
 # Reachable elsewhere, or not at all through a construct, and why.
 ELSEWHERE = {

@@ -15,6 +15,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     RuntimePrivateLink,
+    WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
@@ -172,7 +173,7 @@ def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
         stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
         latency=LatencyTarget(p99=cdk.Duration.millis(200)), endpoint_name=given(stack),
-        warm_up={"payload": WarmUpPayload.from_json({"inputs": "x"})},
+        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
     )
     for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):
         Annotations.from_stack(stack).has_warning(path, Match.string_like_regexp("lower case"))

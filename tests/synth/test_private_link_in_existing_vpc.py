@@ -19,6 +19,7 @@ from low_latency_endpoint import (
     LoadTestFleet,
     LowLatencyEndpoint,
     RuntimePrivateLink,
+    WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
@@ -339,7 +340,7 @@ def test_the_warm_up_calls_an_adopted_one_by_its_own_name(stack, parts, template
     assert link.zonal_dns_names == {}
     assert link.url == f"https://{REGIONAL}"
     pattern(stack, parts, network=unnamed, private_link=link,
-            warm_up={"payload": WarmUpPayload.from_json({"inputs": "x"})})
+            warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})))
     environments = [
         str(function.get("Environment"))
         for function in template_of(stack).of_type("AWS::Lambda::Function").values()

@@ -10,11 +10,19 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE
+from ..errors import rule
+from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, Range
 
 __all__ = ["instances_at_peak", "invocations_target"]
 
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
+
+
+ZONES_TO_COUNT = Range(
+    rule("LLE365", "the number of client zones to count with is out of range",
+         mend="Give the client zones, or their number."),
+    "the number of client zones to count with", 1, 16,
+)
 
 
 def stated(value: float) -> Fraction:
@@ -24,7 +32,9 @@ def stated(value: float) -> Fraction:
 
 def zone_count(client_zones: int | Sequence[str]) -> int:
     """The number of client zones, given as a number or by name."""
-    return client_zones if isinstance(client_zones, int) else len(client_zones)
+    if isinstance(client_zones, Sequence):
+        return len(client_zones)
+    return int(ZONES_TO_COUNT.check(client_zones, "client_zones"))
 
 
 def instances_at_peak(peak_tps: float, tps_per_instance: float, safety_factor: float,

@@ -37,6 +37,8 @@ class Range:
     def allowed(self) -> str:
         """The allowed values in words."""
         unit = f" {self.unit}" if self.unit else ""
+        if self.minimum is None and self.maximum is None:
+            return f"any number{unit}"
         if self.minimum is None:
             return f"at most {self.maximum:g}{unit}"
         if self.maximum is None:
@@ -47,7 +49,7 @@ class Range:
         """Whether the value is a number of the right kind inside the range."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return False
         if self.whole and value != int(value):
             return False

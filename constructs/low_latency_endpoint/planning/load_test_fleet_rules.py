@@ -7,7 +7,6 @@ from .limits import Choice, Range
 
 __all__ = [
     "ENDPOINT_KIND",
-    "IMAGE_KIND",
     "LOG_RETENTION",
     "MASTER_PORT",
     "MEMORY_MIB",
@@ -75,11 +74,6 @@ LOG_RETENTION = Choice(
     "the days for which the log is kept",
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
      3288, 3653),
-)
-IMAGE_KIND = rule(
-    "LLE565", "the fleet's image is no container image",
-    mend="Pass a ContainerImage, such as ContainerImage.from_ecr_repository(repository, tag) of "
-         "an image built from the package's Dockerfile for arm64, or leave it out.",
 )
 ENDPOINT_KIND = rule(
     "LLE566", "the endpoint that the fleet may call is not named",

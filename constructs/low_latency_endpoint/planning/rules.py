@@ -55,6 +55,10 @@ NETWORK_FROM_TWO = rule(
     mend="Pass network= alone; or vpc=, with subnets= to choose them; or neither for a new VPC, "
          "with network_max_instances= if other endpoints will share it.",
 )
+NOT_A_CLIENT_ZONE = rule(
+    "LLE362", "the network has no subnet in the zone",
+    mend="Name one of its client zones, as they were given: by ID or by name.",
+)
 SUBNET_OF_TWO_ZONES = rule(
     "LLE159", "one subnet is given for two client zones",
     mend="Give each client zone its own subnet: a subnet lies in one zone.",
@@ -115,6 +119,12 @@ API_NEEDS_PRIVATE_DNS = rule(
 LINK_HAS_ITS_OWN_DNS = rule(
     "LLE221", "whether there is private DNS is said where the private link is made",
     mend="Pass private_dns= to the RuntimePrivateLink, and leave it out here.",
+)
+OTHER_REGIONAL_NAME = rule(
+    "LLE363", "the name is not the regional one of such an interface endpoint",
+    mend="Pass the first of the endpoint's DNS names, as the VPC console shows it, and fips= as "
+         "the endpoint is.",
+    source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
     "LLE222", "CloudFormation cannot associate a hosted zone with another account's VPC",
@@ -223,6 +233,11 @@ COUNTS_OF_A_SCALED_FLEET = rule(
          "of a fixed size.",
     source=GUIDE + "endpoint-scaling-update.html",
 )
+SIZE_OF_ALL_AT_ONCE = rule(
+    "LLE361", "a deployment all at once has no size of its steps",
+    mend="Use DeploymentPolicy.all_at_once(), or canary, linear or rolling with a size.",
+    source=API + "TrafficRoutingConfig.html",
+)
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523", "Inf1 instances are excluded from deployment guardrails",
     mend="Use DeploymentPolicy.all_at_once() without rollback alarms: SageMaker falls back to it "
@@ -279,6 +294,11 @@ DATAPOINTS_ABOVE_PERIODS = rule(
     mend="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
+METRIC_PERIOD = rule(
+    "LLE366", "CloudWatch has no such period of a metric",
+    mend="Give whole minutes, or 1, 5, 10 or 30 seconds for metrics of that resolution.",
+    source="/AmazonCloudWatch/latest/APIReference/API_MetricStat.html",
+)
 METRIC_NOT_PUBLISHED = rule(
     "LLE722", "this endpoint does not publish the metric",
     mend="Use a metric, and dimensions, of this kind of endpoint.",
@@ -291,12 +311,6 @@ SEVERITY_STATISTICS = rule(
 SCALED_VARIANTS_ONLY = rule(
     "LLE724", "an alarm on capacity at its maximum needs a scaled variant",
     mend="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
-)
-ALARM_OPTIONS = rule(
-    "LLE735", "alarms have no such option",
-    mend="Use one of those. Planned work is kept quiet with an alarm mute rule of CloudWatch's, "
-         "which has an end; a suppressor alarm that stays on would hold pages back for good.",
-    source="/AmazonCloudWatch/latest/APIReference/API_PutAlarmMuteRule.html",
 )
 PERCENT_OF_ALL = Range(
     rule("LLE725", "a utilization threshold is a share of the whole instance",

@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..errors import ConfigurationError, rule
+from .limits import Range
 
-__all__ = ["check_steps"]
+__all__ = ["STEP_CHANGE", "check_steps"]
+
+_API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
+STEP_CHANGE = Range(
+    rule("LLE364", "a scaling step changes by whole instances",
+         mend="Give the number of instances to add, or to remove if negative.", source=_API),
+    "the change of a scaling step", None, None, "instances",
+)
 
 STEPS_COVER_A_RANGE = rule(
     "LLE630", "the steps of a step scaling policy do not cover a range, each part of it once",
     mend="Let each step begin where the one before it ends; leave the upper bound of the highest "
          "one out, and the lower bound of the lowest one if it reaches below the threshold.",
-    source="/autoscaling/application/APIReference/API_StepAdjustment.html",
+    source=_API,
 )
 
 

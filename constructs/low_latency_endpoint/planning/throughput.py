@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
 from .limits import PEAK_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 
 __all__ = ["MeasuredThroughput"]
 
 
+@checked_arguments
 @dataclass(frozen=True)
 class MeasuredThroughput:
     """Peak traffic and the throughput of one instance.
@@ -27,7 +29,7 @@ class MeasuredThroughput:
     Raises
     ------
     ConfigurationError
-        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range.
+        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range, ``LLE807`` for what is none.
 
     Notes
     -----

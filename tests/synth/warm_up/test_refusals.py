@@ -24,9 +24,9 @@ from tests.synth.warm_up.in_template import PAYLOAD
     ({"last": 0}, "LLE543"),
     ({"payload": []}, "LLE544"),
     ({"payload": [PAYLOAD] * 101}, "LLE544"),
-    ({"payload": ["text"]}, "LLE557"),
+    ({"payload": ["text"]}, "LLE807"),
     ({"reserved_concurrency": 1}, "LLE548"),
-    ({"latency": {"p99": Duration.millis(200)}}, "LLE804"),
+    ({"latency": {"p99": Duration.millis(200)}}, "LLE360"),
 ])
 def test_refuses(refused, given, code):
     assert refused(**given) == code
