@@ -281,7 +281,8 @@ RECEIVERS: dict[str, Callable[[Things], Any]] = {
     "ZoneAlignedNetwork": lambda t: t.network,
 }
 #: Not for people to call: the library's own halves of a construct.
-INTERNAL = {"ContainerImage.bind", "ModelData.bind"}
+INTERNAL = {"ContainerImage.bind", "ModelData.bind", "Safeguards.let_write_logs",
+            "ZoneAlignedNetwork.let_into_s3"}
 
 
 def public() -> Iterator[tuple[str, Any]]:
