@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .connections import DUMMY_KEY
 
-__all__ = ["process_environment"]
+__all__ = ["aws_variables", "process_environment"]
 
 # Variables by which a process could be turned towards a real account.
 _REDIRECTING = (
@@ -45,9 +45,16 @@ def process_environment(own: Mapping[str, str], scratch: str, *, region: str,
         "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         **{name: value for name, value in own.items() if not name.startswith(_REDIRECTING)},
+        **aws_variables(region, url),
+    }
+
+
+def aws_variables(region: str, url: str) -> dict[str, str]:
+    """The variables by which a process finds the local AWS, and no account."""
+    return {
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        "AWS_ENDPOINT_URL": url,
+        **({"AWS_ENDPOINT_URL": url} if url else {}),
         "AWS_ACCESS_KEY_ID": DUMMY_KEY,
         "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
         "AWS_CONFIG_FILE": os.devnull,

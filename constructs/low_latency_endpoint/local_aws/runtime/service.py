@@ -6,20 +6,25 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 from moto.logs.models import logs_backends
 
+from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_of
+from ..held_folder import HeldFolder
 from ..hosting import hosting
 from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
+from ..process_environment import aws_variables
 from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import Clock
+from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
-from .fleet import Fleet, FleetFailed
+from .fleet import Fleet, FleetFailed, end_draining
 from .http_server import LOOPBACK, Listener, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
@@ -36,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
+_END_SECONDS = 5.0
+"""For model servers to end with the local AWS; then they are made to."""
+_MOST_LINES = 10_000
+"""Lines of one instance's output in CloudWatch Logs; the file beside the log has more."""
 
 
 class Runtime:
@@ -50,9 +59,20 @@ class Runtime:
         How it behaves.
     region
         Of requests that are not signed, and of zones.
+    folder
+        The local AWS's, where its model servers' files go too; by default one of its own.
+
+    Attributes
+    ----------
+    aws_url : str
+        The local AWS's main URL, for model servers that call AWS; empty while it has none.
     """
 
-    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1") -> None:
+    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1",
+                 folder: Path | None = None) -> None:
+        self.aws_url = ""
+        self._folder = folder
+        self._held: HeldFolder | None = None
         self.options = options or RuntimeOptions()
         self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
@@ -78,21 +98,18 @@ class Runtime:
     def stop(self) -> None:
         """Stop every model server, the listeners and the thread."""
         self._thread.stop()
+        if self._held is not None:
+            self._held.remove()
 
     async def _end(self) -> None:
-        instances = self._instances()
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
-        for instance in instances:
-            instance.stop()
-        loop = asyncio.get_running_loop()
-        for instance in instances:
-            await loop.run_in_executor(None, instance.wait_stopped, 5.0)
-        await loop.run_in_executor(None, self.meter.flush)
+        await end_draining(_END_SECONDS)
+        await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
 
     def _instances(self) -> list[Any]:
         return [
@@ -188,15 +205,41 @@ class Runtime:
         fleet = fleet_of(
             endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
             running=lambda: len(self._instances()),
-            log=lambda: _log_group(endpoint),
+            site=self._site(endpoint),
         )
         first = endpoint.fleet is None
         fleet.own_metrics = first and self.options.configuration_metrics_from_create
         return fleet
 
+    @property
+    def folder(self) -> Path:
+        """Where its model servers' files are: a log for each instance, and the models' data."""
+        if self._folder is None:
+            self._held = HeldFolder("local-aws-")
+            self._folder = self._held.path
+        return self._folder / "model-servers"
+
+    def _site(self, endpoint: RuntimeEndpoint) -> Site:
+        account, region = endpoint.place
+
+        def log(stream: str, lines: list[str]) -> None:
+            if endpoint.live:
+                moment = round(self.clock.now() * 1000)
+                _log(endpoint, stream, [{"timestamp": moment, "message": one} for one in lines])
+
+        return Site(endpoint.name, account, region, lambda: self.folder,
+                    lambda: aws_variables(region, self.aws_url), log)
+
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
+        if servers and not self.options.model_servers:
+            evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
         self._thread.run(self._set_model_servers(servers))
+
+    def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers; they go before those that are there."""
+        others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
+        self.set_model_servers({**servers, **others})
 
     async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
@@ -424,9 +467,18 @@ def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
             fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
 
 
-def _log_group(endpoint: RuntimeEndpoint) -> None:
-    """Make what a container's first line makes; AWS keeps it when the endpoint is deleted."""
-    if endpoint.live:
-        account, region = endpoint.place
-        group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
-        logs_backends[account][region].ensure_log_group(group)
+def _log(endpoint: RuntimeEndpoint, stream: str, events: list[dict[str, Any]]) -> None:
+    """Put lines into an endpoint's log group, which AWS keeps when the endpoint is deleted.
+
+    The group is there once a container runs, also when it writes nothing.
+    """
+    account, region = endpoint.place
+    backend = logs_backends[account][region]
+    name = f"/aws/sagemaker/Endpoints/{endpoint.name}"
+    backend.ensure_log_group(name)
+    if events:
+        group = backend.groups[name]
+        if stream not in group.streams:
+            backend.create_log_stream(name, stream)
+        group.streams[stream].put_log_events(events)
+        del group.streams[stream].events[:-_MOST_LINES]
