@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import logging
 import os
 import shutil
@@ -39,7 +41,8 @@ def main() -> None:
         logging.captureWarnings(True)
         if not runtime.options.model_servers:
             evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
-        print(url, flush=True)
+        told = {"url": url, "credentials": dataclasses.asdict(runtime.credentials)}
+        print(json.dumps(told), flush=True)
         while not stopped.wait(0.2):
             pass
         runtime.stop()  # its model servers may be processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from .connections import DUMMY_KEY
+from .admission import credentials_at
 
 __all__ = ["process_environment"]
 
@@ -39,6 +39,7 @@ def process_environment(own: Mapping[str, str], scratch: str, *, region: str,
     region, url
         Of the local AWS.
     """
+    credentials = credentials_at(url)
     return {
         **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
         "HOME": scratch,
@@ -48,8 +49,8 @@ def process_environment(own: Mapping[str, str], scratch: str, *, region: str,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": DUMMY_KEY,
-        "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

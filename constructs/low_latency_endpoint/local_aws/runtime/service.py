@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from moto.cloudwatch.models import cloudwatch_backends
 from moto.logs.models import logs_backends
 
+from ..admission import Credentials, admit_known
 from ..cloudwatch.state import state_of
 from ..hosting import hosting
 from ..hosting_interfaces import let_go
@@ -20,7 +22,7 @@ from .clock import Clock
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed
-from .http_server import LOOPBACK, Listener, listen
+from .http_server import LOOPBACK, Limits, Listener, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
 from .meter import Meter, Place
@@ -54,6 +56,7 @@ class Runtime:
 
     def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1") -> None:
         self.options = options or RuntimeOptions()
+        self.credentials = Credentials.new()
         self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
         self._region = region
@@ -139,7 +142,8 @@ class Runtime:
     async def _listen(self, zone: str | None) -> Listener:
         if zone not in self._listeners:
             self._listeners[zone] = await listen(
-                self._invocations.handler(zone), largest_body=LARGEST_PAYLOAD
+                self._invocations.handler(zone), admit=admit_known(self.credentials),
+                limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
 
@@ -398,15 +402,21 @@ class Runtime:
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
-        """Move the clock on, with everything that happens meanwhile; gives its new time."""
+        """Move the clock on, with everything that happens meanwhile; gives its new time.
+
+        Raises
+        ------
+        ValueError
+            For a jump that the clock does not take.
+        """
+        self.clock.check_jump(seconds)
         return self._thread.run(self._advance(seconds), None)
 
     async def _advance(self, seconds: float) -> float:
         assert self._ticks is not None
-        left = seconds
-        while left > 0:
-            step = min(TICK, left)
-            left -= step
+        # Counted, not subtracted: of a large number ten seconds take nothing away.
+        whole, rest = divmod(seconds, TICK)
+        for step in itertools.chain(itertools.repeat(TICK, int(whole)), [rest] if rest else []):
             self.clock.advance(step)
             await self._ticks.caught_up()
             # Deployments and cold starts that waited for this moment take their next step.
