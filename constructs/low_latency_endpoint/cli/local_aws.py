@@ -17,7 +17,8 @@ def register(app: typer.Typer) -> None:
 
 
 def local_aws(
-    port: Annotated[int, typer.Option(help="Port on loopback; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(
+        min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 0,
     region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
     model_server: Annotated[list[str] | None, typer.Option(
         metavar="IMAGE=SERVER", help="What answers for endpoints with that image (URI, repository, "
@@ -25,8 +26,8 @@ def local_aws(
         "be repeated. Without it endpoints answer with the request itself, and are neither "
         "measured nor scaled.")] = None,
     clock_speed: Annotated[float, typer.Option(
-        min=0, help="How many times faster than real time cold starts, cooldowns, alarms and "
-        "deployments pass.")] = 1,
+        min=0, max=10_000, help="How many times faster than real time cold starts, cooldowns, "
+        "alarms and deployments pass.")] = 1,
     behave: Annotated[list[str] | None, typer.Option(
         metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as "
         "docs/local-aws.md lists it: endpoint_handler=compares. May be repeated. The defaults are "

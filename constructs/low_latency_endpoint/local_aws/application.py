@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server import werkzeug_app
 
 from . import protocols
 from .cloudwatch import control
@@ -23,6 +23,9 @@ from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
 
 logger = logging.getLogger(__name__)
+
+# Every answer of moto's would tell browsers that any page may read it.
+werkzeug_app.DISABLE_GLOBAL_CORS = True
 
 Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
 """One API operation: takes who calls and the parameters, gives the result."""
@@ -87,7 +90,9 @@ class Application:
         self.runtime = runtime or Runtime()
         self._services = {service.name: service for service in services}
         self._on_reset = tuple(on_reset)
-        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto = werkzeug_app.DomainDispatcherApplication(
+            werkzeug_app.create_backend_app
+        )
         self.url = ""
 
     def __call__(

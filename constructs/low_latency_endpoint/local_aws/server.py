@@ -10,14 +10,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .connections import ACCOUNT, DUMMY_KEY, close_clients, new_client
+from . import controls
+from .admission import TOKEN_VARIABLE, Credentials
+from .connections import ACCOUNT, close_clients, new_client
 from .held_folder import HeldFolder
 from .images import add_image
 from .leftovers import find_leftovers
@@ -42,8 +43,12 @@ class LocalAws:
     '123456789012'
     """
 
-    def __init__(self, url: str, region: str, log_path: Path, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, url: str, region: str, log_path: Path, stop: Callable[[], None],
+        credentials: Credentials,
+    ) -> None:
         self.url = url
+        self._credentials = credentials
         self._runtime_urls: dict[str | None, str] = {}
         self.region = region
         self.account = ACCOUNT
@@ -97,7 +102,7 @@ class LocalAws:
         command += ["--region", region, "--port", str(port), "--log", str(log_path)]
         command += ["--folder", str(folder.path)]
         command += ["--runtime", _options(model_servers, runtime).to_json()]
-        with log_path.open("ab") as log:
+        with open(log_path, "ab", opener=_for_its_user_only) as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
             process = subprocess.Popen(
@@ -109,8 +114,9 @@ class LocalAws:
                 text=True,
             )
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        if not url.startswith("http://"):
+        # Over the pipe, which nobody else reads: not by arguments, nor by the log.
+        told = process.stdout.readline()
+        if not told:
             process.kill()
             process.communicate()
             ending = log_path.read_text()[-3000:]
@@ -130,7 +136,9 @@ class LocalAws:
             process.stdout.close()
             folder.remove()
 
-        return cls(url, region, log_path, stop)
+        started = json.loads(told)
+        credentials = Credentials(**started["credentials"])
+        return cls(started["url"], region, log_path, stop, credentials)
 
     @classmethod
     def in_process(
@@ -160,11 +168,11 @@ class LocalAws:
         with contextlib.ExitStack() as starting:
             starting.callback(folder.remove)
             starting.enter_context(serving.logging_to(log_path))
-            behind = Runtime(_options(model_servers, runtime), region)
+            behind = Runtime(_options(model_servers, runtime), region, folder.path)
             starting.callback(behind.stop)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
-        return cls(url, region, log_path, stop)
+        return cls(url, region, log_path, stop, behind.credentials)
 
     def stop(self) -> None:
         """Stop the server and remove its temporary files. Stopping twice is no error."""
@@ -198,8 +206,9 @@ class LocalAws:
             "AWS_ENDPOINT_URL": self.url,
             # The main URL answers InvokeEndpoint too, some milliseconds later.
             "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
-            "AWS_ACCESS_KEY_ID": DUMMY_KEY,
-            "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
+            "AWS_ACCESS_KEY_ID": self._credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self._credentials.secret_key,
+            TOKEN_VARIABLE: self._credentials.token,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
             "AWS_CONFIG_FILE": os.devnull,
@@ -227,7 +236,7 @@ class LocalAws:
         url = self.runtime_url() if service == "sagemaker-runtime" else self.url
         key = (service, region or self.region)
         if key not in self._clients:
-            self._clients[key] = new_client(*key, url)
+            self._clients[key] = new_client(*key, url, self._credentials)
         return self._clients[key]
 
     def runtime_url(self, zone: str | None = None) -> str:
@@ -338,11 +347,8 @@ class LocalAws:
         ]
         return actions
 
-    def _post(self, path: str, body: bytes | None = None) -> bytes:
-        request = urllib.request.Request(f"{self.url}{path}", body, method="POST")
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            document: bytes = answer.read()
-        return document
+    def _post(self, path: str, body: bytes = b"") -> bytes:
+        return controls.ask(self.url, self._credentials.token, path, body)
 
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""
@@ -361,5 +367,10 @@ def _without_aws(environment: dict[str, str]) -> dict[str, str]:
         name: value
         for name, value in environment.items()
         if not name.startswith("AWS_")
-        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG")
+        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG",
+                         TOKEN_VARIABLE)
     }
+
+
+def _for_its_user_only(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from .service_times import ServiceTime
 
 __all__ = [
@@ -219,19 +221,21 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     ...     "service_time": {"kind": "lognormal", "values": [0.02, 0.08]}}).service_time
     ServiceTime(kind='lognormal', values=(0.02, 0.08))
     """
+    if not isinstance(document, Mapping):
+        raise ValueError(f'a model server is an object such as {{"kind": "simulated"}}: {document}')
     fields = dict(document)
     kind = fields.pop("kind", None)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}: {kind!r}")
-    if "service_time" in fields:
-        law = fields["service_time"]
-        fields["service_time"] = ServiceTime(law["kind"], tuple(law["values"]))
-    if "slow_instances" in fields:
-        fields["slow_instances"] = {int(n): f for n, f in fields["slow_instances"].items()}
+    known = {f.name for f in dataclasses.fields(_KINDS[kind]) if f.init}
+    if unknown := sorted(map(str, fields.keys() - known)):
+        raise ValueError(f"{kind} has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
     try:
-        return cast("ModelServer", _KINDS[kind](**fields))
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+        return cast("ModelServer", TypeAdapter(_KINDS[kind]).validate_python(fields))
+    except ValidationError as error:
+        raise ValueError("; ".join(
+            f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg']}" for one in error.errors()
+        )) from None
 
 
 def parse_model_server(text: str) -> tuple[str, ModelServer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from moto.cloudwatch.models import cloudwatch_backends
 from moto.logs.models import logs_backends
 
+from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_of
 from ..held_folder import HeldFolder
@@ -25,7 +27,7 @@ from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed, end_draining
-from .http_server import LOOPBACK, Listener, listen
+from .http_server import LOOPBACK, Limits, Listener, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
 from .meter import Meter, Place
@@ -74,6 +76,7 @@ class Runtime:
         self._folder = folder
         self._held: HeldFolder | None = None
         self.options = options or RuntimeOptions()
+        self.credentials = Credentials.new()
         self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
         self._region = region
@@ -156,7 +159,8 @@ class Runtime:
     async def _listen(self, zone: str | None) -> Listener:
         if zone not in self._listeners:
             self._listeners[zone] = await listen(
-                self._invocations.handler(zone), largest_body=LARGEST_PAYLOAD
+                self._invocations.handler(zone), admit=admit_known(self.credentials),
+                limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
 
@@ -228,7 +232,7 @@ class Runtime:
                 _log(endpoint, stream, [{"timestamp": moment, "message": one} for one in lines])
 
         return Site(endpoint.name, account, region, lambda: self.folder,
-                    lambda: aws_variables(region, self.aws_url), log)
+                    lambda: aws_variables(region, self.aws_url, self.credentials), log)
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
@@ -441,15 +445,21 @@ class Runtime:
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
-        """Move the clock on, with everything that happens meanwhile; gives its new time."""
+        """Move the clock on, with everything that happens meanwhile; gives its new time.
+
+        Raises
+        ------
+        ValueError
+            For a jump that the clock does not take.
+        """
+        self.clock.check_jump(seconds)
         return self._thread.run(self._advance(seconds), None)
 
     async def _advance(self, seconds: float) -> float:
         assert self._ticks is not None
-        left = seconds
-        while left > 0:
-            step = min(TICK, left)
-            left -= step
+        # Counted, not subtracted: of a large number ten seconds take nothing away.
+        whole, rest = divmod(seconds, TICK)
+        for step in itertools.chain(itertools.repeat(TICK, int(whole)), [rest] if rest else []):
             self.clock.advance(step)
             await self._ticks.caught_up()
             # Deployments and cold starts that waited for this moment take their next step.
