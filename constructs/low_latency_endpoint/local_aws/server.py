@@ -53,6 +53,8 @@ class LocalAws:
         self.region = region
         self.account = ACCOUNT
         self.log_path = log_path
+        self.model_server_folder = log_path.parent / "model-servers"
+        """Where the output of each model server is, in a file of its own."""
         self._stop = stop
         self._clients: dict[tuple[str, str], Any] = {}
 
@@ -138,7 +140,9 @@ class LocalAws:
 
         started = json.loads(told)
         credentials = Credentials(**started["credentials"])
-        return cls(started["url"], region, log_path, stop, credentials)
+        aws = cls(started["url"], region, log_path, stop, credentials)
+        aws.model_server_folder = folder.path / "model-servers"
+        return aws
 
     @classmethod
     def in_process(
@@ -172,7 +176,41 @@ class LocalAws:
             starting.callback(behind.stop)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
-        return cls(url, region, log_path, stop, behind.credentials)
+        aws = cls(url, region, log_path, stop, behind.credentials)
+        aws.model_server_folder = behind.folder
+        return aws
+
+    @classmethod
+    def of_environment(cls) -> LocalAws:
+        """Give the running local AWS that this process's environment names; see `exports`.
+
+        Stopping it does nothing: it is whoever's who started it.
+
+        Raises
+        ------
+        LocalAwsError
+            When the environment names none, or it does not answer.
+        """
+        given = {name: os.environ.get(name, "") for name in (
+            "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", TOKEN_VARIABLE)}
+        missing = [name for name, value in given.items() if not value]
+        url = given["AWS_ENDPOINT_URL"].rstrip("/")
+        if missing or urllib.parse.urlsplit(url).hostname not in ("localhost", "127.0.0.1"):
+            raise LocalAwsError(
+                "the environment names no local AWS: set the variables that `low-latency "
+                f"local-aws` printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})")
+        credentials = Credentials(given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"],
+                                  given[TOKEN_VARIABLE])
+        region = os.environ.get("AWS_REGION") or "us-east-1"
+        aws = cls(url, region, Path(os.devnull), lambda: None, credentials)
+        try:
+            aws.runtime_time()
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(f"the local AWS at {url} refuses the environment's token "
+                                f"({error.code}): has it been started anew?") from None
+        except OSError as error:
+            raise LocalAwsError(f"no local AWS answers at {url}: {error}") from None
+        return aws
 
     def stop(self) -> None:
         """Stop the server and remove its temporary files. Stopping twice is no error."""
@@ -290,6 +328,14 @@ class LocalAws:
         """
         documents = {name: to_document(server) for name, server in model_servers.items()}
         self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
+
+    def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers, which go before those that are there; see `set_model_servers`.
+
+        An endpoint that was created without one stays as it is: it answers with its request.
+        """
+        documents = {name: to_document(server) for name, server in model_servers.items()}
+        self._post("/_local/runtime/model-servers?keep=true", json.dumps(documents).encode())
 
     def flush_metrics(self) -> None:
         """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""

@@ -15,7 +15,7 @@ from .server_output import ServerOutput
 __all__ = ["Container", "Site"]
 
 _MODEL = "/opt/ml/model"
-"""Where SageMaker puts a model's data. Source: developer guide, "How containers load your model"."""
+"""Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
 _OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
 
 

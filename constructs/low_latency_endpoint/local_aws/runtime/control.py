@@ -3,7 +3,8 @@
 Not part of AWS, and only for whoever has the token (see `admission`):
 `GET /_local/runtime/url?zone=...`, `POST /_local/runtime/flush`,
 `POST /_local/runtime/advance?seconds=...`, `POST /_local/runtime/speed?factor=...`,
-`GET /_local/runtime/time`, `POST /_local/runtime/model-servers` with a document of them.
+`GET /_local/runtime/time`, `POST /_local/runtime/model-servers` with a document of them; with
+`?keep=true` those that are there stay.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def control(
                 runtime.set_speed(_number(query, "factor"))
             case "model-servers":
                 documents = _document(body)
-                runtime.set_model_servers({n: from_document(d) for n, d in documents.items()})
+                servers = {n: from_document(d) for n, d in documents.items()}
+                keep = query.get("keep") == "true"
+                (runtime.add_model_servers if keep else runtime.set_model_servers)(servers)
             case "time":
                 answer["time"] = runtime.clock.now()
             case _:

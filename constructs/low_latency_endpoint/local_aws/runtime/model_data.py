@@ -78,7 +78,8 @@ class ModelData:
             else:
                 _copy(found, key, target)
         except (OSError, Unpackable) as error:
-            raise ModelDataError(f"Failed to extract model data from {self.uri}: {error}.") from None
+            raise ModelDataError(
+                f"Failed to extract model data from {self.uri}: {error}.") from None
 
     def _missing(self) -> ModelDataError:
         # AWS's first sentence: CreateModel's ValidationException (aws-ia/ecs-blueprints#223). Here
