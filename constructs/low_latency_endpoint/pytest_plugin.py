@@ -1,7 +1,7 @@
 """The pytest fixture ``local_aws``: a local AWS with model servers, for tests of your own.
 
 pytest finds it by itself wherever the package is installed. It costs nothing until a test asks for
-the fixture, which needs ``pip install 'cdk-low-latency-endpoint[local]'``. In pytest's own settings:
+the fixture, which needs ``pip install 'cdk-low-latency-endpoint[local]'``. In pytest's settings:
 
 ``local_aws_model_servers``
     Lines ``IMAGE=SERVER``, as ``low-latency local-aws --model-server`` takes them; relative files
@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
@@ -56,6 +57,7 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
     with contextlib.ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         try:
+            import_module("moto")  # which only the local AWS's own process loads otherwise
             from .local_aws import LocalAws
             from .local_aws.model_servers import parse_model_server
         except ModuleNotFoundError as error:

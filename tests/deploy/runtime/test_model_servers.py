@@ -13,7 +13,7 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.local_aws import LocalAws
@@ -62,6 +62,7 @@ class TestServiceTime:
             make()
 
 
+@settings(deadline=None)  # the first document is read slowly: what reads it is made then
 @given(
     share=st.floats(0, 1), concurrency=st.integers(1, 64),
     slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
@@ -74,7 +75,7 @@ def test_options_survive_the_way_to_another_process(share, concurrency, slow, sa
                 service_time=ServiceTime.empirical(samples), failure_share=share,
                 concurrency=concurrency, slow_instances=slow,
             ),
-            "b": CommandModelServer(("serve", "--fast"), {"A": "1"}),
+            "b": CommandModelServer(("serve", "--fast"), {"A": "1"}, "/srv"),
             "c": UrlModelServer("http://127.0.0.1:8080"),
         },
         routers=3, clock_speed=60.0,
