@@ -6,8 +6,11 @@ Each server is a script of raw bytes, so that what it sends is what stands here.
 from __future__ import annotations
 
 import asyncio
+import os
+import random
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -22,6 +25,7 @@ from low_latency_endpoint.local_aws.runtime.http_client import (
 
 T = TypeVar("T")
 Script = Callable[["Peer"], Awaitable[None]]
+CALLS = int(os.environ.get("HOSTILE_CALLS", "1000"))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -77,7 +81,7 @@ def against(script: Script, work: Callable[[Connections, Server], Coroutine[Any,
         listening = await asyncio.start_server(server, "127.0.0.1", 0)
         connections = Connections("127.0.0.1", listening.sockets[0].getsockname()[1])
         try:
-            return await asyncio.wait_for(work(connections, server), 20)
+            return await asyncio.wait_for(work(connections, server), 300)
         finally:
             connections.close()
             listening.close()
@@ -390,3 +394,69 @@ def test_nothing_that_listens_is_unreachable():
             await post(Connections("127.0.0.1", 1))
 
     against(always_ok, work)
+
+
+FAULTS = ("fine", "fine", "fine", "close after", "close before", "half", "reset", "trickle",
+          "hints", "no content", "stray", "garbage")
+
+
+def test_a_hostile_server_never_gets_a_request_twice_nor_mixes_answers_up():
+    """Unique bodies, fifty callers, some of whom give up; by hand with many more."""
+    chance = random.Random(12)
+
+    async def script(peer: Peer) -> None:
+        while True:
+            body = await peer.request()
+            answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            match chance.choice(FAULTS):
+                case "close after":  # and does not say so
+                    peer.send(answer)
+                    return
+                case "close before":
+                    return
+                case "half":
+                    peer.send(answer[: chance.randrange(len(answer))])
+                    return
+                case "reset":
+                    peer.send(answer[: chance.randrange(len(answer))])
+                    peer.reset()
+                    return
+                case "trickle":
+                    for place in range(0, len(answer), 7):
+                        peer.send(answer[place : place + 7])
+                        await asyncio.sleep(0.001)
+                case "hints":
+                    peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n" + answer)
+                case "no content":
+                    peer.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+                case "stray":
+                    peer.send(answer + OK)
+                case "garbage":
+                    peer.send(b"\x00\x01" + answer)
+                    return
+                case _:
+                    peer.send(answer)
+
+    async def work(connections: Connections, server: Server) -> None:
+        ends: Counter[str] = Counter()
+
+        async def caller(name: int) -> None:
+            for number in range(CALLS // 50):
+                body = b"body %d of %d" % (number, name)
+                patience = 0.002 if chance.random() < 0.05 else 10.0
+                try:
+                    async with asyncio.timeout(patience):
+                        answer = await post(connections, body)
+                except (Broken, TimeoutError) as error:
+                    ends[type(error).__name__] += 1
+                    continue
+                assert answer.body == (b"" if answer.status == 204 else body)
+                ends["answered"] += 1
+
+        await asyncio.gather(*(caller(name) for name in range(50)))
+        assert max(Counter(server.seen).values()) == 1
+        # The share of faults that leave no whole answer: 4 of 12 kinds; and who gave up.
+        assert ends.total() == CALLS
+        assert ends["answered"] / CALLS > 0.55, ends
+
+    against(script, work)

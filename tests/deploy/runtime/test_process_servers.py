@@ -446,7 +446,7 @@ def test_mlserver_with_a_shim_as_at_aws(servers):
         tries(servers, name, [1, 2], [3, 6])
 
 
-# ------------------------------------------------------------------------------ nothing stays behind
+# ----------------------------------------------------------------------------- nothing stays behind
 
 STUBBORN = """
 import http.server, os, signal, subprocess, sys

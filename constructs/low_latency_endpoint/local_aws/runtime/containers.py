@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from moto.logs.models import logs_backends
 
 from .model_data import ModelData
 from .server_output import ServerOutput
@@ -16,6 +18,8 @@ __all__ = ["Container", "Site"]
 
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
+_MOST_LINES = 10_000
+"""Lines of one instance's output in CloudWatch Logs; its file has more."""
 _OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
 
 
@@ -31,8 +35,8 @@ class Site:
         Where their files go; made when it is first asked for.
     variables
         The variables that lead to the local AWS and nowhere else.
-    log
-        Takes lines for a stream of the endpoint's log group; with none it only makes the group.
+    now
+        Gives the time that log events have; without it nothing is put into CloudWatch Logs.
     """
 
     endpoint: str
@@ -40,7 +44,26 @@ class Site:
     region: str
     folder: Callable[[], Path]
     variables: Callable[[], Mapping[str, str]]
-    log: Callable[[str, list[str]], None]
+    now: Callable[[], float] | None
+
+    def log(self, stream: str = "", lines: Sequence[str] = ()) -> None:
+        """Put lines into the endpoint's log group, which AWS keeps when the endpoint is deleted.
+
+        The group is there once a container runs, also when it writes nothing.
+        """
+        if self.now is None:
+            return
+        backend = logs_backends[self.account][self.region]
+        name = f"/aws/sagemaker/Endpoints/{self.endpoint}"
+        backend.ensure_log_group(name)
+        if lines:
+            group = backend.groups[name]
+            if stream not in group.streams:
+                backend.create_log_stream(name, stream)
+            moment = round(self.now() * 1000)
+            events = [{"timestamp": moment, "message": line} for line in lines]
+            group.streams[stream].put_log_events(events)
+            del group.streams[stream].events[:-_MOST_LINES]
 
 
 @dataclass(frozen=True)

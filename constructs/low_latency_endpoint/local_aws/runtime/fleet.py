@@ -162,7 +162,7 @@ class Fleet:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
             if variant.server is not NEVER_RUNS:
-                self._site.log("", [])
+                self._site.log()
             await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)

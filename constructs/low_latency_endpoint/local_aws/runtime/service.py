@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
-from moto.logs.models import logs_backends
 
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
@@ -45,8 +44,6 @@ ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
 _END_SECONDS = 5.0
 """For model servers to end with the local AWS; then they are made to."""
-_MOST_LINES = 10_000
-"""Lines of one instance's output in CloudWatch Logs; the file beside the log has more."""
 
 
 class Runtime:
@@ -225,14 +222,9 @@ class Runtime:
 
     def _site(self, endpoint: RuntimeEndpoint) -> Site:
         account, region = endpoint.place
-
-        def log(stream: str, lines: list[str]) -> None:
-            if endpoint.live:
-                moment = round(self.clock.now() * 1000)
-                _log(endpoint, stream, [{"timestamp": moment, "message": one} for one in lines])
-
         return Site(endpoint.name, account, region, lambda: self.folder,
-                    lambda: aws_variables(region, self.aws_url, self.credentials), log)
+                    lambda: aws_variables(region, self.aws_url, self.credentials),
+                    self.clock.now if endpoint.live else None)
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
@@ -475,20 +467,3 @@ def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
     for variant in record["ProductionVariants"]:
         if variant["VariantName"] in fleet.variants:
             fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
-
-
-def _log(endpoint: RuntimeEndpoint, stream: str, events: list[dict[str, Any]]) -> None:
-    """Put lines into an endpoint's log group, which AWS keeps when the endpoint is deleted.
-
-    The group is there once a container runs, also when it writes nothing.
-    """
-    account, region = endpoint.place
-    backend = logs_backends[account][region]
-    name = f"/aws/sagemaker/Endpoints/{endpoint.name}"
-    backend.ensure_log_group(name)
-    if events:
-        group = backend.groups[name]
-        if stream not in group.streams:
-            backend.create_log_stream(name, stream)
-        group.streams[stream].put_log_events(events)
-        del group.streams[stream].events[:-_MOST_LINES]
