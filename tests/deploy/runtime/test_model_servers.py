@@ -227,7 +227,7 @@ def test_a_fault_can_come_and_go_while_it_runs(site):
 def children_of(parent: int) -> list[int]:
     """The processes that a process has started, and that still run."""
     found = subprocess.run(
-        ["ps", "-o", "pid=,stat=,args=", "--ppid", str(parent)], capture_output=True, text=True,
+        ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(parent)], capture_output=True, text=True,
         check=False,
     ).stdout
     lines = [line.split() for line in found.splitlines() if "local_aws" in line]
@@ -262,13 +262,15 @@ def test_a_process_for_each_instance_that_ends_with_it(site):
     assert gone(started)
 
 
-def test_a_process_that_dies_is_started_again(site):
+@pytest.mark.parametrize("which", ["the server", "its supervisor"])
+def test_a_process_that_dies_is_started_again(site, which):
     here = site({"model": SimulatedModelServer(service_time=ECHO, in_process=False)})
     before = set(children_of(os.getpid()))
     name = here.endpoint()
-    (pid,) = [pid for pid in children_of(os.getpid()) if pid not in before]
-    os.kill(pid, signal.SIGKILL)
-    assert gone([pid])
+    (supervisor,) = [pid for pid in children_of(os.getpid()) if pid not in before]
+    (server,) = children_of(supervisor)
+    os.kill(server if which == "the server" else supervisor, signal.SIGKILL)
+    assert gone([supervisor, server])
     codes = set()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
