@@ -286,6 +286,7 @@ class Connection(asyncio.Protocol):
             # A mistake of ours must look like one, never like the model's.
             logger.exception("%s %s failed", request.method, request.target)
             self._keep = False
+        await self._read_by_client()
         self._busy = None
         self._waits_since, self._patience = time.perf_counter(), self._limits.idle_seconds
         if not self._keep:
@@ -295,6 +296,15 @@ class Connection(asyncio.Protocol):
         if self._paused and not self._requests and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
+
+    async def _read_by_client(self) -> None:
+        """Wait while the client does not read; one that never does is hung up on."""
+        if not self._writable.is_set():
+            try:
+                await asyncio.wait_for(self._writable.wait(), self._limits.idle_seconds)
+            except TimeoutError:
+                if self._transport is not None:
+                    self._transport.abort()
 
     @property
     def is_idle(self) -> bool:
@@ -359,7 +369,7 @@ class Connection(asyncio.Protocol):
         """Send one chunk; waits while the client does not read."""
         if data:
             self._write(b"%x\r\n%b\r\n" % (len(data), data))
-            await self._writable.wait()
+            await self._read_by_client()
 
     def end_stream(self) -> None:
         """Send the last chunk."""
@@ -410,10 +420,9 @@ class Listener:
         """Count a connection in."""
         self._open[connection] = None
         if len(self._open) > self.limits.most_connections:
-            for other in self._open:
-                if other.is_idle and other is not connection:
-                    other.drop()
-                    return
+            oldest = next((one for one in self._open if one.is_idle), connection)
+            del self._open[oldest]
+            oldest.drop()
 
     def closed(self, connection: Connection) -> None:
         """Count a connection out."""
