@@ -370,9 +370,10 @@ def test_what_opens_it_is_written_nowhere_but_into_the_environment(tmp_path):
         assert "GET /mine?" in log.read_text()
         assert not [one for one in secrets if one in log.read_text()]
         assert stat.S_IMODE(log.stat().st_mode) == 0o600
-        for path in (Path(line) for line in re.findall(r"/\S*local-aws-[^\s\0]*", "\n".join(lines))):
-            if path.is_dir():
-                assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+        folders = [Path(found) for line in lines
+                   for found in re.findall(r"/\S*local-aws-[^\s\0/]*", line)]
+        assert folders
+        assert not [one for one in folders if one.is_dir() and one.stat().st_mode & 0o077]
 
 
 def _readable(path: Path) -> bool:

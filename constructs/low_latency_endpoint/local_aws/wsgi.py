@@ -146,7 +146,7 @@ def _environment(request: Request, connection: Connection) -> dict[str, Any]:
     for name, value in request.headers.items():
         if "_" not in name:
             environ[environ_key_for_header(name)] = value
-    for name in request.names:
+    for name in (raw.decode("latin-1") for raw, _ in request.raw_headers):
         # To WSGI `a_b` and `a-b` are one; moto wants S3's metadata as it was spelt.
         key = environ_key_for_header(name)
         if should_preserve_original_header_name(name) and (key not in environ or key in kept):

@@ -87,8 +87,8 @@ class Request:
     too_large: bool = False
     """The body was longer than the server takes, and was not kept."""
     version: str = "1.1"
-    names: list[str] = field(default_factory=list)
-    """The headers' names as they were written, in their order."""
+    raw_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """The headers as they were written, in their order."""
     refused: Refused | None = None
     keep: bool = True
     """Whether the connection is to stay open."""
@@ -128,8 +128,9 @@ class Connection(asyncio.Protocol):
         self._ended = 0
         self._in_head = False
         self._head_size = 0
+        self._came = 0
         self._target = b""
-        self._headers: list[tuple[str, str]] = []
+        self._headers: list[tuple[bytes, bytes]] = []
         self._parts: list[bytes] = []
         self._body_size = 0
         self._waits_since = time.perf_counter()
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
         """Take bytes; start the handler once a request is whole."""
         if self._refusal:
             return
-        ended = self._ended
+        ended, self._came = self._ended, len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -170,7 +171,8 @@ class Connection(asyncio.Protocol):
             self._head_size += len(data)
             if self._head_size > _HEAD_LIMIT:
                 self._refuse(431)
-        self._next()
+        if self._busy is None:
+            self._next()
         if self._requests and self._transport is not None and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -183,8 +185,8 @@ class Connection(asyncio.Protocol):
         self._in_head = True
         self._head_size = self._body_size = 0
         self._target = b""
-        self._headers.clear()
-        self._parts.clear()
+        self._headers = []
+        self._parts = []
         self._request = None
 
     def on_url(self, url: bytes) -> None:
@@ -193,32 +195,32 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; what follows a chunked body are none, whatever it is called."""
-        if not self._in_head or len(self._headers) >= _MOST_HEADERS:
-            if self._in_head:
+        if self._in_head:
+            self._headers.append((name, value))
+            if len(self._headers) > _MOST_HEADERS:
                 self._refuse(431)
-            return
-        self._headers.append((name.decode("latin-1"), value.decode("latin-1").strip()))
 
     def on_headers_complete(self) -> None:
         """Judge a request by its head."""
         self._in_head = False
         headers: dict[str, str] = {}
-        for name, value in self._headers:
-            lower = name.lower()
-            headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
+        for raw_name, raw_value in self._headers:
+            name, value = raw_name.lower().decode("latin-1"), raw_value.decode("latin-1").strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         parser, limits = self._parser, self._limits
         request = self._request = Request(
             parser.get_method().decode("latin-1"), self._target.decode("latin-1"), headers,
-            received=self._began, version=parser.get_http_version(),
-            names=[name for name, _ in self._headers],
+            received=self._began, version=parser.get_http_version(), raw_headers=self._headers,
             # An upgrade is an offer, which a server may leave (RFC 9110, 7.8).
             keep=parser.should_keep_alive() and not parser.should_upgrade(),
         )
-        size = len(self._target) + sum(len(n) + len(v) + 4 for n, v in self._headers)
+        large = self._head_size + self._came > _HEAD_LIMIT and _HEAD_LIMIT < (
+            len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
+        )
         # A request to pass on (CONNECT, an absolute target) is for a proxy.
         if request.version not in ("1.0", "1.1") or not request.target.startswith("/"):
             self._refuse(400)
-        elif size > _HEAD_LIMIT:
+        elif large:
             self._refuse(431)
         elif "transfer-encoding" in headers and not limits.chunked:
             self._refuse(411)
@@ -252,9 +254,10 @@ class Connection(asyncio.Protocol):
         self._ended += 1
         self._began = 0.0
         if request is not None and not self._refusal:
-            request.body = b"" if request.too_large else b"".join(self._parts)
+            if self._parts and not request.too_large:
+                request.body = b"".join(self._parts)
             self._requests.append(request)
-        self._parts.clear()
+        self._parts = []
 
     # --------------------------------------------------------------------------------- in its turn
 
@@ -262,12 +265,10 @@ class Connection(asyncio.Protocol):
         """Read no further; the status goes out once everything before it is answered."""
         self._refusal = self._refusal or status
         self._began = 0.0
-        self._parts.clear()
+        self._parts = []
 
     def _next(self) -> None:
         """Start the next request."""
-        if self._busy is not None:
-            return
         if self._requests:
             request = self._requests.popleft()
             self._keep = request.keep
@@ -286,6 +287,8 @@ class Connection(asyncio.Protocol):
             # A mistake of ours must look like one, never like the model's.
             logger.exception("%s %s failed", request.method, request.target)
             self._keep = False
+        if not self._writable.is_set():
+            await self._read_by_client()
         self._busy = None
         self._waits_since, self._patience = time.perf_counter(), self._limits.idle_seconds
         if not self._keep:
@@ -295,6 +298,14 @@ class Connection(asyncio.Protocol):
         if self._paused and not self._requests and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
+
+    async def _read_by_client(self) -> None:
+        """Wait while the client does not read; one that never does is hung up on."""
+        try:
+            await asyncio.wait_for(self._writable.wait(), self._limits.idle_seconds)
+        except TimeoutError:
+            if self._transport is not None:
+                self._transport.abort()
 
     @property
     def is_idle(self) -> bool:
@@ -359,7 +370,7 @@ class Connection(asyncio.Protocol):
         """Send one chunk; waits while the client does not read."""
         if data:
             self._write(b"%x\r\n%b\r\n" % (len(data), data))
-            await self._writable.wait()
+            await self._read_by_client()
 
     def end_stream(self) -> None:
         """Send the last chunk."""
@@ -410,10 +421,9 @@ class Listener:
         """Count a connection in."""
         self._open[connection] = None
         if len(self._open) > self.limits.most_connections:
-            for other in self._open:
-                if other.is_idle and other is not connection:
-                    other.drop()
-                    return
+            oldest = next((one for one in self._open if one.is_idle), connection)
+            del self._open[oldest]
+            oldest.drop()
 
     def closed(self, connection: Connection) -> None:
         """Count a connection out."""
