@@ -131,7 +131,7 @@ class LocalAws:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             try:
-                process.wait(timeout=5)
+                process.wait(timeout=15)  # model servers have seconds to end
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

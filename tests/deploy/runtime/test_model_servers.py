@@ -227,8 +227,8 @@ def test_a_fault_can_come_and_go_while_it_runs(site):
 def children_of(parent: int) -> list[int]:
     """The processes that a process has started, and that still run."""
     found = subprocess.run(
-        ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(parent)], capture_output=True, text=True,
-        check=False,
+        ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(parent)],
+        capture_output=True, text=True, check=False,
     ).stdout
     lines = [line.split() for line in found.splitlines() if "local_aws" in line]
     return [int(words[0]) for words in lines if "Z" not in words[1]]

@@ -190,9 +190,9 @@ class Instance:
         doubted
             Whether it may well be healthy, having hung up on one request: it is asked first.
         """
+        self.in_service = doubted and self.in_service
         if self._stopped or self._recovering is not None:
             return
-        self.in_service = doubted and self.in_service
         self._recovering = asyncio.get_running_loop().create_task(self._recover())
 
     async def _recover(self) -> None:
@@ -202,7 +202,8 @@ class Instance:
                 self.in_service = False
             if self._process is not None and self._process.exit_code is not None:
                 self._hang_up()
-                await self._launch()
+                with contextlib.suppress(StartupFailed):  # tried again, as long as it is wanted
+                    await self._launch()
             await asyncio.sleep(0.2)
         self.in_service = not self._stopped
         self._recovering = None
