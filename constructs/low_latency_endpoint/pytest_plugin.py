@@ -40,7 +40,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _scope(fixture_name: str, config: pytest.Config) -> _Scope:
-    scope = config.getini("local_aws_scope")
+    try:
+        scope = config.getini("local_aws_scope")
+    except ValueError:  # imported, and not as a plugin: nobody asks for the fixture
+        return "session"
     if scope not in _SCOPES:
         raise pytest.UsageError(f"local_aws_scope is one of {', '.join(_SCOPES)}: {scope}")
     return cast("_Scope", scope)
