@@ -37,6 +37,7 @@ class Context:
 
 def main(event_file: Path, answer: Path) -> None:
     """Call the handler with the event of a file."""
+    answer.with_name("begun").touch()
     task_root = os.environ["LAMBDA_TASK_ROOT"]
     # First the function's own code; last the modules that Lambda brings along for inline code.
     sys.path.insert(0, task_root)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from .task_runner import SUPERVISOR
 logger = logging.getLogger(__name__)
 
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
+_INIT_SECONDS = 10.0
+"""Source: Lambda developer guide, "Lambda execution environment lifecycle" (init phase)."""
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
@@ -103,6 +106,7 @@ def run(function: Function, event: Any) -> Outcome:
                 _running.add(process)
             timed_out = False
             try:
+                _wait_for_start(process, files / "begun")
                 process.wait(function.timeout)
             except subprocess.TimeoutExpired:
                 timed_out = True
@@ -122,6 +126,13 @@ def run(function: Function, event: Any) -> Outcome:
             return _failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
         return Outcome(json.dumps(result["payload"]), result["failed"], log)
+
+
+def _wait_for_start(process: subprocess.Popen[bytes], begun: Path) -> None:
+    """Wait until the function's process runs, which its timeout does not count."""
+    deadline = time.monotonic() + _INIT_SECONDS
+    while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def _hang_up(process: subprocess.Popen[bytes]) -> None:
