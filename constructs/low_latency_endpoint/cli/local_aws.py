@@ -64,10 +64,13 @@ def local_aws(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--model-server") from None
         try:
-            options = replace(RuntimeOptions.of_texts(behave or ()), model_servers=servers,
-                              clock_speed=clock_speed)
+            options = replace(RuntimeOptions.of_texts(behave or ()), model_servers=servers)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--behave") from None
+        try:
+            options = replace(options, clock_speed=clock_speed)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--clock-speed") from None
         try:
             serve_until_stopped(region, port, options, announce)
         except LocalAwsError as error:
