@@ -12,7 +12,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from low_latency_endpoint.cli import app
 from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions
 from low_latency_endpoint.local_aws.application import OwnService
 from low_latency_endpoint.local_aws.cloudformation.api import CLOUDFORMATION
@@ -156,6 +158,28 @@ def test_the_clocks_own_range():
     assert near_the_end.moment().year == 9999
     with pytest.raises(ValueError, match="9999"):
         near_the_end.advance(1)
+
+
+@pytest.mark.parametrize(("arguments", "named"), [
+    (["--port", "-1"], "--port"), (["--port", "99999"], "--port"), (["--port", "x"], "--port"),
+    (["--clock-speed", "inf"], "--clock-speed"), (["--clock-speed", "nan"], "--clock-speed"),
+    (["--clock-speed", "-1"], "--clock-speed"), (["--clock-speed", "10001"], "--clock-speed"),
+    (["--behave", "clock_start=nan"], "--behave"),
+    (["--behave", "interfaces_stay=inf"], "--behave"),
+    (["--model-server", "x=[1]"], "--model-server"), (["--model-server", "x=5"], "--model-server"),
+    (["--model-server", 'x={"kind": "command", "command": 5}'], "command: Input should be"),
+    (["--model-server", 'x={"kind": "simulated", "memory": []}'], "memory: Input should be"),
+])
+def test_the_command_refuses_what_it_cannot_serve(arguments, named, tmp_path):
+    if arguments[0] == "--model-server":
+        image, _, document = arguments[1].partition("=")
+        file = tmp_path / "server.json"
+        file.write_text(document)
+        arguments = ["--model-server", f"{image}={file}"]
+    done = CliRunner().invoke(app, ["local-aws", *arguments], env={"COLUMNS": "500"})
+    assert done.exit_code == 2, done.output
+    assert named in done.output
+    assert "Traceback" not in done.output
 
 
 def called(aws: LocalAws, service: OwnService, operation: str, body: bytes) -> Answer:

@@ -23,6 +23,7 @@ def ask(url: str, token: str, path: str, body: bytes = b"") -> bytes:
     request = urllib.request.Request(
         f"{url}{path}", body, {TOKEN_HEADER: token}, method="POST"
     )
-    with _opener.open(request, timeout=60) as answer:
+    # A clock that jumps a day works on 8,640 ticks meanwhile.
+    with _opener.open(request, timeout=600) as answer:
         document: bytes = answer.read()
     return document

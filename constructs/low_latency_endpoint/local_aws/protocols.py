@@ -198,6 +198,12 @@ def _finite(text: str) -> float:
     return number if math.isfinite(number) else _unreadable(text)
 
 
+def _fits(value: object, kind: str) -> bool:
+    if isinstance(value, bool):  # to Python a number
+        return kind == "boolean"
+    return isinstance(value, _JSON_TYPES[kind])
+
+
 def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
     """Collect what AWS's own front end would refuse: it words the refusals like this.
 
@@ -208,8 +214,7 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
     """
     kind = shape.type_name
     where = path or "request"
-    is_flag = isinstance(value, bool) and kind != "boolean"  # to Python a number
-    if is_flag or not isinstance(value, _JSON_TYPES[kind]):
+    if not _fits(value, kind):
         raise ServiceError(
             f"{where} is {type(value).__name__} where {kind} is expected", _UNREADABLE
         )

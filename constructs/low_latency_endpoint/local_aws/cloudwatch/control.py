@@ -21,6 +21,7 @@ PREFIX = "/_local/cloudwatch/"
 _MOST_STEPS = 10_080
 # The ends of what dates and the arithmetic on metrics' periods reach.
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998
+_END = datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
 
 
 def control(path: str, query_string: str) -> tuple[int, bytes]:
@@ -69,7 +70,9 @@ def _moment(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
         found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     else:
-        found = datetime.fromtimestamp(seconds, UTC)  # refuses NaN and what has no date
+        if not 0 <= seconds < _END:  # NaN too; the platform's own refusals differ
+            raise ValueError(f"a moment lies between {_FIRST_YEAR} and {_LAST_YEAR}: {text}")
+        found = datetime.fromtimestamp(seconds, UTC)
     if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
         raise ValueError(f"a moment lies between {_FIRST_YEAR} and {_LAST_YEAR}: {text}")
     return found

@@ -214,9 +214,9 @@ class Connection(asyncio.Protocol):
             # An upgrade is an offer, which a server may leave (RFC 9110, 7.8).
             keep=parser.should_keep_alive() and not parser.should_upgrade(),
         )
-        large = self._head_size + self._came > _HEAD_LIMIT and _HEAD_LIMIT < (
+        large = self._head_size + self._came > _HEAD_LIMIT and (
             len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
-        )
+        ) > _HEAD_LIMIT
         # A request to pass on (CONNECT, an absolute target) is for a proxy.
         if request.version not in ("1.0", "1.1") or not request.target.startswith("/"):
             self._refuse(400)
