@@ -81,8 +81,10 @@ def world(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> World:
     def client(service: str) -> object:
         if service != "sagemaker-runtime":
             return aws.client(service)
+        exports = aws.exports()
         return boto3.client(service, REGION, endpoint_url=aws.runtime_url(), config=ONE_TRY,
-                            aws_access_key_id="testing", aws_secret_access_key="testing")
+                            aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
+                            aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"])
 
     folder = tmp_path_factory.mktemp("assemblies")
     return World(client, aws.account, REGION, target_of(aws.client("sts")),

@@ -6,7 +6,6 @@ import itertools
 import json
 import time
 import urllib.error
-import urllib.request
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +13,9 @@ import botocore.exceptions
 import pytest
 
 from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.admission import TOKEN_VARIABLE
 from low_latency_endpoint.local_aws.cloudwatch.evaluation import Evaluator
+from low_latency_endpoint.local_aws.controls import ask
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -329,9 +330,8 @@ def test_the_background_evaluates_by_itself_until_it_is_stopped(cloudwatch):
 
 def test_a_server_of_its_own_process_evaluates_when_told_to():
     def background(aws: LocalAws, query: str) -> dict[str, Any]:
-        url = f"{aws.url}/_local/cloudwatch/background?on={query}"
-        with urllib.request.urlopen(url, data=b"") as answer:
-            return json.load(answer)
+        token = aws.exports()[TOKEN_VARIABLE]
+        return json.loads(ask(aws.url, token, f"/_local/cloudwatch/background?on={query}"))
 
     with LocalAws.start() as aws:
         client = aws.client("cloudwatch")
@@ -346,7 +346,7 @@ def test_a_server_of_its_own_process_evaluates_when_told_to():
 @pytest.mark.parametrize("path", ["evaluate?at=soon", "nothing"])
 def test_the_hook_refuses_what_it_cannot_read(aws, path):
     with pytest.raises(urllib.error.HTTPError, match=r"HTTP Error 40[04]"):
-        urllib.request.urlopen(f"{aws.url}/_local/cloudwatch/{path}", data=b"")
+        ask(aws.url, aws.exports()[TOKEN_VARIABLE], f"/_local/cloudwatch/{path}")
 
 
 def test_history_is_found_by_time_and_kind(aws):

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template, task_supervisor
+from low_latency_endpoint.local_aws import (
+    LocalAws,
+    delete_stack,
+    deploy_template,
+    process_supervisor,
+)
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 LOG = {"logDriver": "awslogs",
@@ -223,7 +228,7 @@ def test_none_outlives_the_local_aws(end):
 def test_no_signal_is_too_early_for_the_supervisor():
     marker = f"'early-{os.getpid()}'"
     for number in range(25):
-        command = [sys.executable, "-I", task_supervisor.__file__, sys.executable, "-c",
+        command = [sys.executable, "-I", process_supervisor.__file__, "2", sys.executable, "-c",
                    f"{marker}; {SLEEP}"]
         with subprocess.Popen(command, stdin=subprocess.PIPE,
                               stdout=subprocess.DEVNULL) as supervisor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,83 @@ def test_a_function_that_hangs_is_stopped():
     outcome = lambda_runner.run(runner_function(code=code), {})
     assert outcome.failed
     assert outcome.error == "Task timed out after 1.00 seconds"
+
+
+DETACHED = """
+import os, pathlib, subprocess, sys, time
+def handler(event, context):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **event["how"])
+    pathlib.Path(event["told"]).write_text(str(child.pid))
+    print("said before the end", flush=True)
+    time.sleep(event["seconds"])
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("how", [{}, {"start_new_session": True}], ids=["child", "own session"])
+@pytest.mark.parametrize("seconds", [0, 60], ids=["returns", "hangs"])
+def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, tmp_path):
+    """It kept the pipe open: the function had returned, and was said to have timed out."""
+    told = tmp_path / "child"
+    # Well beyond the time it takes to start, on any machine; and one that is over for certain.
+    function = runner_function(code=archive_of(DETACHED), timeout=5 if seconds else 60)
+    outcome = lambda_runner.run(function, {"told": str(told), "how": how, "seconds": seconds})
+    assert "said before the end" in outcome.log
+    if seconds:
+        assert outcome.error == "Task timed out after 5.00 seconds"
+    else:
+        assert (outcome.payload, outcome.failed) == ('"done"', False)
+    child = Path("/proc", told.read_text(), "stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def bomb(size: int, entries: int = 1) -> bytes:
+    """An archive of zeros, a thousandth of what it unpacks to."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("index.py", "def handler(event, context):\n    return 1\n")
+        for number in range(entries):
+            with archive.open(f"{number}.bin", "w") as entry:
+                for _ in range(0, size, 2**20):
+                    entry.write(bytes(min(size, 2**20)))
+    return buffer.getvalue()
+
+
+REFUSED = [
+    pytest.param(lambda: bomb(250 * 2**20), "Unzipped size must be smaller than 262144000 bytes",
+                 id="too large"),
+    pytest.param(lambda: bomb(130 * 2**20, 2), "Unzipped size must be smaller than 262144000",
+                 id="too large together"),
+    pytest.param(lambda: bomb(0, 100_001), "100000 entries", id="too many"),
+    pytest.param(lambda: b"no archive", "Could not unzip uploaded file", id="no archive"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), REFUSED)
+def test_code_that_lambda_would_not_unpack_is_refused(aws, code, words):
+    made = code()
+    outcome = lambda_runner.run(runner_function(code=made), {})
+    assert outcome.failed
+    assert words in outcome.error
+    if len(made) > 2**20:  # sending it adds nothing
+        return
+    client = aws.client("lambda")
+    names = {"FunctionName": "large", "Runtime": "python3.12", "Handler": "index.handler",
+             "Role": "arn:aws:iam::123456789012:role/any"}
+    aws.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument="{}")
+    try:
+        with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
+            client.create_function(**names, Code={"ZipFile": made})
+        assert client.list_functions()["Functions"] == []
+        client.create_function(**names, Code={"ZipFile": archive_of(ECHO)})
+        before = client.get_function_configuration(FunctionName="large")["CodeSha256"]
+        with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
+            client.update_function_code(FunctionName="large", ZipFile=made)
+        after = client.get_function_configuration(FunctionName="large")["CodeSha256"]
+        assert before == after
+        client.delete_function(FunctionName="large")
+    finally:
+        aws.client("iam").delete_role(RoleName="any")
 
 
 def test_a_runtime_other_than_python_is_refused():

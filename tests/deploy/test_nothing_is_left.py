@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -226,7 +227,8 @@ def test_a_hook_of_a_user_changes_only_the_user_s_requests() -> None:
         delete_stack(aws, "Hooked")
 
 
-def test_the_next_one_removes_what_a_killed_process_left(temporary: Path) -> None:
+def test_the_next_one_removes_at_once_what_a_killed_process_left(temporary: Path) -> None:
+    """By its locks, not by its age: it took a minute until anything went."""
     script = (
         "import os, signal\n"
         "from low_latency_endpoint.local_aws import LocalAws, deploy_template\n"
@@ -234,24 +236,34 @@ def test_the_next_one_removes_what_a_killed_process_left(temporary: Path) -> Non
         f"deploy_template(aws, {CUSTOM}, 'Leaves')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=False)
-    left = sorted(temporary.iterdir())
-    assert [each.name.rpartition("-")[0] for each in left] == ["local-aws", "local-lambda-code"]
     with LocalAws.in_process() as aws:
         deploy_template(aws, CUSTOM, "Leaves")
-        assert set(left) < set(temporary.iterdir()), "they are younger than a minute"
-        long_ago = time.time() - 120
-        for each in temporary.iterdir():
-            os.utime(each, (long_ago, long_ago))
-        mine = set(temporary.iterdir()) - set(left)
+        mine = set(temporary.iterdir())
         other = temporary / "local-aws-of-somebody.txt"
         other.write_text("no folder")
-        os.utime(other, (long_ago, long_ago))
+        subprocess.run([sys.executable, "-c", script], check=False)
+        left = set(temporary.iterdir()) - mine - {other}
+        assert sorted(each.name.rpartition("-")[0] for each in left) == [
+            "local-aws", "local-lambda-code"]
         with LocalAws.in_process():
-            assert not left[0].exists()
-            assert mine < set(temporary.iterdir()), "a folder that is held stays, however old"
-        lambda_runner.forget()
-        deploy_template(aws, {"Resources": {}}, "Leaves", expect_failure=True)
-        delete_stack(aws, "Leaves")  # unpacks the code anew
-        assert not left[1].exists()
+            assert not any(each.exists() for each in left)
+            assert mine < set(temporary.iterdir()), "a folder that is held stays"
         assert other.exists()
+        delete_stack(aws, "Leaves")
+
+
+def test_a_folder_is_held_from_its_first_moment(temporary: Path) -> None:
+    """Processes that start at the same time do not take each other's folders for abandoned."""
+    script = (
+        "from low_latency_endpoint.local_aws.held_folder import HeldFolder\n"
+        "for _ in range(300):\n"
+        "    folder = HeldFolder('local-aws-')\n"
+        "    assert folder.path.is_dir()\n"
+        "    (folder.path / 'kept').touch()\n"
+        "    folder.remove()\n"
+    )
+    with contextlib.ExitStack() as stack:
+        started = [stack.enter_context(subprocess.Popen([sys.executable, "-c", script]))
+                   for _ in range(3)]
+        assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert list(temporary.iterdir()) == []

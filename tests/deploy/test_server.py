@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import boto3
 import pytest
 
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError, deploy_template
-from low_latency_endpoint.local_aws.connections import local_client
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
@@ -123,7 +123,10 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     assert exports["AWS_REGION"] == "eu-west-3"
     port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
     assert is_open(port)
-    functions = local_client("lambda", "eu-west-3", exports["AWS_ENDPOINT_URL"])
+    functions = boto3.client(
+        "lambda", "eu-west-3", endpoint_url=exports["AWS_ENDPOINT_URL"],
+        aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"])
     assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
     process.send_signal(signal.SIGINT)
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import logging
 import os
 import shutil
@@ -32,14 +34,16 @@ def main() -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
-    runtime = Runtime(RuntimeOptions.from_json(arguments.runtime), arguments.region)
+    options = RuntimeOptions.from_json(arguments.runtime)
+    runtime = Runtime(options, arguments.region, arguments.folder)
     with serving.logging_to(arguments.log), serving.serving_in_thread(
         arguments.port, runtime
     ) as url:
         logging.captureWarnings(True)
         if not runtime.options.model_servers:
             evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
-        print(url, flush=True)
+        told = {"url": url, "credentials": dataclasses.asdict(runtime.credentials)}
+        print(json.dumps(told), flush=True)
         while not stopped.wait(0.2):
             pass
         runtime.stop()  # its model servers may be processes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server import werkzeug_app
 
 from . import protocols
 from .cloudwatch import control
@@ -23,6 +23,9 @@ from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
 
 logger = logging.getLogger(__name__)
+
+# Every answer of moto's would tell browsers that any page may read it.
+werkzeug_app.DISABLE_GLOBAL_CORS = True
 
 Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
 """One API operation: takes who calls and the parameters, gives the result."""
@@ -87,41 +90,31 @@ class Application:
         self.runtime = runtime or Runtime()
         self._services = {service.name: service for service in services}
         self._on_reset = tuple(on_reset)
-        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._moto = werkzeug_app.DomainDispatcherApplication(
+            werkzeug_app.create_backend_app
+        )
         self.url = ""
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        if environ.get("PATH_INFO") == "/moto-api/reset":
+        path = "/" + environ.get("PATH_INFO", "").lstrip("/")
+        if path == "/moto-api/reset":
             for forget in self._on_reset:
                 forget()
             self.runtime.reset()
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
-        path = environ.get("PATH_INFO", "")
         if is_invocation(path):
             return forward(self.runtime, environ, start_response)
-        if path.startswith((control.PREFIX, runtime_control.PREFIX)):
-            query = environ.get("QUERY_STRING", "")
-            if path.startswith(control.PREFIX):
-                status, answer = control.control(path, query)
-            else:
-                length = int(environ.get("CONTENT_LENGTH") or 0)
-                body = environ["wsgi.input"].read(length) if length else b""
-                status, answer = runtime_control.control(self.runtime, path, query, body)
-            start_response(
-                f"{status} {'OK' if status == 200 else 'Error'}",
-                [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],
-            )
-            return [answer]
+        if path.startswith("/_local"):
+            return self._controlled(path, environ, start_response)
         scope = re.search(
             r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
         )
         service = self._services.get(scope[2]) if scope else None
         if service is None or scope is None:
             return self._moto(environ, start_response)
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = environ["wsgi.input"].read(length) if length else b""
+        body = environ["wsgi.input"].read()
         environ["wsgi.input"] = io.BytesIO(body)
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         is_json = bool(target)
@@ -160,6 +153,22 @@ class Application:
                 ("Content-Length", str(len(answer))),
                 ("x-amzn-RequestId", str(uuid.uuid4())),
             ],
+        )
+        return [answer]
+
+    def _controlled(
+        self, path: str, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer what is no part of AWS."""
+        query = environ.get("QUERY_STRING", "")
+        if path.startswith(control.PREFIX):
+            status, answer = control.control(path, query)
+        else:
+            body = environ["wsgi.input"].read()
+            status, answer = runtime_control.control(self.runtime, path, query, body)
+        start_response(
+            f"{status} {'OK' if status == 200 else 'Error'}",
+            [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],
         )
         return [answer]
 

@@ -1,7 +1,7 @@
 """boto3 clients that can only ever reach the local AWS.
 
-Every client gets an explicit endpoint URL and dummy keys, so neither an environment variable nor a
-profile on the machine can turn a call towards a real account.
+Every client gets an explicit endpoint URL and the local AWS's own key, so neither an environment
+variable nor a profile on the machine can turn a call towards a real account.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import boto3
 import botocore.config
 import botocore.session
 
-ACCOUNT = "123456789012"
-"""The account that moto gives to a caller with dummy keys."""
+from .admission import Credentials, credentials_at
 
-DUMMY_KEY = "testing"
+ACCOUNT = "123456789012"
+"""The account that moto gives to a caller whose key no account has."""
 
 _lock = threading.Lock()
 _making = threading.Lock()  # a session is not safe across threads, its clients are
 _clients: dict[tuple[str, str, str], Any] = {}
 
 
-def new_client(service: str, region: str, url: str) -> Any:
+def new_client(service: str, region: str, url: str, credentials: Credentials) -> Any:
     """Make a boto3 client bound to the local AWS at `url`.
 
-    It knows nothing of the user's profiles, files or variables.
+    It knows nothing of the user's profiles, files, proxies or variables.
     """
     configuration = botocore.config.Config(
         # A retry would repeat a refusal that is final here, and slow every test down.
@@ -39,9 +39,14 @@ def new_client(service: str, region: str, url: str) -> Any:
         max_pool_connections=32,
         connect_timeout=10,
         read_timeout=900,
+        proxies={},
     )
     with _making:
-        return _session(region).client(service, endpoint_url=url, config=configuration)
+        return _session(region).client(
+            service, endpoint_url=url, config=configuration,
+            aws_access_key_id=credentials.access_key,
+            aws_secret_access_key=credentials.secret_key,
+        )
 
 
 @functools.cache
@@ -54,7 +59,6 @@ def _session(region: str) -> Any:
             "credentials_file": (None, None, os.devnull, None),
         }
     )
-    core.set_credentials(DUMMY_KEY, DUMMY_KEY)
     return boto3.session.Session(botocore_session=core, region_name=region)
 
 
@@ -68,7 +72,7 @@ def local_client(service: str, region: str, url: str) -> Any:
     key = (service, region, url)
     with _lock:
         if key not in _clients:
-            _clients[key] = new_client(*key)
+            _clients[key] = new_client(*key, credentials_at(url))
         return _clients[key]
 
 

@@ -7,9 +7,8 @@ not run, its documented behaviour is followed instead, with the user's handlers 
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
+import secrets
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from moto.awslambda.utils import get_backend
 from . import lambda_runner
 from .corrections.lambda_invocations import run
 from .protocols import ServiceError
+from .runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 
 if TYPE_CHECKING:
     from .resources.resource_type import Place
@@ -30,6 +30,7 @@ _IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
 _SERVICE_TIMEOUT = 3600
 """Seconds, unless the resource says otherwise:
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html"""
+_LARGEST_ANSWER = 1024 * 1024
 _PAUSE = 0.02
 _ENDING = 10.0
 _COMPLETION_TIMEOUT = 120.0
@@ -87,27 +88,28 @@ def _find(at: Place, arn: str) -> Any:
 
 def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
     received: dict[str, Any] = {}
+    # As at AWS whoever has the URL may answer, and it cannot be guessed.
+    path = f"/{secrets.token_urlsafe(24)}"
 
-    class Listener(http.server.BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
-            length = int(self.headers.get("content-length", 0))
-            received.update(json.loads(self.rfile.read(length)))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *arguments: Any) -> None:
+    async def take(request: Request, connection: Connection) -> None:
+        if request.method != "PUT" or request.target != path:
+            connection.send(403, (), b"")
             return
+        try:
+            answer = json.loads(request.body)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            connection.send(400, (), b"")
+            return
+        received.update(answer)
+        connection.send(200, (), b"")
 
     given = (event.get("ResourceProperties") or {}).get("ServiceTimeout")
     timeout = float(given or _SERVICE_TIMEOUT)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener) as listener:
-        threading.Thread(target=listener.serve_forever, args=(0.05,), daemon=True).start()
-        url = f"http://127.0.0.1:{listener.server_port}/response"
-        try:
-            outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)
-        finally:
-            listener.shutdown()
+    with listening(take, limits=Limits(largest_body=_LARGEST_ANSWER, chunked=True)) as listener:
+        url = f"http://{LOOPBACK}:{listener.port}{path}"
+        outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)
     if not received:
         said = outcomes[0].error or outcomes[0].log[-500:] if outcomes else ""
         raise ServiceError(

@@ -1,7 +1,7 @@
 """Temporary folders that go with their process, also when nobody could tidy up.
 
 A process that is killed leaves its folders. Each folder is therefore locked while it is in use;
-whoever makes the next one removes those of the same kind that nobody holds any longer.
+whoever makes the next one removes those that nobody holds any longer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 from pathlib import Path
 
 try:
@@ -18,8 +19,9 @@ try:
 except ImportError:  # Windows, where folders of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-_YOUNG_SECONDS = 60.0
-"""A folder that was made just now may not be locked yet."""
+KINDS = ("local-aws-", "local-lambda-code-", "local-task-")
+_UNBORN_SECONDS = 60.0
+"""A folder is locked before it gets its name; one still without it after so long has no process."""
 
 
 class HeldFolder:
@@ -28,32 +30,37 @@ class HeldFolder:
     Parameters
     ----------
     kind
-        How the folder's name begins.
+        How the folder's name begins; one of `KINDS`.
     """
 
     def __init__(self, kind: str) -> None:
-        remove_abandoned(kind)
-        self._folder = tempfile.TemporaryDirectory(prefix=kind, ignore_cleanup_errors=True)
-        self.path = Path(self._folder.name)
-        self._lock = _locked(self.path)
+        remove_abandoned()
+        # The lock goes with the folder, whatever its name: nobody ever sees it unlocked.
+        unborn = Path(tempfile.mkdtemp(prefix=f".{kind}"))
+        self._lock = _locked(unborn)
+        self.path = unborn.rename(unborn.with_name(unborn.name.removeprefix(".")))
+        self._removal = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def remove(self) -> None:
         """Remove it; removing it twice is no error."""
-        self._folder.cleanup()
+        self._removal()
         lock, self._lock = self._lock, None
         if lock is not None:
             os.close(lock)
 
 
-def remove_abandoned(kind: str) -> None:
-    """Remove this user's folders of a kind that no process holds."""
+def remove_abandoned() -> None:
+    """Remove this user's folders, of all kinds, that no living process holds."""
     if fcntl is None:
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{kind}*"):
+    temporary = Path(tempfile.gettempdir())
+    for folder in [found for kind in KINDS for dot in ("", ".")
+                   for found in temporary.glob(f"{dot}{kind}*")]:
         with contextlib.suppress(OSError):  # somebody else's, or gone meanwhile
             about = folder.lstat()
-            old = time.time() - about.st_mtime > _YOUNG_SECONDS
-            if about.st_uid != os.getuid() or not old or not folder.is_dir():
+            young = time.time() - about.st_mtime < _UNBORN_SECONDS
+            unborn = young and folder.name.startswith(".")
+            if about.st_uid != os.getuid() or unborn or not folder.is_dir():
                 continue
             lock = _locked(folder)
             if lock is not None:

@@ -28,11 +28,7 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
     ValueError
         When the URI is not that of a tag in an ECR registry.
     """
-    named = _URI.fullmatch(uri)
-    if named is None:
-        raise ValueError(
-            f"{uri} is no image of ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/it:1"
-        )
+    named = check_image(uri)
     ecr = client("ecr", named["region"])
     where = {"registryId": named["account"], "repositoryName": named["repository"]}
     with contextlib.suppress(ecr.exceptions.RepositoryAlreadyExistsException):
@@ -42,3 +38,19 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
              "annotations": {"uri": uri}}  # so that two tags are two images
     with contextlib.suppress(ecr.exceptions.ImageAlreadyExistsException):
         ecr.put_image(**where, imageTag=named["tag"], imageManifest=json.dumps(index))
+
+
+def check_image(uri: str) -> re.Match[str]:
+    """Take an image's URI apart.
+
+    Raises
+    ------
+    ValueError
+        When it is not that of a tag in an ECR registry.
+    """
+    named = _URI.fullmatch(uri)
+    if named is None:
+        raise ValueError(
+            f"{uri} is no image of ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/it:1"
+        )
+    return named

@@ -35,13 +35,14 @@ class Context:
         return max(0, int((self._deadline - time.monotonic()) * 1000))
 
 
-def main(answer: Path) -> None:
-    """Call the handler with the event from standard input."""
+def main(event_file: Path, answer: Path) -> None:
+    """Call the handler with the event of a file."""
+    answer.with_name("begun").touch()
     task_root = os.environ["LAMBDA_TASK_ROOT"]
     # First the function's own code; last the modules that Lambda brings along for inline code.
     sys.path.insert(0, task_root)
     sys.path.append(str(Path(__file__).with_name("lambda_modules")))
-    event = json.load(sys.stdin)
+    event = json.loads(event_file.read_text())
     module, _, function = os.environ["_HANDLER"].rpartition(".")
     try:
         handler = getattr(importlib.import_module(module.replace("/", ".")), function)
@@ -59,4 +60,4 @@ def main(answer: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,31 +1,36 @@
 """Runs a deployed Python function in a subprocess, without Docker.
 
 The code runs with the user's own rights on this machine. What it gets is a minimal environment:
-nothing of the user's, and an endpoint URL and keys that can only reach the local AWS.
+nothing of the user's, and an endpoint URL and keys that can only reach the local AWS. Children that
+a function leaves behind are frozen by Lambda; here they end with the invocation.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import io
 import json
 import logging
 import subprocess
 import sys
 import tempfile
 import threading
-import zipfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .archives import Unpackable, unpack_code
 from .held_folder import HeldFolder
 from .process_environment import process_environment
+from .task_runner import SUPERVISOR
 
 logger = logging.getLogger(__name__)
 
 _BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
+_INIT_SECONDS = 10.0
+"""Source: Lambda developer guide, "Lambda execution environment lifecycle" (init phase)."""
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
@@ -77,35 +82,64 @@ def run(function: Function, event: Any) -> Outcome:
             "Runtime.NotEmulated",
             f"the local AWS runs Python functions only; {function.name} is {function.runtime}",
         )
-    with tempfile.TemporaryDirectory("", "local-lambda-", ignore_cleanup_errors=True) as scratch:
-        answer = Path(scratch) / "answer.json"
-        command = [sys.executable, "-I", str(_BOOTSTRAP), str(answer)]
-        with subprocess.Popen(
-            command,
+    try:
+        root = _unpacked(function.code)
+    except Unpackable as error:
+        return _failure("Runtime.CodeNotUnpacked", str(error))
+    with tempfile.TemporaryDirectory(
+        dir=root.parent, prefix="run-", ignore_cleanup_errors=True
+    ) as scratch:
+        files = Path(scratch)
+        answer, log_file = files / "answer.json", files / "log"
+        (files / "event.json").write_text(json.dumps(event))
+        # The output goes to a file: a pipe ends when the last child that holds it does.
+        with log_file.open("wb") as output, subprocess.Popen(
+            [sys.executable, "-I", str(SUPERVISOR), "0", sys.executable, "-I", str(_BOOTSTRAP),
+             str(files / "event.json"), str(answer)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=_environment(function, scratch),
-            cwd=_unpacked(function.code),
+            cwd=root,
         ) as process:
             with _lock:
                 _running.add(process)
+            timed_out = False
             try:
-                output, _ = process.communicate(json.dumps(event).encode(), function.timeout)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                log = (error.stdout or b"").decode("utf-8", "replace")
-                message = f"Task timed out after {function.timeout:.2f} seconds"
-                return _failure("Sandbox.Timedout", message, log)
+                _wait_for_start(process, files / "begun")
+                process.wait(function.timeout)
+            except subprocess.TimeoutExpired:
+                timed_out = True
             finally:
+                _hang_up(process)  # whatever of it still runs ends
+                process.wait()
                 with _lock:
                     _running.discard(process)
-        log = output.decode("utf-8", "replace")
+        log = ""
+        with contextlib.suppress(FileNotFoundError):  # a reset took the folder away
+            log = log_file.read_text("utf-8", "replace")
+        if timed_out:
+            message = f"Task timed out after {function.timeout:.2f} seconds"
+            return _failure("Sandbox.Timedout", message, log)
         if not answer.exists():
             message = f"Runtime exited with error: exit status {process.returncode}"
             return _failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
         return Outcome(json.dumps(result["payload"]), result["failed"], log)
+
+
+def _wait_for_start(process: subprocess.Popen[bytes], begun: Path) -> None:
+    """Wait until the function's process runs, which its timeout does not count."""
+    deadline = time.monotonic() + _INIT_SECONDS
+    while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    """Have the supervisor kill the function with all its children, and end."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
 
 
 def in_background(arn: str, work: Callable[[], object]) -> None:
@@ -158,7 +192,7 @@ def forget() -> None:
     global _folder
     with _lock:
         for process in _running:
-            process.kill()
+            _hang_up(process)
         if _folder is not None:
             _folder.remove()
             _folder = None
@@ -172,6 +206,5 @@ def _unpacked(code: bytes) -> Path:
             _folder = HeldFolder("local-lambda-code-")
         target = _folder.path / hashlib.sha256(code).hexdigest()
         if not target.exists():
-            with zipfile.ZipFile(io.BytesIO(code)) as archive:
-                archive.extractall(target)
+            unpack_code(code, target)
         return target

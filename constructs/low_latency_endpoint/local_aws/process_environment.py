@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from .connections import DUMMY_KEY
+from .admission import Credentials, credentials_at
 
-__all__ = ["process_environment"]
+__all__ = ["aws_variables", "process_environment"]
 
 # Variables by which a process could be turned towards a real account.
 _REDIRECTING = (
@@ -45,11 +45,18 @@ def process_environment(own: Mapping[str, str], scratch: str, *, region: str,
         "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         **{name: value for name, value in own.items() if not name.startswith(_REDIRECTING)},
+        **aws_variables(region, url, credentials_at(url)),
+    }
+
+
+def aws_variables(region: str, url: str, credentials: Credentials) -> dict[str, str]:
+    """The variables by which a process finds the local AWS at a URL, and no account."""
+    return {
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": DUMMY_KEY,
-        "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

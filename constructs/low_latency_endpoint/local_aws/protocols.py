@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import urllib.parse
 import uuid
 from datetime import UTC, datetime
@@ -50,8 +51,17 @@ class ServiceError(Exception):
 
 
 def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict[str, Any]]:
-    """Read a query request; gives the operation's name and its parameters."""
-    text = body.decode("utf-8") or query_string
+    """Read a query request; gives the operation's name and its parameters.
+
+    Raises
+    ------
+    ServiceError
+        For what cannot be read, and operations that the service does not have.
+    """
+    try:
+        text = body.decode("utf-8") or query_string
+    except UnicodeDecodeError as error:
+        raise ServiceError(f"The request is no UTF-8: {error}") from None
     flat = dict(urllib.parse.parse_qsl(text, keep_blank_values=True))
     name = flat.pop("Action", "")
     flat.pop("Version", None)
@@ -86,7 +96,10 @@ def _from_flat(shape: Shape, flat: dict[str, str], prefix: str) -> Any:
     if kind == "boolean":
         return text.lower() == "true"
     if kind in ("integer", "long"):
-        return int(text)
+        try:
+            return int(text)
+        except ValueError:
+            raise ServiceError(f"{prefix} must be a number: {text[:100]}") from None
     return text
 
 
@@ -139,8 +152,19 @@ def write_query_error(error: ServiceError) -> bytes:
 
 
 def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
-    """Read a JSON request and hold it against the service's model (members, types, enums)."""
-    request = json.loads(body or b"{}")
+    """Read a JSON request and hold it against the service's model (members, types, enums).
+
+    Raises
+    ------
+    ServiceError
+        SerializationException for what is no such document, ValidationException for values.
+    """
+    try:
+        request = json.loads(body or b"{}", parse_constant=_unreadable, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise ServiceError("The request is no JSON document", _UNREADABLE) from None
+    if not isinstance(request, dict):
+        raise ServiceError("The request is no JSON object", _UNREADABLE)
     shape = service_model(service).operation_model(operation).input_shape
     if shape is not None:
         problems: list[str] = []
@@ -155,10 +179,45 @@ def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
     return request
 
 
+_UNREADABLE = "SerializationException"
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "structure": (dict,), "map": (dict,), "list": (list,), "string": (str,), "blob": (str,),
+    "boolean": (bool,), "integer": (int, float), "long": (int, float), "float": (int, float),
+    "double": (int, float), "timestamp": (int, float, str),
+}
+
+_LONG = 2.0**63
+
+
+def _unreadable(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _unreadable(text)
+
+
+def _fits(value: object, kind: str) -> bool:
+    if isinstance(value, bool):  # to Python a number
+        return kind == "boolean"
+    return isinstance(value, _JSON_TYPES[kind])
+
+
 def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
-    """Collect what AWS's own front end would refuse: it words the refusals like this."""
+    """Collect what AWS's own front end would refuse: it words the refusals like this.
+
+    Raises
+    ------
+    ServiceError
+        For a value of another JSON type: AWS reads no further.
+    """
     kind = shape.type_name
     where = path or "request"
+    if not _fits(value, kind):
+        raise ServiceError(
+            f"{where} is {type(value).__name__} where {kind} is expected", _UNREADABLE
+        )
     if kind == "structure":
         members = shape.members
         for name in getattr(shape, "required_members", []):
@@ -187,6 +246,8 @@ def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
             )
         _check_size(len(value), shape, where, value, problems, "have length")
     elif kind in ("integer", "long", "float", "double"):
+        if not abs(value) < _LONG:
+            raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
         _check_size(value, shape, where, value, problems, "have value")
 
 

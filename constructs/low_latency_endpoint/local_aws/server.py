@@ -10,14 +10,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .connections import ACCOUNT, DUMMY_KEY, close_clients, new_client
+from . import controls
+from .admission import TOKEN_VARIABLE, Credentials
+from .connections import ACCOUNT, close_clients, new_client
 from .held_folder import HeldFolder
 from .images import add_image
 from .leftovers import find_leftovers
@@ -42,12 +43,18 @@ class LocalAws:
     '123456789012'
     """
 
-    def __init__(self, url: str, region: str, log_path: Path, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, url: str, region: str, log_path: Path, stop: Callable[[], None],
+        credentials: Credentials,
+    ) -> None:
         self.url = url
+        self._credentials = credentials
         self._runtime_urls: dict[str | None, str] = {}
         self.region = region
         self.account = ACCOUNT
         self.log_path = log_path
+        self.model_server_folder = log_path.parent / "model-servers"
+        """Where the output of each model server is, in a file of its own."""
         self._stop = stop
         self._clients: dict[tuple[str, str], Any] = {}
 
@@ -97,7 +104,7 @@ class LocalAws:
         command += ["--region", region, "--port", str(port), "--log", str(log_path)]
         command += ["--folder", str(folder.path)]
         command += ["--runtime", _options(model_servers, runtime).to_json()]
-        with log_path.open("ab") as log:
+        with open(log_path, "ab", opener=_for_its_user_only) as log:
             # The child lives as long as this pipe: when this process dies, however it dies, the
             # child reads end-of-file and goes too.
             process = subprocess.Popen(
@@ -109,8 +116,9 @@ class LocalAws:
                 text=True,
             )
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        if not url.startswith("http://"):
+        # Over the pipe, which nobody else reads: not by arguments, nor by the log.
+        told = process.stdout.readline()
+        if not told:
             process.kill()
             process.communicate()
             ending = log_path.read_text()[-3000:]
@@ -123,14 +131,18 @@ class LocalAws:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             try:
-                process.wait(timeout=5)
+                process.wait(timeout=15)  # model servers have seconds to end
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
             process.stdout.close()
             folder.remove()
 
-        return cls(url, region, log_path, stop)
+        started = json.loads(told)
+        credentials = Credentials(**started["credentials"])
+        aws = cls(started["url"], region, log_path, stop, credentials)
+        aws.model_server_folder = folder.path / "model-servers"
+        return aws
 
     @classmethod
     def in_process(
@@ -160,11 +172,45 @@ class LocalAws:
         with contextlib.ExitStack() as starting:
             starting.callback(folder.remove)
             starting.enter_context(serving.logging_to(log_path))
-            behind = Runtime(_options(model_servers, runtime), region)
+            behind = Runtime(_options(model_servers, runtime), region, folder.path)
             starting.callback(behind.stop)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
-        return cls(url, region, log_path, stop)
+        aws = cls(url, region, log_path, stop, behind.credentials)
+        aws.model_server_folder = behind.folder
+        return aws
+
+    @classmethod
+    def of_environment(cls) -> LocalAws:
+        """Give the running local AWS that this process's environment names; see `exports`.
+
+        Stopping it does nothing: it is whoever's who started it.
+
+        Raises
+        ------
+        LocalAwsError
+            When the environment names none, or it does not answer.
+        """
+        given = {name: os.environ.get(name, "") for name in (
+            "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", TOKEN_VARIABLE)}
+        missing = [name for name, value in given.items() if not value]
+        url = given["AWS_ENDPOINT_URL"].rstrip("/")
+        if missing or urllib.parse.urlsplit(url).hostname not in ("localhost", "127.0.0.1"):
+            raise LocalAwsError(
+                "the environment names no local AWS: set the variables that `low-latency "
+                f"local-aws` printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})")
+        credentials = Credentials(given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"],
+                                  given[TOKEN_VARIABLE])
+        region = os.environ.get("AWS_REGION") or "us-east-1"
+        aws = cls(url, region, Path(os.devnull), lambda: None, credentials)
+        try:
+            aws.runtime_time()
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(f"the local AWS at {url} refuses the environment's token "
+                                f"({error.code}): has it been started anew?") from None
+        except OSError as error:
+            raise LocalAwsError(f"no local AWS answers at {url}: {error}") from None
+        return aws
 
     def stop(self) -> None:
         """Stop the server and remove its temporary files. Stopping twice is no error."""
@@ -198,8 +244,9 @@ class LocalAws:
             "AWS_ENDPOINT_URL": self.url,
             # The main URL answers InvokeEndpoint too, some milliseconds later.
             "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
-            "AWS_ACCESS_KEY_ID": DUMMY_KEY,
-            "AWS_SECRET_ACCESS_KEY": DUMMY_KEY,
+            "AWS_ACCESS_KEY_ID": self._credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self._credentials.secret_key,
+            TOKEN_VARIABLE: self._credentials.token,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
             "AWS_CONFIG_FILE": os.devnull,
@@ -227,7 +274,7 @@ class LocalAws:
         url = self.runtime_url() if service == "sagemaker-runtime" else self.url
         key = (service, region or self.region)
         if key not in self._clients:
-            self._clients[key] = new_client(*key, url)
+            self._clients[key] = new_client(*key, url, self._credentials)
         return self._clients[key]
 
     def runtime_url(self, zone: str | None = None) -> str:
@@ -281,6 +328,14 @@ class LocalAws:
         """
         documents = {name: to_document(server) for name, server in model_servers.items()}
         self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
+
+    def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers, which go before those that are there; see `set_model_servers`.
+
+        An endpoint that was created without one stays as it is: it answers with its request.
+        """
+        documents = {name: to_document(server) for name, server in model_servers.items()}
+        self._post("/_local/runtime/model-servers?keep=true", json.dumps(documents).encode())
 
     def flush_metrics(self) -> None:
         """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""
@@ -338,11 +393,8 @@ class LocalAws:
         ]
         return actions
 
-    def _post(self, path: str, body: bytes | None = None) -> bytes:
-        request = urllib.request.Request(f"{self.url}{path}", body, method="POST")
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            document: bytes = answer.read()
-        return document
+    def _post(self, path: str, body: bytes = b"") -> bytes:
+        return controls.ask(self.url, self._credentials.token, path, body)
 
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""
@@ -361,5 +413,10 @@ def _without_aws(environment: dict[str, str]) -> dict[str, str]:
         name: value
         for name, value in environment.items()
         if not name.startswith("AWS_")
-        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG")
+        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG",
+                         TOKEN_VARIABLE)
     }
+
+
+def _for_its_user_only(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -12,18 +12,19 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .held_folder import HeldFolder
 from .process_environment import process_environment
 
 ADDRESS = "127.0.0.1"
 
-_SUPERVISOR = Path(__file__).with_name("task_supervisor.py")
+SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
+_GRACE_SECONDS = 2.0
 _SOURCES = str(Path(__file__).resolve().parents[2])
 
 _lock = threading.Lock()
@@ -64,18 +65,17 @@ class RunningTask:
     """
 
     def __init__(self, task: Task) -> None:
-        self._scratch = tempfile.TemporaryDirectory(
-            prefix="local-task-", ignore_cleanup_errors=True
-        )
+        self._scratch = HeldFolder("local-task-")
         self.started_at = time.time()
         self.stopped_at: float | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_SUPERVISOR), sys.executable, *task.command[1:]],
+            [sys.executable, "-I", str(SUPERVISOR), str(_GRACE_SECONDS), sys.executable,
+             *task.command[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=_environment(task, self._scratch.name),
-            cwd=self._scratch.name,
+            env=_environment(task, str(self._scratch.path)),
+            cwd=self._scratch.path,
         )
         self._reader = threading.Thread(target=self._read, args=[task], daemon=True)
         self._reader.start()
@@ -119,7 +119,7 @@ class RunningTask:
         self.stopped_at = time.time()
         self._process.stdout.close()
         self.hang_up()  # nobody listens any more
-        self._scratch.cleanup()
+        self._scratch.remove()
         task.ended()
 
 

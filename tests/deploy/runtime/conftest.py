@@ -68,15 +68,17 @@ class Site:
         """DescribeEndpoint."""
         return self.aws.client("sagemaker").describe_endpoint(EndpointName=name)
 
-    def settled(self, name: str) -> dict[str, Any]:
+    def settled(self, name: str, seconds: float = 20) -> dict[str, Any]:
         """Wait until nothing is being done to an endpoint."""
         return self.until(
-            name, lambda d: d["EndpointStatus"] not in ("Creating", "Updating", "RollingBack")
+            name, lambda d: d["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"),
+            seconds,
         )
 
-    def until(self, name: str, test: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def until(self, name: str, test: Callable[[dict[str, Any]], bool],
+              seconds: float = 20) -> dict[str, Any]:
         """Wait for something in an endpoint's description."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = self.described(name)
             if test(found):

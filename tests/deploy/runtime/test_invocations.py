@@ -26,6 +26,14 @@ def error_of(call, *arguments, **more):
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"], response
 
 
+def admitted(here):
+    """Give the header lines of a request that a local AWS lets in."""
+    exports = here.aws.exports()
+    host = exports["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"].removeprefix("http://")
+    scope = f"Credential={exports['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/sagemaker/aws4_request"
+    return f"host: {host}\r\nauthorization: AWS4-HMAC-SHA256 {scope}\r\n".encode()
+
+
 def test_bytes_and_headers_go_both_ways(site):
     here = site()
     name = here.endpoint()
@@ -315,8 +323,8 @@ def test_without_a_model_server_an_endpoint_echoes_at_once(site):
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
-        (b"GET /endpoints/e/invocations HTTP/1.1\r\nhost: x\r\n\r\n", 404),
-        (b"POST /other HTTP/1.1\r\ncontent-length: 0\r\n\r\n", 404),
+        (b"GET /endpoints/e/invocations HTTP/1.1\r\n%b\r\n", 404),
+        (b"POST /other HTTP/1.1\r\n%bcontent-length: 0\r\n\r\n", 404),
         (b"nonsense\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", 411),
@@ -326,7 +334,10 @@ def test_without_a_model_server_an_endpoint_echoes_at_once(site):
 def test_what_is_no_invocation_is_refused(site, request_bytes, status):
     import socket
 
-    host, port = site().aws.runtime_url().removeprefix("http://").split(":")
+    here = site()
+    host, port = here.aws.runtime_url().removeprefix("http://").split(":")
+    if b"%b" in request_bytes:
+        request_bytes = request_bytes % admitted(here)
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(request_bytes)
         answer = http.client.HTTPResponse(connection)
@@ -340,7 +351,8 @@ def test_a_request_in_pieces_and_two_at_once(site):
     here = site({"model": SimulatedModelServer(service_time=FAST)})
     name = here.endpoint()
     host, port = here.aws.runtime_url().removeprefix("http://").split(":")
-    one = f"POST /endpoints/{name}/invocations HTTP/1.1\r\ncontent-length: 3\r\n\r\n".encode()
+    one = f"POST /endpoints/{name}/invocations HTTP/1.1\r\ncontent-length: 3\r\n".encode()
+    one += admitted(here) + b"\r\n"
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         for piece in (one[:20], one[20:-1], one[-1:] + b"a", b"bc" + one + b"de", b"f"):
             connection.sendall(piece)

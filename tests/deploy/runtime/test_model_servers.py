@@ -13,7 +13,7 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from low_latency_endpoint.local_aws import LocalAws
@@ -62,6 +62,7 @@ class TestServiceTime:
             make()
 
 
+@settings(deadline=None)  # the first document is read slowly: what reads it is made then
 @given(
     share=st.floats(0, 1), concurrency=st.integers(1, 64),
     slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
@@ -74,7 +75,7 @@ def test_options_survive_the_way_to_another_process(share, concurrency, slow, sa
                 service_time=ServiceTime.empirical(samples), failure_share=share,
                 concurrency=concurrency, slow_instances=slow,
             ),
-            "b": CommandModelServer(("serve", "--fast"), {"A": "1"}),
+            "b": CommandModelServer(("serve", "--fast"), {"A": "1"}, "/srv"),
             "c": UrlModelServer("http://127.0.0.1:8080"),
         },
         routers=3, clock_speed=60.0,
@@ -226,8 +227,8 @@ def test_a_fault_can_come_and_go_while_it_runs(site):
 def children_of(parent: int) -> list[int]:
     """The processes that a process has started, and that still run."""
     found = subprocess.run(
-        ["ps", "-o", "pid=,stat=,args=", "--ppid", str(parent)], capture_output=True, text=True,
-        check=False,
+        ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(parent)],
+        capture_output=True, text=True, check=False,
     ).stdout
     lines = [line.split() for line in found.splitlines() if "local_aws" in line]
     return [int(words[0]) for words in lines if "Z" not in words[1]]
@@ -261,13 +262,15 @@ def test_a_process_for_each_instance_that_ends_with_it(site):
     assert gone(started)
 
 
-def test_a_process_that_dies_is_started_again(site):
+@pytest.mark.parametrize("which", ["the server", "its supervisor"])
+def test_a_process_that_dies_is_started_again(site, which):
     here = site({"model": SimulatedModelServer(service_time=ECHO, in_process=False)})
     before = set(children_of(os.getpid()))
     name = here.endpoint()
-    (pid,) = [pid for pid in children_of(os.getpid()) if pid not in before]
-    os.kill(pid, signal.SIGKILL)
-    assert gone([pid])
+    (supervisor,) = [pid for pid in children_of(os.getpid()) if pid not in before]
+    (server,) = children_of(supervisor)
+    os.kill(server if which == "the server" else supervisor, signal.SIGKILL)
+    assert gone([supervisor, server])
     codes = set()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:

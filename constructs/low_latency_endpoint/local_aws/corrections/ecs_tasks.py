@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import request
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
-from .. import task_runner
+from .. import controls, task_runner
+from ..admission import credentials_at
 from ..connections import local_client
 
 _START_SECONDS = 0.3
@@ -108,11 +108,8 @@ def _address(task: Any) -> None:
 
 
 def _runtime_url(url: str) -> str:
-    answer = urllib.request.urlopen(
-        urllib.request.Request(f"{url}/_local/runtime/url?zone=", method="POST"), timeout=10
-    )
-    with answer:
-        return str(json.loads(answer.read())["url"])
+    answer = controls.ask(url, credentials_at(url).token, "/_local/runtime/url?zone=")
+    return str(json.loads(answer)["url"])
 
 
 def _logging(

@@ -1,4 +1,7 @@
-"""Lambda invocations: moto needs Docker; here the function runs in a subprocess."""
+"""Lambda invocations: moto needs Docker; here the function runs in a subprocess.
+
+And archives that Lambda refuses are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import json
 from typing import Any
 
 from flask import request
+from moto.awslambda.exceptions import InvalidParameterValueException
 from moto.awslambda.models import LambdaFunction
 
 from .. import lambda_runner
+from ..archives import Unpackable, check_code
+
+_OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
 
 
 def as_function(found: Any, url: str) -> lambda_runner.Function:
@@ -54,5 +61,20 @@ def apply() -> None:
         lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
         return ""
 
+    set_code = LambdaFunction._set_function_code
+
+    @functools.wraps(set_code)
+    def set_code_that_unpacks(self: Any, updated_spec: dict[str, Any]) -> None:
+        before = {name: getattr(self, name, None) for name in _OF_THE_CODE}
+        set_code(self, updated_spec)
+        if not self.code_bytes or "ImageUri" in updated_spec:
+            return
+        try:
+            check_code(self.code_bytes)
+        except Unpackable as error:
+            vars(self).update(before)
+            raise InvalidParameterValueException(str(error)) from None
+
+    LambdaFunction._set_function_code = set_code_that_unpacks
     LambdaFunction._invoke_lambda = invoke_lambda
     LambdaFunction.invoke = invoke_by_type

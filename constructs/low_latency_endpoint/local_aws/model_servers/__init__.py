@@ -1,18 +1,20 @@
 """Model servers that speak SageMaker's container contract on loopback.
 
 `SimulatedModelServer` takes the time it is told, `sentiment_model_server` computes with
-scikit-learn, `CommandModelServer` runs a program of yours, `UrlModelServer` names one that runs.
+scikit-learn, `CommandModelServer` runs a program of yours, `handlers_model_server` the functions of
+an inference script, `UrlModelServer` names a server that runs.
 """
 
 from __future__ import annotations
 
+from .command_line import parse_model_server
 from .service_times import ServiceTime
 from .specifications import (
     CommandModelServer,
     ModelServer,
     SimulatedModelServer,
     UrlModelServer,
-    parse_model_server,
+    handlers_model_server,
     sentiment_model_server,
 )
 
@@ -22,6 +24,7 @@ __all__ = [
     "ServiceTime",
     "SimulatedModelServer",
     "UrlModelServer",
+    "handlers_model_server",
     "parse_model_server",
     "sentiment_model_server",
 ]

@@ -21,7 +21,6 @@ from importlib import import_module
 from typing import Any
 
 from ..runtime.http_server import Connection, Request, listen
-from .parent import until_parent_ends
 
 __all__ = ["Classifier", "main"]
 
@@ -111,7 +110,7 @@ async def _run() -> None:
     server = _Server()
     await listen(server, port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", "8080")))
     await server.load()
-    await until_parent_ends()
+    await asyncio.Event().wait()  # its supervisor ends it
 
 
 def main() -> int:

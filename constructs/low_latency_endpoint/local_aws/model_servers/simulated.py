@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Listener, Request, listen
-from .parent import until_parent_ends
 from .shared_work import SharedWork
 from .specifications import SimulatedModelServer, from_document
 
@@ -208,7 +207,7 @@ async def _run() -> None:
     assert isinstance(settings, SimulatedModelServer)
     place = int(os.environ.get("LOCAL_INSTANCE_PLACE", "0"))
     await serve(Simulation(settings, place), int(os.environ["SAGEMAKER_BIND_TO_PORT"]))
-    await until_parent_ends()
+    await asyncio.Event().wait()  # its supervisor ends it
 
 
 if __name__ == "__main__":

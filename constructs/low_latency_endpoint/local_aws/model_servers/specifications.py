@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
 
 from .service_times import ServiceTime
 
@@ -19,15 +24,30 @@ __all__ = [
     "ModelServer",
     "SimulatedModelServer",
     "UrlModelServer",
+    "check_numbers",
     "from_document",
+    "handlers_model_server",
     "model_server_for",
-    "parse_model_server",
     "sentiment_model_server",
     "to_document",
 ]
 
 CHOICE = "LOCAL_MODEL_SERVER"
 """The container's environment variable that names a key of the mapping."""
+
+
+def check_numbers(settings: Any) -> None:
+    """Refuse infinity and what is no number among the fields of a dataclass.
+
+    Raises
+    ------
+    ValueError
+        With the field's name.
+    """
+    for one in dataclasses.fields(settings):
+        value = getattr(settings, one.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{one.name} must be a finite number: {value}")
 
 
 @dataclass(frozen=True)
@@ -105,15 +125,23 @@ class SimulatedModelServer:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         for name in ("failure_share", "hang_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1: {getattr(self, name)}")
         for name in ("concurrency", "max_batch_size", "stream_chunks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {getattr(self, name)}")
-        for name in ("cold_start", "cold_requests", "batch_slope", "slope", "cold_factor"):
-            if getattr(self, name) < 0:
+        for name in ("cold_start", "cold_requests", "batch_slope", "slope", "cold_factor",
+                     "queue_limit"):
+            if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        for place, factor in self.slow_instances.items():
+            if place < 0 or not 0 <= factor < math.inf:
+                raise ValueError("slow_instances are places from 0 with a factor of at least 0: "
+                                 f"{place}: {factor}")
+        if not 200 <= self.ping_status <= 599:
+            raise ValueError(f"ping_status must be 200 to 599: {self.ping_status}")
         if not 400 <= self.failure_status <= 599:
             raise ValueError(f"failure_status must be 400 to 599: {self.failure_status}")
 
@@ -126,21 +154,31 @@ class CommandModelServer:
     ----------
     command
         The program and its arguments. Its port is in the environment as SAGEMAKER_BIND_TO_PORT,
-        the variable that SageMaker's own serving toolkits read; it listens on 127.0.0.1.
+        the variable that SageMaker's own serving toolkits read, and the folder with the model's
+        data as SM_MODEL_DIR; an argument may name both with a ``$``. It listens on 127.0.0.1.
     environment
-        Further variables; the model container's Environment goes before them.
+        Further variables, which go before the model container's Environment.
+    directory
+        Where it runs; by default where the local AWS does.
     in_process
         Always False.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    directory: str | None = None
     in_process: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "command", tuple(self.command))
-        if not self.command:
+        if not self.command or not self.command[0]:
             raise ValueError("a command is needed")
+        if any(not name or "=" in name for name in self.environment):
+            raise ValueError(f"names of variables are not empty and have no '=': "
+                             f"{', '.join(self.environment)}")
+        texts = (*self.command, *self.environment, *self.environment.values())
+        if any("\0" in text for text in (*texts, self.directory or "")):
+            raise ValueError("no process can be given a text with a NUL character")
 
 
 @dataclass(frozen=True)
@@ -159,9 +197,17 @@ class UrlModelServer:
     in_process: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://127.0.0.1:", "http://localhost:")):
-            raise ValueError(f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
+        try:
+            parts = urlsplit(self.url)
+            good = (parts.scheme, parts.hostname) in _LOOPBACK and parts.port
+        except ValueError:
+            good = False
+        if not good or parts.path not in ("", "/") or parts.query or parts.username is not None:
+            raise ValueError(
+                f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
 
+
+_LOOPBACK = (("http", "127.0.0.1"), ("http", "localhost"))
 
 ModelServer = SimulatedModelServer | CommandModelServer | UrlModelServer
 
@@ -189,8 +235,19 @@ def sentiment_model_server() -> CommandModelServer:
         raise ModuleNotFoundError(
             "the sentiment model server needs scikit-learn: "
             "pip install 'cdk-low-latency-endpoint[local-model]'", name="sklearn")
-    module = f"{__package__}.sentiment"
-    return CommandModelServer((sys.executable, "-m", module))
+    return CommandModelServer((sys.executable, "-m", f"{__package__}.sentiment"))
+
+
+def handlers_model_server(script: str | Path) -> CommandModelServer:
+    """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on.
+
+    Parameters
+    ----------
+    script
+        The file; what it imports from beside it is found.
+    """
+    path = Path(script).resolve()
+    return CommandModelServer((sys.executable, "-m", f"{__package__}.handlers", str(path)))
 
 
 def to_document(server: ModelServer) -> dict[str, Any]:
@@ -219,56 +276,43 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     ...     "service_time": {"kind": "lognormal", "values": [0.02, 0.08]}}).service_time
     ServiceTime(kind='lognormal', values=(0.02, 0.08))
     """
+    if not isinstance(document, Mapping):
+        raise ValueError("a model server is an object such as {\"kind\": \"simulated\"}, not "
+                         f"{_short(document)}")
     fields = dict(document)
     kind = fields.pop("kind", None)
-    if kind not in _KINDS:
-        raise ValueError(f"kind must be one of {', '.join(_KINDS)}: {kind!r}")
-    if "service_time" in fields:
-        law = fields["service_time"]
-        fields["service_time"] = ServiceTime(law["kind"], tuple(law["values"]))
-    if "slow_instances" in fields:
-        fields["slow_instances"] = {int(n): f for n, f in fields["slow_instances"].items()}
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"kind: one of {', '.join(_KINDS)}, not {_short(kind)}")
+    known = {f.name for f in dataclasses.fields(_KINDS[kind]) if f.init}
+    if unknown := sorted(map(str, fields.keys() - known)):
+        raise ValueError(f"{kind} has no {_short(', '.join(unknown))}; "
+                         f"it has {', '.join(sorted(known))}")
     try:
-        return cast("ModelServer", _KINDS[kind](**fields))
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+        # As JSON, where a list is a tuple and a key a number, but no text is a number.
+        text = json.dumps(fields, allow_nan=False)
+        return cast("ModelServer", _adapter(kind).validate_json(text, strict=True))
+    except ValidationError as error:
+        raise ValueError("; ".join(
+            f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg'].removeprefix('Value error, ')}"
+            + (f", not {_short(one.get('input'))}" if one["loc"] else "")
+            for one in error.errors()
+        )) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{kind}: {error}") from None
 
 
-def parse_model_server(text: str) -> tuple[str, ModelServer]:
-    """Read ``IMAGE=SERVER`` of the command line.
+@functools.cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[kind])
 
-    Parameters
-    ----------
-    text
-        The image as for `model_server_for`, and what stands behind it: ``simulated``,
-        ``sentiment``, a URL on loopback, or a file with the JSON document of `from_document`.
 
-    Raises
-    ------
-    ValueError
-        When it is none of these.
-    ModuleNotFoundError
-        For ``sentiment`` without scikit-learn.
-
-    Examples
-    --------
-    >>> parse_model_server("team/ranker=http://127.0.0.1:8080")
-    ('team/ranker', UrlModelServer(url='http://127.0.0.1:8080', in_process=False))
-    """
-    image, _, what = text.partition("=")
-    if not image or not what:
-        raise ValueError(f"IMAGE=SERVER is needed, such as '*=simulated': {text}")
-    if what == "simulated":
-        return image, SimulatedModelServer()
-    if what == "sentiment":
-        return image, sentiment_model_server()
-    if what.startswith("http"):
-        return image, UrlModelServer(what)
+def _short(value: object) -> str:
+    """Write a value, cut where it is long."""
     try:
-        return image, from_document(json.loads(Path(what).read_text("utf-8")))
-    except OSError as error:
-        raise ValueError("a server is simulated, sentiment, a URL on loopback, or a JSON file: "
-                         f"{what}: {error.strerror}") from None
+        text = json.dumps(value, ensure_ascii=True) if not isinstance(value, str) else value
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def model_server_for(

@@ -12,8 +12,10 @@ from ...planning.images import inference_amis, needed_inference_ami
 from ..hosting import Hosting
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
 from .clock import Clock
+from .containers import Site
 from .fleet import Fleet, Variant
 from .meter import Dimensions, Place
+from .model_data import ModelData
 from .options import RuntimeOptions
 from .routing import Routing
 
@@ -73,7 +75,7 @@ def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 
 def fleet_of(
     place: Place, endpoint: str, config: Mapping[str, Any], hosting: Hosting, clock: Clock,
-    options: RuntimeOptions, running: Callable[[], int], log: Callable[[], None],
+    options: RuntimeOptions, running: Callable[[], int], site: Site,
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
@@ -87,6 +89,7 @@ def fleet_of(
                 server=server_of(settings, hosting, options),
                 settings=settings,
                 environment=container.get("Environment") or {},
+                model_data=ModelData.of(container),
                 zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),
                 routing=Routing.of(settings.get("RoutingConfig")),
                 multi_model=container.get("Mode") == "MultiModel",
@@ -94,7 +97,7 @@ def fleet_of(
                 invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
             )
         )
-    return Fleet(config["EndpointConfigName"], variants, clock, options, running, log)
+    return Fleet(config["EndpointConfigName"], variants, clock, options, running, site)
 
 
 def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:

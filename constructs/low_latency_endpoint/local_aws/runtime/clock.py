@@ -9,7 +9,14 @@ import threading
 import time
 from datetime import UTC, datetime
 
-__all__ = ["Clock"]
+__all__ = ["FASTEST", "LONGEST_JUMP", "Clock", "check_clock"]
+
+FASTEST = 10_000.0
+"""The highest speed: each tick of ten seconds is worked on its own, however fast the clock is."""
+LONGEST_JUMP = 86_400.0
+"""Seconds: the most that one `advance` takes, for the same reason."""
+_LATEST = 253_402_300_799.0
+"""The end of the year 9999, after which there are no dates."""
 
 
 class Clock:
@@ -34,8 +41,7 @@ class Clock:
     """
 
     def __init__(self, speed: float = 1.0, start: float | None = None) -> None:
-        if speed < 0:
-            raise ValueError(f"a clock does not run backwards: speed {speed}")
+        check_clock(speed, start)
         self._lock = threading.Lock()
         self._speed = speed
         self._base = time.time() if start is None else start
@@ -58,19 +64,31 @@ class Clock:
 
     def set_speed(self, speed: float) -> None:
         """Run at another speed from now on."""
-        if speed < 0:
-            raise ValueError(f"a clock does not run backwards: speed {speed}")
+        check_clock(speed)
         with self._lock:
             self._base, self._since, self._speed = self.now(), time.monotonic(), speed
             self._wake(all_of_them=True)
 
     def advance(self, seconds: float) -> None:
         """Jump ahead; whoever waits for a moment up to there goes on."""
-        if seconds < 0:
-            raise ValueError(f"a clock does not run backwards: {seconds} s")
+        self.check_jump(seconds)
         with self._lock:
             self._base += seconds
             self._wake(all_of_them=False)
+
+    def check_jump(self, seconds: float) -> None:
+        """Refuse a jump that no `advance` takes.
+
+        Raises
+        ------
+        ValueError
+            When it is not between 0 and a day, or leads beyond the year 9999.
+        """
+        if not 0 <= seconds <= LONGEST_JUMP:  # NaN too
+            raise ValueError("a clock does not run backwards, nor further than a day at a time: "
+                             f"0 to {LONGEST_JUMP:.0f} s, not {seconds}")
+        if self.now() + seconds > _LATEST:
+            raise ValueError(f"there are no dates after the year 9999: {seconds} s from now")
 
     def _wake(self, *, all_of_them: bool) -> None:
         while self._waiting and (all_of_them or self._waiting[0][0] <= self.now()):
@@ -103,3 +121,18 @@ class Clock:
                     if entry in self._waiting:
                         self._waiting.remove(entry)
                         heapq.heapify(self._waiting)
+
+
+def check_clock(speed: float, start: float | None = None) -> None:
+    """Refuse what no clock can have.
+
+    Raises
+    ------
+    ValueError
+        For a speed beyond 0 to `FASTEST`, and a start before 1970 or near the year 9999.
+    """
+    if not 0 <= speed <= FASTEST:  # NaN too
+        raise ValueError(f"a clock does not run backwards, nor faster than {FASTEST:.0f} times: "
+                         f"speed {speed}")
+    if start is not None and not 0 <= start <= _LATEST - LONGEST_JUMP:
+        raise ValueError(f"a clock starts between 1970 and 9999: {start} s after 1970")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..model_servers.specifications import NEVER_RUNS, ModelServer
 from .clock import Clock
+from .containers import Container, Site
 from .instances import Instance, StartupFailed
 from .meter import Dimensions
+from .model_data import ModelData, ModelDataError
 from .options import RuntimeOptions
 from .routing import Routing
 
-__all__ = ["Fleet", "FleetFailed", "Variant"]
+__all__ = ["Fleet", "FleetFailed", "Variant", "end_draining"]
 
 _DEFAULT_STARTUP = 240.0
 """Seconds. Source: SageMaker developer guide of 2023, "Container health check"; since then the
@@ -43,6 +46,7 @@ class Variant:
     environment: Mapping[str, str]
     zones: Sequence[str]
     routing: Routing
+    model_data: ModelData | None = None
     multi_model: bool = False
     weight: float = 1.0
     opened: int | None = None
@@ -80,8 +84,8 @@ class Fleet:
         The runtime's.
     running
         Counts the instances of all endpoints.
-    log
-        Makes the endpoint's log group; called when a container runs.
+    site
+        What the containers of the endpoint have in common.
 
     Attributes
     ----------
@@ -91,14 +95,14 @@ class Fleet:
 
     def __init__(
         self, config_name: str, variants: list[Variant], clock: Clock, options: RuntimeOptions,
-        running: Callable[[], int], log: Callable[[], None],
+        running: Callable[[], int], site: Site,
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
         self.own_metrics = False
         self._clock = clock
         self._options = options
-        self._running, self._log = running, log
+        self._running, self._site = running, site
 
     def __iter__(self) -> Iterator[Variant]:
         return iter(self.variants.values())
@@ -158,7 +162,7 @@ class Fleet:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
             if variant.server is not NEVER_RUNS:
-                self._log()
+                self._site.log()
             await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)
@@ -167,22 +171,27 @@ class Fleet:
                 "ping health check. Please check CloudWatch logs for this endpoint."
                 + (f" {failed}" if str(failed) else "")
             ) from None
+        except ModelDataError as failed:
+            self._remove(variant, added)
+            raise FleetFailed(str(failed)) from None
         except BaseException:
             self._remove(variant, added)
             raise
 
     def _remove(self, variant: Variant, instances: list[Instance]) -> None:
         for instance in instances:
-            instance.stop()
             with contextlib.suppress(ValueError):
                 variant.instances.remove(instance)
+        self._retire(instances)
 
     def _make(self, variant: Variant) -> Instance:
         place = variant.places
         variant.places += 1
         zone = variant.zones[place % len(variant.zones)]
+        container = Container(self._site, variant.name, f"i-0{secrets.token_hex(8)}",
+                              variant.environment, variant.model_data)
         return Instance(
-            variant.server, place, zone, variant.environment, self._clock, self._options.routers
+            variant.server, place, zone, container, self._clock, self._options.routers
         )
 
     def _retire(self, instances: list[Instance]) -> None:
@@ -193,8 +202,8 @@ class Fleet:
             for session in [s for s, i in variant.sessions.items() if i in instances]:
                 del variant.sessions[session]
         task = asyncio.get_running_loop().create_task(_drain(instances))
-        _draining.add(task)
-        task.add_done_callback(_draining.discard)
+        _draining[task] = instances
+        task.add_done_callback(lambda ended: _draining.pop(ended, None))
 
     def stop(self) -> None:
         """Stop every instance."""
@@ -203,7 +212,7 @@ class Fleet:
             self._retire(leaving)
 
 
-_draining: set[asyncio.Task[None]] = set()
+_draining: dict[asyncio.Task[None], list[Instance]] = {}
 _DRAIN_SECONDS = 60.0
 
 
@@ -218,3 +227,17 @@ async def _drain(instances: list[Instance]) -> None:
             instance.stop()
     for instance in instances:
         await loop.run_in_executor(None, instance.wait_stopped)
+
+
+async def end_draining(timeout: float) -> None:
+    """Stop what is still being drained in this event loop, and wait until its processes ended."""
+    loop = asyncio.get_running_loop()
+    mine = {task: instances for task, instances in _draining.items() if task.get_loop() is loop}
+    for task in mine:
+        task.cancel()
+    await asyncio.gather(*mine, return_exceptions=True)
+    instances = [instance for each in mine.values() for instance in each]
+    for instance in instances:
+        instance.stop()  # a task that was cancelled before its first step has not
+    await asyncio.gather(
+        *(loop.run_in_executor(None, one.wait_stopped, timeout) for one in instances))

@@ -34,8 +34,7 @@ def forward(
     runtime: Runtime, environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
     """Pass one request on; the answer comes back as it comes in."""
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    body = environ["wsgi.input"].read(length) if length else b""
+    body = environ["wsgi.input"].read()
     headers = {
         name[5:].replace("_", "-"): value
         for name, value in environ.items()

@@ -1,12 +1,22 @@
-"""Keep-alive connections from the runtime to one model server."""
+"""Keep-alive connections from the runtime to one model server.
+
+llhttp (through httptools) reads the answers. A request is sent once and never again: the model may
+have worked on it. What can be known is looked at before: whether a kept connection has ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import selectors
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 
+import httptools
+
 __all__ = ["Broken", "Connections", "Response", "Unreachable"]
+
+# Windows has no poll; select takes no more than file descriptor 1023.
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
 class Unreachable(Exception):
@@ -27,119 +37,144 @@ class Response:
     chunks: AsyncIterator[bytes] | None = None
 
 
+class _Answer:
+    """What llhttp tells of the answer to one request."""
+
+    def __init__(self) -> None:
+        self.parser = httptools.HttpResponseParser(self)
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.parts: list[bytes] = []
+        self.headed = self.whole = self.reusable = False
+        self.more = False
+        """Another answer has begun, for which nobody has asked."""
+
+    def on_message_begin(self) -> None:
+        """Note a second answer; an interim one counts for none."""
+        self.more = self.whole
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; a trailer is of no use here."""
+        if not self.headed:
+            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Note that the head is whole, unless it is an interim answer's (1xx)."""
+        if self.whole:
+            return
+        status = self.parser.get_status_code()
+        if status < 200:
+            self.headers.clear()
+        else:
+            self.status, self.headed = status, True
+
+    def on_body(self, data: bytes) -> None:
+        """Keep a part of the body."""
+        if not self.whole:
+            self.parts.append(data)
+
+    def on_message_complete(self) -> None:
+        """Note the end of an answer that is no interim one."""
+        if self.headed and not self.whole:
+            self.whole = True
+            self.reusable = self.parser.should_keep_alive()
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether its body has no length, so that the end of the connection is its own."""
+        return self.headed and not self.headers.keys() & {"content-length", "transfer-encoding"}
+
+
 class _Exchange(asyncio.Protocol):
     """One connection, one request at a time."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
-        self._buffer = bytearray()
         self._waiter: asyncio.Future[None] | None = None
         self._streaming = False
-        self._status = 0
-        self._headers: dict[str, str] = {}
-        self._headed = self._whole = self._lost = self._chunked = False
-        self._missing: int | None = 0
-        self._parts: list[bytes] = []
-        self.reusable = True
+        self._lost = False
+        self._answer = _Answer()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost, self.reusable = True, False
-        if self._headed and self._missing is None and not self._chunked:
-            self._whole = True  # a body without a length ends with its connection
+        self._lost = True
+        if exc is None and self._answer.ends_with_connection:
+            self._answer.whole = True
         self._wake()
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
+        answer = self._answer
+        if answer.whole or self._lost:
+            self.drop()  # nobody has asked for it
+            return
         try:
-            self._parse()
-        except ValueError:
-            self._lost, self.reusable = True, False
-            if self.transport is not None:
-                self.transport.close()
-        if self._whole or self._lost or (self._streaming and self._headed):
+            answer.parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.drop()
+        if answer.more:
+            self.drop()
+        if answer.whole or self._lost or (self._streaming and answer.headed):
             self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _parse(self) -> None:
-        if not self._headed:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
-            del self._buffer[: end + 4]
-            self._status = int(first.split(" ", 2)[1]) if first.startswith("HTTP/1.") else 0
-            if not 100 <= self._status <= 599:
-                raise ValueError(first)
-            self._headers = {
-                name.strip().lower(): value.strip()
-                for name, _, value in (line.partition(":") for line in lines)
-            }
-            self._headed = True
-            self._chunked = "chunked" in self._headers.get("transfer-encoding", "").lower()
-            length = self._headers.get("content-length")
-            self._missing = None if length is None else int(length)
-            if self._headers.get("connection", "").lower() == "close":
-                self.reusable = False
-        if self._chunked:
-            self._parse_chunks()
-        else:
-            taken = bytes(self._buffer if self._missing is None else self._buffer[: self._missing])
-            del self._buffer[: len(taken)]
-            if taken:
-                self._parts.append(taken)
-            if self._missing is not None:
-                self._missing -= len(taken)
-                self._whole = self._missing == 0
-
-    def _parse_chunks(self) -> None:
-        while not self._whole:
-            end = self._buffer.find(b"\r\n")
-            if end < 0:
-                return
-            size = int(bytes(self._buffer[:end]).split(b";")[0], 16)
-            if len(self._buffer) < end + 2 + size + 2:
-                return
-            if size:
-                self._parts.append(bytes(self._buffer[end + 2 : end + 2 + size]))
-            else:
-                self._whole = True
-            del self._buffer[: end + 2 + size + 2]
-
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the server still holds it open, with nothing on it: another request may go.
+
+        What can be read from an idle connection is its end, or an answer that nobody asked for.
+        The loop may not have come to it yet, hence the look at the socket itself.
+        """
+        if self._lost or self.transport is None or self.transport.is_closing():
+            return False
+        with _Selector() as selector:
+            selector.register(self.transport.get_extra_info("socket"), selectors.EVENT_READ)
+            return not selector.select(0)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether both sides keep it after this answer."""
+        return self._answer.reusable and not self._lost
+
+    def drop(self) -> None:
+        """Close it; it takes no request any more."""
+        self._lost = True
+        if self.transport is not None:
+            self.transport.close()
+
     async def send(self, data: bytes, streaming: bool) -> Response:
         """Send a request; gives the whole answer, or its head when streaming."""
-        self._headed = self._whole = self._chunked = False
-        self._streaming, self._missing = streaming, 0
-        self._parts.clear()
+        answer = self._answer = _Answer()
+        self._streaming = streaming
         if self.transport is None or self._lost:
             raise Broken
         self.transport.write(data)
         await self._wait()
-        if not self._headed or (not self._whole and not streaming):
+        if not answer.headed or (not answer.whole and not streaming):
             raise Broken
         if streaming:
-            return Response(self._status, self._headers)
-        return Response(self._status, self._headers, b"".join(self._parts))
+            return Response(answer.status, answer.headers)
+        return Response(answer.status, answer.headers, b"".join(answer.parts))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Give the body of a streamed answer as it comes."""
+        answer = self._answer
         while True:
-            parts, self._parts = self._parts, []
+            parts, answer.parts = answer.parts, []
             for part in parts:
                 yield part
-            if self._parts:
+            if answer.parts:
                 continue
-            if self._whole:
+            if answer.whole:
                 return
             if self._lost:
                 raise Broken
@@ -164,39 +199,41 @@ class Connections:
         *,
         streaming: bool = False,
     ) -> Response:
-        """Send a request.
+        """Send a request, once.
 
         Raises
         ------
         Unreachable
-            When nothing listens.
+            When nothing listens; the request was not sent.
         Broken
-            When the server hung up.
+            When the server hung up or its answer is no HTTP; it may have worked on the request.
         """
         lines = [f"{method} {path} HTTP/1.1", f"host: {self._host}:{self._port}"]
         lines += [f"{name}: {value}" for name, value in headers]
         lines += [f"content-length: {len(body)}", "", ""]
         data = "\r\n".join(lines).encode("latin-1", "replace") + body
-        while True:
-            reused = bool(self._idle)
-            exchange = self._idle.pop() if reused else await self._open()
-            done = False
-            try:
-                response = await exchange.send(data, streaming)
-                done = True
-            except Broken:
-                # A kept connection that the server has closed meanwhile says nothing about it.
-                if reused and not exchange._headed:
-                    continue
-                raise
-            finally:
-                if not done:
-                    self._drop(exchange)
-            if streaming:
-                response.chunks = self._stream(exchange)
-            else:
-                self._keep(exchange)
-            return response
+        exchange = self._kept() or await self._open()
+        done = False
+        try:
+            response = await exchange.send(data, streaming)
+            done = True
+        finally:
+            if not done:
+                exchange.drop()
+        if streaming:
+            response.chunks = self._stream(exchange)
+        else:
+            self._keep(exchange)
+        return response
+
+    def _kept(self) -> _Exchange | None:
+        """Give a kept connection that the server has not ended."""
+        while self._idle:
+            exchange = self._idle.pop()
+            if exchange.is_idle:
+                return exchange
+            exchange.drop()
+        return None
 
     async def _open(self) -> _Exchange:
         loop = asyncio.get_running_loop()
@@ -216,22 +253,16 @@ class Connections:
             if whole:
                 self._keep(exchange)
             else:
-                self._drop(exchange)
+                exchange.drop()
 
     def _keep(self, exchange: _Exchange) -> None:
         if exchange.reusable and not self._closed:
             self._idle.append(exchange)
         else:
-            self._drop(exchange)
-
-    @staticmethod
-    def _drop(exchange: _Exchange) -> None:
-        exchange.reusable = False
-        if exchange.transport is not None:
-            exchange.transport.close()
+            exchange.drop()
 
     def close(self) -> None:
         """Close what is idle now and whatever comes back later."""
         self._closed = True
         while self._idle:
-            self._drop(self._idle.pop())
+            self._idle.pop().drop()

@@ -6,13 +6,9 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import secrets
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,8 +21,11 @@ from ..model_servers.specifications import (
     to_document,
 )
 from .clock import Clock
+from .containers import Container, with_places
 from .http_client import Broken, Connections, Response, Unreachable
 from .http_server import LOOPBACK, Listener
+from .server_output import ServerOutput
+from .server_process import ServerProcess
 
 __all__ = ["Instance", "StartupFailed"]
 
@@ -37,6 +36,8 @@ PING_TIMEOUT = 2.0
 _PING_PAUSE = 0.02
 _KILL_AFTER = 30.0
 """Seconds from SIGTERM to SIGKILL. Same source."""
+_TOLD = 500
+"""Characters of a server's output in a FailureReason, which has 1024 at most (API reference)."""
 
 
 class StartupFailed(Exception):
@@ -54,8 +55,8 @@ class Instance:
         Its place in its variant, from 0.
     zone
         The name of its Availability Zone.
-    environment
-        The container's environment variables.
+    container
+        What a server of its own process finds around it.
     clock
         The runtime's.
     routers
@@ -67,11 +68,11 @@ class Instance:
         server: ModelServer,
         place: int,
         zone: str,
-        environment: Mapping[str, str],
+        container: Container,
         clock: Clock,
         routers: int,
     ) -> None:
-        self.id = f"i-0{secrets.token_hex(8)}"
+        self.id = container.instance
         self.place = place
         self.zone = zone
         self.in_service = False
@@ -79,12 +80,14 @@ class Instance:
         self.peak = 0
         """The most requests under way at a time since the last report."""
         self._server = server
-        self._environment = environment
+        self._container = container
         self._clock = clock
         self._connections: Connections | None = None
         self._simulation: Simulation | None = None
         self._listener: Listener | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ServerProcess | None = None
+        self._output: ServerOutput | None = None
+        self._tells_utilization = True
         self._recovering: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -103,18 +106,30 @@ class Instance:
         ------
         StartupFailed
             When `/ping` does not answer 200 in time, or the process has ended.
+        ModelDataError
+            When a process would not find its model's data.
         """
         await self._launch()
         now = self._clock.now if self._server.in_process else time.monotonic
         deadline = now() + timeout
         while not await self._healthy():
-            if self._process is not None and (code := self._process.poll()) is not None:
-                raise StartupFailed(f"Its process ended with exit code {code}; what it wrote went "
-                                    "to the local AWS's standard error.")
+            if self._process is not None and (code := self._process.exit_code) is not None:
+                raise StartupFailed(await self._words(f"Its process ended with exit code {code}."))
             if now() >= deadline or self._stopped:
-                raise StartupFailed("")
+                raise StartupFailed(await self._words(""))
             await asyncio.sleep(_PING_PAUSE)
         self.in_service = True
+
+    async def _words(self, what: str) -> str:
+        """Add what the server wrote last, and where all of it is."""
+        if self._output is None:
+            return what
+        if self._process is not None and self._process.exit_code is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._output.settle)
+        ending = self._output.ending(_TOLD)
+        told = f"It wrote last, and all of it to {self._output.path}: {ending}" if ending else (
+            "It wrote nothing.")
+        return f"{what} {told}".strip()
 
     async def _launch(self) -> None:
         host, port = LOOPBACK, 0
@@ -129,28 +144,32 @@ class Instance:
         else:
             port = _free_port()
             loop = asyncio.get_running_loop()
-            self._process = await loop.run_in_executor(None, self._spawn, server, port)
+            try:
+                self._process = await loop.run_in_executor(None, self._spawn, server, port)
+            except (OSError, ValueError) as error:  # no such folder, a variable with a NUL
+                raise StartupFailed(f"It cannot be started: {error}") from None
             if self._stopped:
-                self._process.terminate()
+                self._process.hang_up()
+        self._tells_utilization = True
         self._connections = Connections(host, port)
 
-    def _spawn(self, server: ModelServer, port: int) -> subprocess.Popen[bytes]:
-        environment = {name: v for name, v in os.environ.items() if not name.startswith("AWS_")}
-        environment |= self._environment
+    def _spawn(self, server: ModelServer, port: int) -> ServerProcess:
+        if self._output is None:
+            self._output = self._container.output()
+            self._container.load()
+        directory = None
         if isinstance(server, CommandModelServer):
-            command = list(server.command)
-            environment |= server.environment
+            variables = self._container.variables(port, self.place, server.environment)
+            command = [with_places(argument, variables) for argument in server.command]
+            directory = server.directory
         else:
             command = [sys.executable, "-m", Simulation.__module__]
-            environment["LOCAL_SIMULATION"] = json.dumps(to_document(server))
-        environment["SAGEMAKER_BIND_TO_PORT"] = str(port)
-        environment["LOCAL_INSTANCE_PLACE"] = str(self.place)
-        return subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
+            own = {"LOCAL_SIMULATION": json.dumps(to_document(server))}
+            variables = self._container.variables(port, self.place, own)
+        return ServerProcess(command, variables, directory, self._output)
 
     async def _healthy(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None and self._process.exit_code is not None:
             return False
         try:
             response = await asyncio.wait_for(self._request("GET", "/ping"), PING_TIMEOUT)
@@ -163,19 +182,28 @@ class Instance:
         if self._simulation is not None and isinstance(server, SimulatedModelServer):
             self._simulation.change(server)
 
-    def recover(self) -> None:
-        """Take it out of service until it is healthy again; a process that died is restarted."""
+    def recover(self, *, doubted: bool = False) -> None:
+        """Take it out of service until it is healthy again; a process that died is restarted.
+
+        Parameters
+        ----------
+        doubted
+            Whether it may well be healthy, having hung up on one request: it is asked first.
+        """
+        self.in_service = doubted and self.in_service
         if self._stopped or self._recovering is not None:
             return
-        self.in_service = False
         self._recovering = asyncio.get_running_loop().create_task(self._recover())
 
     async def _recover(self) -> None:
-        logger.warning("instance %s is out of service", self.id)
         while not self._stopped and not await self._healthy():
-            if self._process is not None and self._process.poll() is not None:
+            if self.in_service:
+                logger.warning("instance %s is out of service", self.id)
+                self.in_service = False
+            if self._process is not None and self._process.exit_code is not None:
                 self._hang_up()
-                await self._launch()
+                with contextlib.suppress(StartupFailed):  # tried again, as long as it is wanted
+                    await self._launch()
             await asyncio.sleep(0.2)
         self.in_service = not self._stopped
         self._recovering = None
@@ -185,7 +213,8 @@ class Instance:
         self._stopped, self.in_service = True, False
         if self._recovering is not None:
             self._recovering.cancel()
-        self._hang_up()
+        if self._connections is not None:
+            self._connections.close()
         if self._simulation is not None:
             self._simulation.stop()
         if self._listener is not None:
@@ -196,18 +225,15 @@ class Instance:
     def _hang_up(self) -> None:
         if self._connections is not None:
             self._connections.close()
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._process is not None:
+            self._process.hang_up()
 
     def wait_stopped(self, timeout: float = _KILL_AFTER) -> None:
-        """Wait for the end of its process."""
-        if self._process is None:
-            return
-        try:
+        """Wait for the end of its process and of all that came of it."""
+        if self._process is not None:
             self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._output is not None:
+            self._container.remove()
 
     # ------------------------------------------------------------------------------------ requests
 
@@ -247,9 +273,15 @@ class Instance:
         )
 
     async def utilization(self) -> dict[str, float]:
-        """Ask the model server for its utilisation; empty when it does not tell."""
+        """Ask the model server for its utilisation; empty when it does not tell.
+
+        One that says it has no such page is not asked again: each time is a line in its log.
+        """
+        if not self._tells_utilization:
+            return {}
         with contextlib.suppress(TimeoutError, Broken, Unreachable, ValueError):
             response = await asyncio.wait_for(self._request("GET", "/utilization"), PING_TIMEOUT)
+            self._tells_utilization = response.status < 400 or response.status >= 500
             if response.status == 200:
                 told: dict[str, Any] = json.loads(response.body)
                 return {name: float(value) for name, value in told.items()}

@@ -262,7 +262,7 @@ class Invocations:
         except TimeoutError:
             raise self._timed_out(choice, instance, dict(headers)) from None
         except Broken:
-            instance.recover()
+            instance.recover(doubted=True)
             raise ModelFailed.of(
                 endpoint, 0, "The connection to the container was closed before it answered."
             ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args, get_type_hints
@@ -11,6 +12,7 @@ from typing import Literal, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from ..model_servers.specifications import ModelServer, from_document, to_document
+from .clock import check_clock
 
 __all__ = ["RuntimeOptions"]
 
@@ -126,9 +128,14 @@ class RuntimeOptions:
                               ("unchanged_configuration", get_args(UnchangedConfiguration))):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
-        for name in ("provision_time", "clock_speed", "interfaces_stay"):
+        for name in ("provision_time", "interfaces_stay"):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{one.name} must be a finite number: {value}")
+        check_clock(self.clock_speed, self.clock_start)
 
     def interfaces_time(self, speed: float) -> float:
         """Seconds for which network interfaces stay, by a clock of this speed."""

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
-from moto.logs.models import logs_backends
 
+from ..admission import Credentials, admit_known
+from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_of
+from ..held_folder import HeldFolder
 from ..hosting import hosting
 from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
+from ..process_environment import aws_variables
 from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import Clock
+from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
-from .fleet import Fleet, FleetFailed
-from .http_server import LOOPBACK, Listener, listen
+from .fleet import Fleet, FleetFailed, end_draining
+from .http_server import LOOPBACK, Limits, Listener, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
 from .meter import Meter, Place
@@ -36,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 ACCOUNT = "123456789012"
 _FLUSH_SECONDS = 0.2
+_END_SECONDS = 5.0
+"""For model servers to end with the local AWS; then they are made to."""
 
 
 class Runtime:
@@ -50,10 +58,22 @@ class Runtime:
         How it behaves.
     region
         Of requests that are not signed, and of zones.
+    folder
+        The local AWS's, where its model servers' files go too; by default one of its own.
+
+    Attributes
+    ----------
+    aws_url : str
+        The local AWS's main URL, for model servers that call AWS; empty while it has none.
     """
 
-    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1") -> None:
+    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1",
+                 folder: Path | None = None) -> None:
+        self.aws_url = ""
+        self._folder = folder
+        self._held: HeldFolder | None = None
         self.options = options or RuntimeOptions()
+        self.credentials = Credentials.new()
         self.clock = Clock(self.options.clock_speed, self.options.clock_start)
         self.meter = Meter()
         self._region = region
@@ -78,21 +98,18 @@ class Runtime:
     def stop(self) -> None:
         """Stop every model server, the listeners and the thread."""
         self._thread.stop()
+        if self._held is not None:
+            self._held.remove()
 
     async def _end(self) -> None:
-        instances = self._instances()
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
-        for instance in instances:
-            instance.stop()
-        loop = asyncio.get_running_loop()
-        for instance in instances:
-            await loop.run_in_executor(None, instance.wait_stopped, 5.0)
-        await loop.run_in_executor(None, self.meter.flush)
+        await end_draining(_END_SECONDS)
+        await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
 
     def _instances(self) -> list[Any]:
         return [
@@ -139,7 +156,8 @@ class Runtime:
     async def _listen(self, zone: str | None) -> Listener:
         if zone not in self._listeners:
             self._listeners[zone] = await listen(
-                self._invocations.handler(zone), largest_body=LARGEST_PAYLOAD
+                self._invocations.handler(zone), admit=admit_known(self.credentials),
+                limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
 
@@ -188,15 +206,36 @@ class Runtime:
         fleet = fleet_of(
             endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
             running=lambda: len(self._instances()),
-            log=lambda: _log_group(endpoint),
+            site=self._site(endpoint),
         )
         first = endpoint.fleet is None
         fleet.own_metrics = first and self.options.configuration_metrics_from_create
         return fleet
 
+    @property
+    def folder(self) -> Path:
+        """Where its model servers' files are: a log for each instance, and the models' data."""
+        if self._folder is None:
+            self._held = HeldFolder("local-aws-")
+            self._folder = self._held.path
+        return self._folder / "model-servers"
+
+    def _site(self, endpoint: RuntimeEndpoint) -> Site:
+        account, region = endpoint.place
+        return Site(endpoint.name, account, region, lambda: self.folder,
+                    lambda: aws_variables(region, self.aws_url, self.credentials),
+                    self.clock.now if endpoint.live else None)
+
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
+        if servers and not self.options.model_servers:
+            evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
         self._thread.run(self._set_model_servers(servers))
+
+    def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers; they go before those that are there."""
+        others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
+        self.set_model_servers({**servers, **others})
 
     async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
@@ -398,15 +437,21 @@ class Runtime:
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
-        """Move the clock on, with everything that happens meanwhile; gives its new time."""
+        """Move the clock on, with everything that happens meanwhile; gives its new time.
+
+        Raises
+        ------
+        ValueError
+            For a jump that the clock does not take.
+        """
+        self.clock.check_jump(seconds)
         return self._thread.run(self._advance(seconds), None)
 
     async def _advance(self, seconds: float) -> float:
         assert self._ticks is not None
-        left = seconds
-        while left > 0:
-            step = min(TICK, left)
-            left -= step
+        # Counted, not subtracted: of a large number ten seconds take nothing away.
+        whole, rest = divmod(seconds, TICK)
+        for step in itertools.chain(itertools.repeat(TICK, int(whole)), [rest] if rest else []):
             self.clock.advance(step)
             await self._ticks.caught_up()
             # Deployments and cold starts that waited for this moment take their next step.
@@ -422,11 +467,3 @@ def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
     for variant in record["ProductionVariants"]:
         if variant["VariantName"] in fleet.variants:
             fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
-
-
-def _log_group(endpoint: RuntimeEndpoint) -> None:
-    """Make what a container's first line makes; AWS keeps it when the endpoint is deleted."""
-    if endpoint.live:
-        account, region = endpoint.place
-        group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
-        logs_backends[account][region].ensure_log_group(group)
