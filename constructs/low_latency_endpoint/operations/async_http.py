@@ -22,7 +22,7 @@ from botocore.exceptions import (
 )
 
 from .async_connection import Answer, Connection
-from .call_attempts import Attempts
+from .call_attempts import Attempts, StaleConnectionError
 from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED
 from .kept_connections import KeptConnections
 
@@ -101,8 +101,10 @@ class HttpPool:
         waiter = connection.send(data, stream=stream, reused=reused, deadline=attempts.deadline)
         try:
             return await waiter
-        except BaseException:  # the task's cancellation too: half an answer is no use to anybody
-            connection.give_up()
+        except BaseException as error:  # the task's cancellation too
+            connection.give_up()  # half an answer is no use to anybody
+            if isinstance(error, StaleConnectionError):
+                self._kept.beware(origin, time.monotonic())
             raise
 
     async def open(self, origin: str, number: int) -> int:
@@ -125,7 +127,7 @@ class HttpPool:
     def lost(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._all.discard(connection)
-        self._kept.forget(connection.url, connection)
+        self._kept.lost(connection.url, connection, time.monotonic())
 
     def close(self) -> None:
         """Close all connections, for good; what is under way ends with an error."""
@@ -146,10 +148,7 @@ class HttpPool:
                     return None
                 await asyncio.sleep(pause)
                 continue
-            if not connection.usable:
-                connection.abort()
-                continue
-            if not connection.heard():
+            if connection.usable and not connection.heard():
                 return connection
             # Something came that the event loop has not read: TLS's session tickets after the
             # handshake, or the peer's end. Two turns of the loop tell.
@@ -162,6 +161,7 @@ class HttpPool:
             if connection.usable and not connection.heard():
                 return connection
             connection.abort()
+            self._kept.ended(origin, connection, time.monotonic())
         return None
 
     async def _connect(self, origin: str, seconds: float) -> Connection:

@@ -80,10 +80,11 @@ class BlockingConnection:
         reader.expect()
         self._deadline, self._reused = deadline, reused
         try:
-            sent = False
-            with suppress(BrokenPipeError, ConnectionResetError):  # an answer may have come before
+            sent = True
+            try:
                 self._send(data)
-                sent = True
+            except (BrokenPipeError, ConnectionResetError):
+                sent = False  # an answer may have come before
             while not reader.complete:
                 self._read()
                 if stream and 0 < reader.status < 300:
@@ -221,7 +222,12 @@ class BlockingPool:
         if connection is None:
             left = attempts.deadline - time.monotonic()
             connection = self._connect(origin, min(self._connect_seconds, left))
-        connection.exchange(data, attempts.deadline, stream=stream, reused=reused)
+        try:
+            connection.exchange(data, attempts.deadline, stream=stream, reused=reused)
+        except StaleConnectionError:
+            with self._lock:
+                self._kept.beware(origin, time.monotonic())
+            raise
         return connection
 
     def give_back(self, connection: BlockingConnection) -> None:
@@ -283,6 +289,8 @@ class BlockingPool:
                 time.sleep(pause)
             elif connection.ended():
                 connection.abort()
+                with self._lock:
+                    self._kept.ended(origin, connection, time.monotonic())
             else:
                 return connection
         return None

@@ -105,9 +105,11 @@ class Attempts:
         Attempts that came to their end.
     fresh : bool
         Whether the next attempt needs a new connection: a kept one failed.
+    sure : bool
+        Whether the next attempt must not meet a closed connection: none may follow it.
     """
 
-    __slots__ = ("_failed_over", "_idempotent", "_rules", "deadline", "fresh", "made")
+    __slots__ = ("_failed_over", "_idempotent", "_rules", "deadline", "fresh", "made", "sure")
 
     def __init__(self, rules: CallRules, idempotent: bool, started: float) -> None:
         rules.budget.earn()
@@ -117,11 +119,7 @@ class Attempts:
         self.deadline = started + rules.longest_seconds
         self.made = 0
         self.fresh = False
-
-    @property
-    def sure(self) -> bool:
-        """Whether the next attempt must not meet a closed connection: none may follow it."""
-        return not self._idempotent or self.made - self._failed_over >= self._rules.timing.retries
+        self.sure = not idempotent or not rules.timing.retries
 
     def origin(self) -> str:
         """Where the next attempt goes."""
@@ -162,8 +160,8 @@ class Attempts:
             # idempotent requests.
             if not self._idempotent:
                 return None
-            if not self.sure and self._in_time(0.0):
-                self.fresh = True
+            if self._has_left() and self._in_time(0.0):
+                self.fresh = self.sure = True
                 rules.counts.add("reconnects")
                 return 0.0
         if (not timed_out and rules.route is not None and rules.route.failed(origin)
@@ -175,7 +173,7 @@ class Attempts:
 
     def _again(self, *, sent: bool, status: int | None, timed_out: bool) -> float | None:
         rules = self._rules
-        if self.made - self._failed_over > rules.timing.retries or not may_retry(
+        if not self._has_left() or not may_retry(
             sent=sent, status=status, timed_out=timed_out, idempotent=self._idempotent
         ):
             return None
@@ -183,7 +181,12 @@ class Attempts:
         if not self._in_time(pause) or not rules.budget.spend():
             return None
         rules.counts.add("retries")
+        self.sure = not self._idempotent or self.made - self._failed_over >= rules.timing.retries
         return pause
+
+    def _has_left(self) -> bool:
+        """Whether the retries allow one more attempt."""
+        return self.made - self._failed_over <= self._rules.timing.retries
 
     def _in_time(self, pause: float) -> bool:
         return time.monotonic() + pause < self.deadline

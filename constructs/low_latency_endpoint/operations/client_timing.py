@@ -241,6 +241,8 @@ class Budget:
 
     def earn(self) -> None:
         """Count one request of the caller's."""
+        if self._left >= self._most:
+            return  # as nearly always
         with self._lock:
             self._left = min(self._most, self._left + self._share)
 

@@ -47,13 +47,14 @@ class AnswerReader:
     (200, b'fine', True, True)
     """
 
-    __slots__ = ("_expected", "_fields", "_parser", "_problem", "_until_closed", "_without_body",
-                 "complete", "headers", "keep", "parts", "started", "status")
+    __slots__ = ("_checked", "_expected", "_fields", "_parser", "_problem", "_until_closed",
+                 "_without_body", "complete", "headers", "keep", "parts", "started", "status")
 
     def __init__(self) -> None:
         self._parser = HttpResponseParser(self)
         self._expected = False
-        self._fields: list[tuple[bytes, bytes]] = []
+        self._fields: list[bytes] = []  # names and values in turns
+        self._checked = False  # the version, once per connection
         self._problem = ""
         self._until_closed = False
         self._without_body = 0
@@ -131,24 +132,32 @@ class AnswerReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         """llhttp: a header, or a trailer, which nobody needs."""
         if not self.status:
-            self._fields.append((name, value))
+            self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
         """llhttp: the end of a head."""
         if self._problem:
             return
         parser = self._parser
-        status = parser.get_status_code()
-        if parser.get_http_version()[0] != "1" or status < 100 or status == 101:
-            self._problem = "not HTTP/1.1" if status != 101 else "an upgrade that nobody asked for"
-            return
+        status: int = parser.get_status_code()
+        if not self._checked:
+            self._checked = True
+            if not parser.get_http_version().startswith("1."):
+                self._problem = "not HTTP/1.1"
+                return
         if status < 200:
+            if status < 100 or status == 101:
+                self._problem = "a status that no request of ours has"
             self._fields = []
             return  # an interim answer; the real one follows
-        headers: dict[str, str] = {}
-        for name, value in self._fields:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        # llhttp lets no line end into a name or a value.
+        texts = b"\n".join(self._fields).decode("latin-1").split("\n") if self._fields else []
+        names = [name.lower() for name in texts[::2]]
+        values = [value.strip(" \t") for value in texts[1::2]]
+        headers = dict(zip(names, values, strict=True))
+        if len(headers) < len(names):
+            headers = {name: ", ".join(value for key, value in zip(names, values, strict=True)
+                                       if key == name) for name in headers}
         coding = headers.get("transfer-encoding")
         if coding is not None and coding.lower() != "chunked":
             self._problem = "a transfer coding that nobody asked for"

@@ -18,6 +18,12 @@ __all__ = ["REST_SECONDS", "KeptConnections", "peer_watch"]
 
 #: How long a connection rests after an answer before it counts as one that the peer keeps open.
 REST_SECONDS = 0.005
+#: A connection that ends so soon after an answer was not ended for its idleness.
+SOON_SECONDS = 1.0
+#: How long after such an end all calls choose as those do that have to be sure, and those choose
+#: connections that have rested longer.
+WARY_SECONDS = 10.0
+LONG_REST_SECONDS = 0.02
 
 
 class Kept(Protocol):
@@ -47,10 +53,13 @@ class KeptConnections(Generic[C]):
         self._idle_seconds = idle_seconds
         self._most = most
         self._by_origin: dict[str, list[C]] = {}
+        self._wary_until: dict[str, float] = {}
 
     def put(self, origin: str, connection: C, now: float) -> None:
         """Keep a connection whose exchange is over."""
-        kept = self._by_origin.setdefault(origin, [])
+        kept = self._by_origin.get(origin)
+        if kept is None:
+            self._by_origin[origin] = kept = []
         if self._most is not None and len(kept) >= self._most:
             connection.abort()
             return
@@ -75,21 +84,32 @@ class KeptConnections(Generic[C]):
             return None, 0.0
         while kept and now - kept[0].idle_since > self._idle_seconds:
             kept.pop(0).abort()
-        rested = now - REST_SECONDS
+        wary = now < self._wary_until.get(origin, 0.0)
+        rested = now - (LONG_REST_SECONDS if wary and sure else REST_SECONDS)
         for place in range(len(kept) - 1, -1, -1):
             if kept[place].idle_since <= rested:
                 return kept.pop(place), 0.0
         if not kept:
             return None, 0.0
-        if sure:
+        if sure or wary:
             return None, kept[0].idle_since - rested
         return kept.pop(0), 0.0
 
-    def forget(self, origin: str, connection: C) -> None:
+    def beware(self, origin: str, now: float) -> None:
+        """Take note of a peer that ends connections without a word."""
+        self._wary_until[origin] = now + WARY_SECONDS
+
+    def ended(self, origin: str, connection: C, now: float) -> None:
+        """Take note that the peer ended a kept connection, or sent what nobody asked for."""
+        if now - connection.idle_since < SOON_SECONDS:
+            self.beware(origin, now)
+
+    def lost(self, origin: str, connection: C, now: float) -> None:
         """Drop a connection that has ended, if it is kept."""
         kept = self._by_origin.get(origin, [])
         if connection in kept:
             kept.remove(connection)
+            self.ended(origin, connection, now)
 
     def close(self) -> None:
         """Close all that are kept."""

@@ -40,9 +40,8 @@ class Prepared:
 
     def signed(self, body: bytes) -> bytes:
         """The whole request for this body, now."""
-        lines = "".join(f"{name}: {value}\r\n" for name, value in self.request.sign(body).items())
         return b"%bContent-Length: %d\r\n%b\r\n%b" % (
-            self.head, len(body), lines.encode(), body
+            self.head, len(body), self.request.sign_lines(body), body
         )
 
 
