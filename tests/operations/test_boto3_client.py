@@ -31,9 +31,9 @@ from moto import mock_aws
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operations import boto3_events
-from low_latency_endpoint.operations.hedging import Hedging
 from low_latency_endpoint.operations.boto3_client import Boto3RuntimeClient, runtime_client
 from low_latency_endpoint.operations.boto3_connections import Connections
+from low_latency_endpoint.operations.hedging import Hedging
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)

@@ -124,7 +124,7 @@ VALUES = st.binary(max_size=20).filter(
 def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
     """An answer as some server may write it, and its body."""
     head = [b"%b: %b\r\n" % pair for pair in draw(st.lists(st.tuples(NAMES, VALUES), max_size=4))]
-    parts = [part for part in draw(st.lists(st.binary(min_size=1, max_size=50), max_size=4))]
+    parts = draw(st.lists(st.binary(min_size=1, max_size=50), max_size=4))
     body = b"".join(parts)
     if draw(st.booleans()):
         head.append(b"Content-Length: %d\r\n" % len(body))
