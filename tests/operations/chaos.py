@@ -10,6 +10,7 @@ import asyncio
 import json
 import random
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -19,6 +20,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -43,9 +45,13 @@ class ChaosServer:
     ----------
     shares : mapping of str to int
         What is done, and how often of a thousand requests.
+    folder : Path, optional
+        Of certificates; TLS then.
     """
 
-    def __init__(self, shares: dict[str, int], seed: int = 1) -> None:
+    def __init__(self, shares: dict[str, int], folder: Path | None = None,
+                 seed: int = 1) -> None:
+        self.folder = folder
         self.executed: Counter[bytes] = Counter()
         self.done: Counter[str] = Counter()
         self.url = ""
@@ -73,8 +79,14 @@ class ChaosServer:
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1000)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        context = None
+        if self.folder:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.folder / "server.pem")
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1000,
+                                                  ssl=context)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -177,7 +189,7 @@ def options(server: ChaosServer, **more: Any) -> dict[str, Any]:
     session = boto3.Session("AKID", "secret", region_name="us-east-1")
     return {"latency_target": timedelta(milliseconds=100), "read_timeout": READ_TIMEOUT,
             "connect_timeout": timedelta(seconds=10), "url": server.url, "session": session,
-            "concurrency": 50, **more}
+            "concurrency": 50, "ca_bundle": server.folder and server.folder / "ca.pem", **more}
 
 
 async def asyncio_calls(server: ChaosServer, todo: Iterable[bytes], *, tasks: int = 20,
@@ -256,6 +268,7 @@ def plain_boto3(server: ChaosServer, retries: int) -> Any:
     """boto3's own client with so many retries, and the same read timeout."""
     return boto3.Session("AKID", "secret", region_name="us-east-1").client(
         "sagemaker-runtime", endpoint_url=server.url,
+        verify=str(server.folder / "ca.pem") if server.folder else None,
         config=Config(retries={"mode": "standard", "total_max_attempts": retries + 1},
                       read_timeout=READ_TIMEOUT.total_seconds(), connect_timeout=10,
                       max_pool_connections=50))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.tls_server import write_certificates
 from low_latency_endpoint.operations.runtime_client import RuntimeClient
 from tests.operations import chaos
 from tests.operations.chaos import BAD, HINTS, LATE, PLAIN, ChaosServer, Outcome
@@ -100,3 +102,19 @@ def test_what_is_not_idempotent_is_executed_once_whatever_happens() -> None:
                                          chaos.bodies(CALLS // 3))
         chaos.check(outcome, server, attempts=1)
         assert outcome.failures
+
+
+@pytest.mark.parametrize("client", ["asyncio", "threads"])
+def test_closed_connections_are_seen_below_tls_too(client: str, tmp_path: Path) -> None:
+    write_certificates(tmp_path)
+    todo = chaos.bodies(CALLS // 5)
+    with ChaosServer(CLOSES, tmp_path) as server:
+        if client == "asyncio":
+            outcome, _ = chaos.run_quietly(
+                chaos.asyncio_calls(server, todo, tasks=4, idempotent=False))
+        else:
+            with RuntimeClient(**chaos.options(server)) as ours:
+                outcome = chaos.thread_calls(chaos.invoker(ours, Idempotent=False), todo, 4)
+        chaos.check(outcome, server, attempts=1)
+        theirs = chaos.thread_calls(chaos.invoker(chaos.plain_boto3(server, 0)), todo, 4)
+    assert share(outcome) <= max(0.01, share(theirs))
