@@ -162,6 +162,7 @@ class Attempts:
                 return None
             if self._has_left() and self._in_time(0.0):
                 self.fresh = self.sure = True
+                rules.counts.add("retries")
                 rules.counts.add("reconnects")
                 return 0.0
         if (not timed_out and rules.route is not None and rules.route.failed(origin)

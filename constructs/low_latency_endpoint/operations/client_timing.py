@@ -261,7 +261,7 @@ class ClientCounts:
     Attributes
     ----------
     retries, reconnects, failovers, recoveries, hedges, hedges_won, connections_opened : int
-        Attempts repeated; those repeated because the peer had closed a kept connection, which
+        Attempts repeated; those of them because the peer had closed a kept connection, which
         spend nothing of the retries' budget (not of boto3's client); calls that left a failed
         zone for the regional name; returns to the zone; requests sent twice, and how often the
         second answered first; connections opened ahead of the first call.
