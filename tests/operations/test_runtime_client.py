@@ -1,42 +1,35 @@
-"""The boto3 client against a runtime on loopback, and what it relies on in botocore and urllib3."""
+"""The synchronous client against a runtime on loopback: boto3's answers and errors."""
 
 from __future__ import annotations
 
-import inspect
 import logging
-import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-import urllib3
-from botocore.config import Config
 from botocore.exceptions import (
     ClientError,
     ConnectionClosedError,
     EndpointConnectionError,
-    HTTPClientError,
+    EventStreamError,
     ParamValidationError,
     ReadTimeoutError,
     SSLError,
 )
-from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operations import runtime_events
 from low_latency_endpoint.operations.hedging import Hedging
-from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
-from low_latency_endpoint.operations.tls_connections import Connections
+from low_latency_endpoint.operations.runtime_client import RuntimeClient
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+Make = Callable[..., RuntimeClient]
 
 
 @pytest.fixture(scope="module")
@@ -56,387 +49,235 @@ def session() -> boto3.Session:
     return boto3.Session(*SECRETS, region_name="us-east-1")
 
 
-def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> RuntimeClient:
-    more = {"latency_target": TARGET, "preconnect": 0, **more}
-    return runtime_client(session=session(), url=server.url, ca_bundle=folder / "ca.pem", **more)
+@pytest.fixture
+def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
+    made: list[RuntimeClient] = []
+
+    def client(**more: Any) -> RuntimeClient:
+        made.append(RuntimeClient(**{
+            "latency_target": TARGET, "preconnect": 0, "session": session(), "url": server.url,
+            "ca_bundle": folder / "ca.pem", "read_timeout": timedelta(seconds=20), **more}))
+        return made[-1]
+
+    yield client
+    for one in made:
+        one.close()
 
 
 def invoke(client: Any, name: str, **more: Any) -> Any:
     return client.invoke_endpoint(EndpointName=name, Body=b"{}", **more)
 
 
-def test_it_is_boto3s_client(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder)
-    answer = invoke(client, "plain", ContentType="application/json")
-    assert answer["Body"].read().startswith(b'{"label"')
-    assert answer["InvokedProductionVariant"] == "primary"
-    assert isinstance(client, RuntimeClient)
-    assert type(client).__mro__[-2].__name__ == "BaseClient"
-    with pytest.raises(ParamValidationError):
-        client.invoke_endpoint(EndpointName="plain")
-    client.close()
+def plain_boto3(server: LoopbackRuntime, folder: Path) -> Any:
+    return session().client("sagemaker-runtime", endpoint_url=server.url,
+                            verify=str(folder / "ca.pem"))
 
 
-def test_response_streams(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder)
-    stream = client.invoke_endpoint_with_response_stream(EndpointName="stream-3", Body=b"{}")
-    parts = [event["PayloadPart"]["Bytes"] for event in stream["Body"]]
-    assert parts == [b"part 0;", b"part 1;", b"part 2;"]
-    client.close()
+def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path,
+                                       make: Make) -> None:
+    parameters: dict[str, Any] = {
+        "EndpointName": "headers", "Body": b'{"a": 1}', "ContentType": "application/json",
+        "Accept": "text/plain", "CustomAttributes": "trace=1  2", "TargetVariant": "primary",
+    }
+    theirs = plain_boto3(server, folder).invoke_endpoint(**parameters)
+    sent = server.runtime.last_headers
+    ours = make().invoke_endpoint(**parameters)
+    assert type(ours["Body"]) is type(theirs["Body"])
+    assert {**ours, "Body": ours["Body"].read()} == {**theirs, "Body": theirs["Body"].read()}
+    assert ours["Body"].read() == b""
+    per_call = {"Authorization", "X-Amz-Date", "User-Agent", "amz-sdk-invocation-id",
+                "amz-sdk-request"}
+    got = server.runtime.last_headers
+    assert {key: got[key] for key in got if key not in per_call} == {
+        key: sent[key] for key in sent if key not in per_call}
 
 
-def test_preconnected_connections_are_the_ones_used(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder, preconnect=4)
-    assert client.counts.connections_opened == 4
-    threads = [
-        threading.Thread(target=lambda: invoke(client, "slow-200")["Body"].read())
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert server.runtime.connections == 4
-    client.close()
+@pytest.mark.parametrize("status", [400, 424, 429, 500, 503])
+def test_errors_are_boto3s(server: LoopbackRuntime, folder: Path, make: Make,
+                           status: int) -> None:
+    with pytest.raises(ClientError) as theirs:
+        invoke(plain_boto3(server, folder), f"status-{status}")
+    client = make(retries=0)
+    with pytest.raises(ClientError) as ours:
+        invoke(client, f"status-{status}")
+    for one in (theirs, ours):
+        for name in ("MaxAttemptsReached", "RetryAttempts"):
+            one.value.response["ResponseMetadata"].pop(name, None)
+    assert ours.value.response == theirs.value.response
+    code = theirs.value.response["Error"]["Code"]
+    assert isinstance(ours.value, getattr(client.exceptions, code))
 
 
-def test_the_pool_keeps_as_many_connections_as_there_are_threads(
-    server: LoopbackRuntime, folder: Path
-) -> None:
-    client = client_of(server, folder, concurrency=15)
-    for _ in range(2):
-        start = threading.Barrier(15)
+def test_retries_and_what_is_not_tried_again(server: LoopbackRuntime, make: Make) -> None:
+    client = make()
+    assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1
+    with pytest.raises(ClientError):
+        invoke(client, "status-503")
+    with pytest.raises(ConnectionClosedError):
+        invoke(client, "drop")
+    for more in ({"Idempotent": False}, {"SessionId": "NEW_SESSION"}):
+        before = server.runtime.requests.copy()
+        with pytest.raises(ClientError):
+            invoke(client, "status-503", **more)
+        with pytest.raises(ConnectionClosedError):
+            invoke(client, "drop", **more)
+        assert (server.runtime.requests - before).total() == 2
 
-        def call(start: threading.Barrier = start) -> None:
-            start.wait()
-            invoke(client, "slow-100")["Body"].read()
 
-        threads = [threading.Thread(target=call) for _ in range(15)]
+def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime,
+                                                      make: Make) -> None:
+    with pytest.raises(ReadTimeoutError):
+        invoke(make(read_timeout=timedelta(milliseconds=50), retries=3), "slow-2000")
+    assert server.runtime.requests["slow-2000"] == 1
+
+
+def test_connections_are_opened_ahead_and_kept(server: LoopbackRuntime, make: Make) -> None:
+    """Session tickets, which lie on them unread, do not count as a farewell."""
+    client = make(preconnect=5)
+    assert client.counts.connections_opened == 5
+    for _ in range(3):
+        threads = [threading.Thread(target=invoke, args=(client, "slow-20")) for _ in range(5)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert server.runtime.connections <= 15
-    client.close()
+    assert server.runtime.connections == 5
 
 
-@pytest.mark.parametrize(("status", "name"), [(400, "ValidationError"), (424, "ModelError"),
-                                              (429, "ModelNotReadyException")])
-def test_errors_are_boto3s_and_tried_once(server: LoopbackRuntime, folder: Path, status: int,
-                                          name: str) -> None:
-    client = client_of(server, folder)
-    with pytest.raises(ClientError) as raised:
-        invoke(client, f"status-{status}")
-    assert raised.value.response["Error"]["Code"] == name
-    assert isinstance(raised.value, getattr(client.exceptions, name))
-    assert "max retries" not in str(raised.value)
-    assert server.runtime.requests[f"status-{status}"] == 1
-    client.close()
+def test_response_streams(server: LoopbackRuntime, make: Make) -> None:
+    client = make()
+    for _ in range(2):
+        answer = client.invoke_endpoint_with_response_stream(EndpointName="stream-3", Body=b"{}")
+        stream = answer["Body"]
+        assert answer["ContentType"] == "text/plain"
+        assert stream.time_to_first_byte is None
+        assert [event["PayloadPart"]["Bytes"] for event in stream] == [
+            b"part 0;", b"part 1;", b"part 2;"]
+        assert stream.time_to_first_byte > timedelta(0)
+    assert server.runtime.connections == 1
 
 
-@pytest.mark.parametrize(("retries", "requests"), [(0, 1), (1, 2), (3, 4)])
-def test_retries_are_those_asked_for(server: LoopbackRuntime, folder: Path, retries: int,
-                                     requests: int) -> None:
-    client = client_of(server, folder, retries=retries)
+def test_streams_that_break_or_are_left(server: LoopbackRuntime, make: Make) -> None:
+    client = make()
+    events = iter(client.invoke_endpoint_with_response_stream(
+        EndpointName="broken-stream-2", Body=b"{}")["Body"])
+    assert next(events) == {"PayloadPart": {"Bytes": b"part 0;"}}
+    assert next(events) == {"PayloadPart": {"Bytes": b"part 1;"}}
+    with pytest.raises(EventStreamError) as raised:
+        next(events)
+    assert raised.value.response["Error"]["Code"] == "ModelStreamError"
     with pytest.raises(ClientError):
-        invoke(client, "status-503")
-    assert server.runtime.requests["status-503"] == requests
-    assert client.counts.retries == retries
-    client.close()
+        client.invoke_endpoint_with_response_stream(EndpointName="status-424", Body=b"")
+    with client.invoke_endpoint_with_response_stream(
+            EndpointName="half-stream-1", Body=b"{}")["Body"] as stream:
+        next(iter(stream))
+    assert not [one for one in client._pool._all if not one.reader.complete]
+    invoke(client, "plain")
 
 
-def test_an_endpoint_that_recovers(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder)
-    assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1
-    client.close()
-
-
-@pytest.mark.parametrize("more", [{"Idempotent": False}, {"SessionId": "NEW_SESSION"}])
-@pytest.mark.parametrize("name", ["status-503", "drop"])
-def test_what_is_not_idempotent_is_sent_once(server: LoopbackRuntime, folder: Path, name: str,
-                                             more: dict[str, Any]) -> None:
-    client = client_of(server, folder, retries=3)
-    with pytest.raises((ClientError, ConnectionClosedError)):
-        invoke(client, name, **more)
-    assert server.runtime.requests[name] == 1
-    client.close()
-
-
-def test_idempotent_is_not_sent_to_aws(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder)
-    invoke(client, "headers", Idempotent=True, SessionId="s-1")
-    assert not [name for name in server.runtime.last_headers if "dempotent" in name]
-    client.close()
-
-
-def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime,
-                                                      folder: Path) -> None:
-    client = client_of(server, folder, read_timeout=timedelta(milliseconds=50), retries=3)
+def test_a_stream_that_falls_silent(make: Make) -> None:
+    client = make(read_timeout=timedelta(milliseconds=50))
+    stream = client.invoke_endpoint_with_response_stream(EndpointName="half-stream-1", Body=b"{}")
     with pytest.raises(ReadTimeoutError):
-        invoke(client, "slow-2000")
-    assert server.runtime.requests["slow-2000"] == 1
-    client.close()
+        list(stream["Body"])
 
 
-def test_the_user_agent_is_boto3s_own(server: LoopbackRuntime, folder: Path) -> None:
-    """Built once, it says what boto3 says; only the features per call are left out."""
-    settings = Config(user_agent_extra="team/7", user_agent_appid="app",
-                      retries={"mode": "standard"})
-    plain = session().client("sagemaker-runtime", endpoint_url=server.url, config=settings,
-                             verify=str(folder / "ca.pem"))
-    invoke(plain, "headers")
-    expected = server.runtime.last_headers["User-Agent"]
-    client = client_of(server, folder, config=settings)
-    invoke(client, "headers")
-    assert _without_features(server.runtime.last_headers["User-Agent"]) == _without_features(
-        expected
-    )
-    client.close()
-
-
-def _without_features(agent: str) -> list[str]:
-    return [part for part in agent.split() if not part.startswith("m/")]
-
-
-def test_the_tls_context_verifies(server: LoopbackRuntime, tmp_path: Path) -> None:
-    """Another authority's certificate is refused, and so is another host's."""
-    write_certificates(tmp_path)
-    client = client_of(server, tmp_path)
-    with pytest.raises(SSLError):
-        invoke(client, "plain")
-    client.close()
-    write_certificates(tmp_path, ("elsewhere.example",))
-    with LoopbackRuntime(tmp_path) as other:
-        client = client_of(other, tmp_path)
-        with pytest.raises(SSLError):
-            invoke(client, "plain")
-        client.close()
-    assert server.runtime.requests["plain"] == 0
-
-
-def test_the_bundle_is_read_once(server: LoopbackRuntime, folder: Path,
-                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    import ssl
-
-    loaded = []
-    original = ssl.SSLContext.load_verify_locations
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations",
-                        lambda self, *args, **kw: (loaded.append(1), original(self, *args, **kw)))
-    client = client_of(server, folder, preconnect=6)
-    invoke(client, "plain")
-    assert server.runtime.connections == 6
-    assert len(loaded) == 1
-    client.close()
-
-
-def test_keep_alive_is_on_the_sockets(server: LoopbackRuntime, folder: Path,
-                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[socket.socket] = []
-    original = urllib3.util.connection.create_connection
-
-    def create(*args: Any, **more: Any) -> socket.socket:
-        first = original(*args, **more)
-        made.append(first.dup())  # TLS takes the first one over
-        return first
-
-    monkeypatch.setattr(urllib3.util.connection, "create_connection", create)
-    client = client_of(server, folder, keepalive=timedelta(seconds=42))
-    invoke(client, "plain")
-    (one,) = made
-    assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-    assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 42
-    one.close()
-    client.close()
-
-
-def zonal(server: LoopbackRuntime, zone: LoopbackRuntime, folder: Path,
-          **more: Any) -> RuntimeClient:
-    return client_of(server, folder, zonal_urls={"use1-az4": zone.url}, zone="use1-az4", **more)
-
-
-def test_the_zone_fails_and_comes_back(server: LoopbackRuntime, folder: Path) -> None:
+def test_the_zone_fails_and_comes_back(server: LoopbackRuntime, folder: Path, make: Make) -> None:
     with LoopbackRuntime(folder) as zone:
-        client = zonal(server, zone, folder, retries=0, preconnect=2)
+        client = make(zonal_urls={"use1-az4": zone.url}, zone="use1-az4", retries=0, preconnect=2)
         assert client.counts.connections_opened == 3
-        invoke(client, "plain")["Body"].read()
-        assert (zone.runtime.requests["plain"], server.runtime.requests["plain"]) == (1, 0)
+        invoke(client, "plain")
+        assert zone.runtime.requests["plain"] == 1
         zone.stop()
         for _ in range(3):
-            invoke(client, "plain")["Body"].read()
-        assert (zone.runtime.requests["plain"], server.runtime.requests["plain"]) == (1, 3)
+            invoke(client, "plain")
+        assert server.runtime.requests["plain"] == 3
         assert client.counts.failovers == 1
         zone.start()
         assert client.route is not None
         client.route._retry_at = 0.0  # the pause is over
-        invoke(client, "plain")["Body"].read()
-        assert zone.runtime.requests["plain"] == 2
-        assert client.counts.recoveries == 1
-        client.close()
-
-
-def test_the_signature_is_for_the_zones_host(server: LoopbackRuntime, folder: Path) -> None:
-    with LoopbackRuntime(folder) as zone:
-        client = zonal(server, zone, folder)
         invoke(client, "headers")
         assert zone.runtime.last_headers["Host"] == zone.url.removeprefix("https://")
-        signed = zone.runtime.last_headers["Authorization"]
-        assert "host" in signed.split("SignedHeaders=")[1].split(",")[0].split(";")
-        client.close()
-
-
-def test_a_models_error_is_no_failure_of_the_zone(server: LoopbackRuntime, folder: Path) -> None:
-    with LoopbackRuntime(folder) as zone:
-        client = zonal(server, zone, folder)
-        for name in ("status-424", "status-503"):
-            with pytest.raises(ClientError):
-                invoke(client, name)
-        assert client.route is not None
-        assert client.route.zone_is_open
-        assert server.runtime.requests.total() == 0
-        client.close()
-
-
-def test_when_zone_and_region_fail_the_callers_error_is_boto3s(server: LoopbackRuntime,
-                                                               folder: Path) -> None:
-    with LoopbackRuntime(folder) as zone:
-        client = zonal(server, zone, folder)
+        assert client.counts.recoveries == 1
         zone.stop()
         server.stop()
         with pytest.raises(EndpointConnectionError):
             invoke(client, "plain", Idempotent=False)
-        client.close()
 
 
-def test_an_unknown_zone_goes_to_the_region(server: LoopbackRuntime, folder: Path,
-                                            caplog: pytest.LogCaptureFixture) -> None:
-    client = client_of(server, folder, zone="use1-az9",
-                       zonal_urls={"use1-az4": "https://vpce-x.example"})
-    assert client.route is None
-    assert "use1-az9" in caplog.text
-    client.close()
-
-
-def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, folder: Path) -> None:
-    hedging = Hedging(budget=0.1, delay=timedelta(milliseconds=30))
-    client = client_of(server, folder, hedging=hedging, read_timeout=timedelta(seconds=20))
+def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, make: Make) -> None:
+    client = make(hedging=Hedging(budget=0.1, delay=timedelta(milliseconds=30)))
     for _ in range(30):
         assert invoke(client, "sometimes-slow-400")["Body"].read().startswith(b'{"label"')
-    assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
-    assert client.counts.hedges_won >= 1
-    assert server.runtime.requests["sometimes-slow-400"] == 30 + client.counts.hedges
-    client.close()
-
-
-def test_a_call_that_is_not_idempotent_is_not_hedged(server: LoopbackRuntime,
-                                                     folder: Path) -> None:
-    client = client_of(server, folder, hedging=Hedging(delay=timedelta(milliseconds=5)))
     invoke(client, "slow-100", Idempotent=False)
+    assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
+    assert server.runtime.requests["sometimes-slow-400"] == 30 + client.counts.hedges
     assert server.runtime.requests["slow-100"] == 1
+
+
+def test_the_tls_context_verifies(server: LoopbackRuntime, make: Make, tmp_path: Path) -> None:
+    write_certificates(tmp_path)
+    with pytest.raises(SSLError):
+        invoke(make(ca_bundle=tmp_path / "ca.pem"), "plain")
+    assert server.runtime.requests["plain"] == 0
+
+
+@pytest.mark.parametrize("parameters", [
+    {"Body": b"x"}, {"EndpointName": "plain"}, {"EndpointName": "plain", "Body": 7},
+    {"EndpointName": "plain", "Body": b"x", "Unknown": "x"},
+    {"EndpointName": "plain", "Body": b"x", "ContentType": 7},
+    {"EndpointName": "plain", "Body": b"x", "CustomAttributes": "a\r\nX-Injected: 1"},
+])
+def test_bad_parameters_are_botocores_error(server: LoopbackRuntime, make: Make,
+                                            parameters: dict[str, Any]) -> None:
+    with pytest.raises(ParamValidationError):
+        make().invoke_endpoint(**parameters)
+    assert server.runtime.requests.total() == 0
+
+
+def test_a_closed_client_ends_calls_under_way_and_opens_nothing(server: LoopbackRuntime,
+                                                                make: Make) -> None:
+    client = make()
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            invoke(client, "slow-10000")
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while server.runtime.requests["slow-10000"] < 4:
+        time.sleep(0.01)
     client.close()
+    for thread in threads:
+        thread.join(5)
+    assert [isinstance(error, ConnectionClosedError) for error in raised] == [True] * 4
+    assert not client._pool._all
+    assert server.runtime.requests["slow-10000"] == 4
 
 
-def test_behind_a_proxy_boto3s_transport_stays(server: LoopbackRuntime, folder: Path) -> None:
-    client = client_of(server, folder, config=Config(proxies={"https": "http://127.0.0.1:9"}))
-    assert client.preconnect(2) == 0
-    with pytest.raises(Exception, match="proxy"):
-        invoke(client, "plain")
-    client.close()
-
-
-def test_secrets_are_in_no_text(server: LoopbackRuntime, folder: Path,
-                                caplog: pytest.LogCaptureFixture) -> None:
-    """Of ours: botocore's own debug log is known to show signed requests."""
+def test_secrets_are_in_no_text(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    client = client_of(server, folder, preconnect=2)
+    client = make()
     invoke(client, "plain")
-    shown = [repr(client), str(client.counts), repr(client.timing)]
-    for record in caplog.records:
-        if record.name.startswith("low_latency_endpoint"):
-            shown.append(record.getMessage())
+    with pytest.raises(ClientError) as raised:
+        invoke(client, "status-424")
+    shown = [repr(client), str(client.counts), str(raised.value), repr(client._wire)]
+    shown += [repr(one) for one in client._wire._prepared.values()]
+    shown += [record.getMessage() for record in caplog.records]
     assert not [secret for secret in SECRETS if secret in " ".join(shown)]
-    client.close()
 
 
 @pytest.mark.parametrize(("arguments", "code"), [
-    ({"concurrency": 0}, "LLE572"), ({"preconnect": -1}, "LLE572"),
-    ({"keepalive": timedelta(seconds=400)}, "LLE573"), ({"retries": 9}, "LLE574"),
-    ({"url": "localhost"}, "LLE577"), ({"zonal_urls": {"use1-az1": "x"}}, "LLE577"),
-    ({"latency_target": 3}, "LLE801"),
+    ({"concurrency": 0}, "LLE572"), ({"keepalive": timedelta(seconds=400)}, "LLE573"),
+    ({"url": "localhost"}, "LLE577"), ({"session": boto3.Session()}, "LLE578"),
+    ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
 ])
 def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
     arguments = {"latency_target": TARGET, "session": session(), **arguments}
     with pytest.raises(ConfigurationError) as raised:
-        runtime_client(**arguments)
+        RuntimeClient(**arguments)
     assert raised.value.code == code
-
-
-def test_a_region_is_needed() -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        runtime_client(latency_target=TARGET, session=boto3.Session())
-    assert raised.value.code == "LLE578"
-
-
-def test_a_clients_session_makes_plain_clients_as_before(server: LoopbackRuntime,
-                                                         folder: Path) -> None:
-    shared = session()
-    runtime_client(session=shared, url=server.url, ca_bundle=folder / "ca.pem",
-                   latency_target=TARGET, preconnect=0).close()
-    assert not isinstance(shared.client("sagemaker-runtime"), RuntimeClient)
-
-
-def test_importing_it_loads_boto3_only() -> None:
-    code = ("import sys, low_latency_endpoint.operations.runtime_client\n"
-            "names = ('aws_cdk', 'jsii', 'moto', 'pydantic', 'typer', 'aiohttp', 'uvloop')\n"
-            "print([name for name in names if name in sys.modules])")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_the_seams_are_where_they_were() -> None:
-    """What the client uses beyond the documented surface of botocore and urllib3.
-
-    When this fails after an update, the client still works: it then keeps botocore's connections,
-    opens none ahead, or trusts the authorities that the environment names.
-    """
-    class Instead:
-        def send(self, request: Any) -> Any:
-            raise HTTPClientError(error=f"{request.method} {request.stream_output}")
-
-    plain = session().client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
-    plain._endpoint.http_session = Instead()
-    with pytest.raises(HTTPClientError, match="POST True"):
-        invoke(plain, "plain")
-    pool = urllib3.HTTPSConnectionPool("localhost")
-    assert set(inspect.signature(pool._get_conn).parameters) == {"timeout"}
-    assert set(inspect.signature(pool._put_conn).parameters) == {"conn"}
-    assert isinstance(urllib3.connection.HTTPSConnection.is_connected, property)
-    assert boto3.Session()._session.get_config_variable("ca_bundle") is None
-
-
-def test_without_botocores_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_events, "_take_over", lambda *_: False)
-    client = client_of(server, folder, preconnect=2)
-    assert client.counts.connections_opened == 0
-    assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1
-    client.close()
-
-
-def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connections, "send", lambda *_: pytest.fail("sent although mocked"))
-    with mock_aws():
-        client = runtime_client(session=session(), latency_target=TARGET, preconnect=0)
-        assert invoke(client, "plain")["Body"].read() == b"body"
-        client.close()
-
-
-def test_without_urllib3s_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    client = client_of(server, folder)
-    connections = client._handlers._connections
-    assert connections is not None
-    monkeypatch.setattr(connections, "_pool", lambda origin: object())
-    assert client.preconnect(2) == 0
-    monkeypatch.undo()
-    assert invoke(client, "plain")["ResponseMetadata"]["HTTPStatusCode"] == 200
-    client.close()

@@ -18,10 +18,11 @@ import os, sys
 from datetime import timedelta
 import boto3
 from low_latency_endpoint.operations.hedging import Hedging
-from low_latency_endpoint.operations.runtime_client import runtime_client
+from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
 
 url, hedged = sys.argv[1], sys.argv[2] == "hedged"
-client = runtime_client(
+make = {"runtime_client": runtime_client, "RuntimeClient": RuntimeClient}[sys.argv[3]]
+client = make(
     latency_target=timedelta(seconds=5), url=url, concurrency=4,
     hedging=Hedging() if hedged else None,
     session=boto3.Session("AKID", "secret", region_name="us-east-1"))
@@ -67,8 +68,10 @@ def url() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.parametrize("client", ["runtime_client", "RuntimeClient"])
 @pytest.mark.parametrize("kind", ["plain", "hedged"])
-def test_children_and_parent_read_their_own_answers_only(url: str, kind: str) -> None:
-    done = subprocess.run([sys.executable, "-c", _PARENT, url, kind], capture_output=True,
-                          text=True, timeout=120)
+def test_children_and_parent_read_their_own_answers_only(url: str, kind: str,
+                                                         client: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _PARENT, url, kind, client],
+                          capture_output=True, text=True, timeout=120)
     assert done.stdout == "True [0, 0, 0]\n", done.stderr

@@ -19,7 +19,7 @@ import gevent
 from locust.exception import StopUser
 
 from ..errors import LowLatencyEndpointError
-from ..operations.async_wire import body_bytes
+from ..operations.runtime_wire import body_bytes
 from ..operations.sessions import aws_errors_in_words, open_session
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_options import add_options, settings_of

@@ -28,6 +28,8 @@ __all__ = ["CredentialsSource", "PreparedRequest", "Sigv4Signer", "host_of"]
 
 _sha256 = hashlib.sha256
 _hmac_digest = hmac.digest
+_INNER = bytes(byte ^ 0x36 for byte in range(256))  # HMAC's two pads (RFC 2104)
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # What signing itself writes; a caller's own value is dropped, as botocore does.
 _WRITTEN = frozenset({"authorization", "x-amz-date"})
@@ -53,12 +55,11 @@ class _Second(NamedTuple):
     """Everything that stays the same for one request during one second; never changed in place."""
 
     second: int
-    canonical: bytes  # the canonical request up to the body's hash
-    string_to_sign: bytes  # up to the canonical request's hash
-    key: bytes
-    authorization: str  # up to the signature
-    date_header: tuple[str, str]
-    token: str | None
+    canonical: Any  # SHA-256 of the canonical request up to the body's hash
+    inner: Any  # SHA-256 of HMAC's inner pad and the string to sign, up to the canonical hash
+    outer: Any  # SHA-256 of HMAC's outer pad
+    headers: dict[str, str]  # Authorization last, up to the signature
+    lines: bytes  # the same as lines of a request
 
 
 class Sigv4Signer:
@@ -193,6 +194,16 @@ class PreparedRequest:
         botocore.exceptions.CredentialRetrievalError
             When refreshable credentials cannot be refreshed.
         """
+        state, signature = self._signed(body, now)
+        return {**state.headers, "Authorization": state.headers["Authorization"] + signature}
+
+    def sign_lines(self, body: bytes | bytearray | memoryview = b"") -> bytes:
+        """The same headers as lines of a request, the last one's end included."""
+        state, signature = self._signed(body, None)
+        return b"%b%b\r\n" % (state.lines, signature.encode())
+
+    def _signed(self, body: bytes | bytearray | memoryview,
+                now: float | None) -> tuple[_Second, str]:
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:
@@ -201,18 +212,13 @@ class PreparedRequest:
         body_hash = self._own_body_hash
         if body_hash is None:
             body_hash = _sha256(body).hexdigest().encode()
-        canonical = _sha256(state.canonical + body_hash).hexdigest()
-        signature = _hmac_digest(
-            state.key, state.string_to_sign + canonical.encode(), "sha256"
-        ).hex()
-        name, date = state.date_header
-        if state.token:
-            return {
-                name: date,
-                "X-Amz-Security-Token": state.token,
-                "Authorization": state.authorization + signature,
-            }
-        return {name: date, "Authorization": state.authorization + signature}
+        canonical = state.canonical.copy()
+        canonical.update(body_hash)
+        inner = state.inner.copy()
+        inner.update(canonical.hexdigest().encode())
+        outer = state.outer.copy()
+        outer.update(inner.digest())
+        return state, outer.hexdigest()
 
     def _state_of(self, second: int) -> _Second:
         broken_down = time.gmtime(second)
@@ -232,15 +238,21 @@ class PreparedRequest:
         names = sorted(headers)
         lines = "\n".join(f"{name}:{headers[name]}" for name in names)
         signed = ";".join(names)
+        written = {date_header[0]: date_header[1]}
+        if token:
+            written["X-Amz-Security-Token"] = token
+        written["Authorization"] = (
+            f"AWS4-HMAC-SHA256 Credential={access_key}/{signing_key.scope}, "
+            f"SignedHeaders={signed}, Signature=")
+        pad = signing_key.key.ljust(_sha256().block_size, b"\0")
+        to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{signing_key.scope}\n".encode()
         return _Second(
             second=second,
-            canonical=f"{self._head}{lines}\n\n{signed}\n".encode(),
-            string_to_sign=f"AWS4-HMAC-SHA256\n{stamp}\n{signing_key.scope}\n".encode(),
-            key=signing_key.key,
-            authorization=f"AWS4-HMAC-SHA256 Credential={access_key}/{signing_key.scope}, "
-                          f"SignedHeaders={signed}, Signature=",
-            date_header=date_header,
-            token=token,
+            canonical=_sha256(f"{self._head}{lines}\n\n{signed}\n".encode()),
+            inner=_sha256(pad.translate(_INNER) + to_sign),
+            outer=_sha256(pad.translate(_OUTER)),
+            headers=written,
+            lines="\r\n".join(f"{name}: {value}" for name, value in written.items()).encode(),
         )
 
 
