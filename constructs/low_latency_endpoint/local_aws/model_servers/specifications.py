@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
 import importlib.util
 import json
 import sys
@@ -207,6 +208,11 @@ def to_document(server: ModelServer) -> dict[str, Any]:
     return {"kind": kind, **fields}
 
 
+@functools.cache
+def _reader(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[kind])
+
+
 def from_document(document: Mapping[str, Any]) -> ModelServer:
     """Read what `to_document` wrote; what it leaves out has its default.
 
@@ -231,7 +237,7 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     if unknown := sorted(map(str, fields.keys() - known)):
         raise ValueError(f"{kind} has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
     try:
-        return cast("ModelServer", TypeAdapter(_KINDS[kind]).validate_python(fields))
+        return cast("ModelServer", _reader(kind).validate_python(fields))
     except ValidationError as error:
         raise ValueError("; ".join(
             f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg']}" for one in error.errors()
