@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-import functools
 import importlib.util
 import json
 import sys
@@ -172,6 +171,8 @@ _KINDS: dict[str, type[Any]] = {
     "simulated": SimulatedModelServer, "command": CommandModelServer, "url": UrlModelServer,
 }
 
+_READERS: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(cls) for kind, cls in _KINDS.items()}
+
 ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=10_000)
 """What stands behind an image for which no model server is given."""
 
@@ -208,11 +209,6 @@ def to_document(server: ModelServer) -> dict[str, Any]:
     return {"kind": kind, **fields}
 
 
-@functools.cache
-def _reader(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_KINDS[kind])
-
-
 def from_document(document: Mapping[str, Any]) -> ModelServer:
     """Read what `to_document` wrote; what it leaves out has its default.
 
@@ -237,7 +233,7 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     if unknown := sorted(map(str, fields.keys() - known)):
         raise ValueError(f"{kind} has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
     try:
-        return cast("ModelServer", _reader(kind).validate_python(fields))
+        return cast("ModelServer", _READERS[kind].validate_python(fields))
     except ValidationError as error:
         raise ValueError("; ".join(
             f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg']}" for one in error.errors()
