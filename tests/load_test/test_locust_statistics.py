@@ -19,7 +19,7 @@ from low_latency_endpoint.load_test.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.locust_statistics import bucket_response_time
 from low_latency_endpoint.load_test.steps import Step
 
-from .locust_runs import locust, percentiles_said
+from .locust_runs import exit_code_said, locust, percentiles_said
 from .servers import precise_server
 
 
