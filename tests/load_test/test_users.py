@@ -16,7 +16,7 @@ from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
-from .locust_runs import two_processes
+from .locust_runs import exit_code_said, two_processes
 from .servers import ENVIRONMENT, serve_sentiment
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -77,14 +77,13 @@ def diagnose(
 def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
               client_latency: list[str], profile: str | None,
               region: str | None) -> Diagnosis:
-    from datetime import UTC, datetime
-
+    from ..operations.account_clock import account_now
     from ..operations.diagnosis import diagnose
     from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, TARGET_FORM
     from ..operations.diagnosis.options import parse_latencies, parse_window
     from ..operations.sessions import open_clients
 
-    now = datetime.now(UTC)
+    now = account_now()
     start, end = parse_window(since, until, now)
     targets = parse_latencies(target, TARGET_FORM)
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
