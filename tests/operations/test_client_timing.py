@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.operations.call_attempts import may_retry
 from low_latency_endpoint.operations.client_timing import (
     Budget,
     ClientCounts,
     call_timing,
-    may_retry,
     socket_options,
 )
 

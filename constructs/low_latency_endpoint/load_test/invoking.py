@@ -22,10 +22,10 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 from botocore.exceptions import BotoCoreError, EventStreamError
 from gevent import GreenletExit
 
-from ..operations.async_wire import Prepared, Wire
 from ..operations.client_timing import CLIENT_CREDENTIALS
-from ..operations.runtime_client import trusted_authorities
+from ..operations.runtime_wire import Prepared, Wire
 from ..operations.sigv4 import Sigv4Signer
+from ..operations.tls_trust import trusted_authorities
 from ..operations.zonal_route import checked_origin
 from .connections import Connection, connection_error
 from .target import Target

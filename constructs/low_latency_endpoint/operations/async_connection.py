@@ -1,22 +1,26 @@
-"""One HTTP/1.1 connection on asyncio: a request goes out, its answer is read, byte by byte."""
+"""One HTTP/1.1 connection on asyncio: a request goes out, its answer comes in."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import socket
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+
+from .call_attempts import StaleConnectionError
+from .http_answers import AnswerReader, MalformedAnswer
+from .kept_connections import peer_watch
 
 if TYPE_CHECKING:
     from .async_http import HttpPool
 
 __all__ = ["Answer", "Connection"]
 
-_LARGEST_HEAD = 64 * 1024
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read
-_MALFORMED = "the answer is not HTTP/1.1"
+_NEVER = float("inf")
 
 
 class Answer:
@@ -25,20 +29,20 @@ class Answer:
     __slots__ = ("_connection", "_parts", "_unread", "complete", "failure", "headers", "status",
                  "waiter")
 
-    def __init__(self, status: int, headers: Mapping[str, str], connection: Connection) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], parts: list[bytes],
+                 connection: Connection) -> None:
         self.status = status
         self.headers = headers
         self.complete = False
         self.failure: Exception | None = None
         self.waiter: asyncio.Future[None] | None = None
-        self._parts: deque[bytes] = deque()
+        self._parts = parts  # the reader's own list, which grows
         self._unread = 0
         self._connection = connection
 
-    def feed(self, data: bytes) -> bool:
-        """Keep a part of the body; returns whether the reader is too slow."""
-        self._parts.append(data)
-        self._unread += len(data)
+    def came(self) -> bool:
+        """Tell the reader that something came; returns whether it is too slow."""
+        self._unread = sum(map(len, self._parts))
         self.wake()
         return self._unread > _MOST_UNREAD
 
@@ -48,7 +52,7 @@ class Answer:
             self.waiter.set_result(None)
 
     async def part(self) -> bytes:
-        """The next bytes of the body; empty at its end."""
+        """The next bytes of the body, all that are there; empty at its end."""
         while not self._parts:
             if self.complete:
                 return b""
@@ -56,16 +60,16 @@ class Answer:
                 raise self.failure
             self.waiter = asyncio.get_running_loop().create_future()
             await self.waiter
-        data = self._parts.popleft()
-        self._unread -= len(data)
-        if self._unread <= _MOST_UNREAD:
-            self._connection.resume()
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._unread = 0
+        self._connection.resume()
         return data
 
     async def read(self) -> bytes:
         """The whole body."""
-        if self.complete and len(self._parts) == 1:
-            return self._parts.popleft()
+        if self.complete:
+            return b"".join(self._parts)
         parts = []
         while data := await self.part():
             parts.append(data)
@@ -79,156 +83,112 @@ class Answer:
 class Connection(asyncio.Protocol):
     """One connection, one exchange at a time."""
 
-    def __init__(self, pool: HttpPool, url: str) -> None:
+    def __init__(self, pool: HttpPool, url: str, raw: socket.socket) -> None:
         self.url = url
         self.idle_since = 0.0
         self.closed = False
+        self.heard = peer_watch(raw)
+        self._raw = raw  # the socket below TLS; held so that its number stays ours
         self._pool = pool
         self._loop = pool.loop
         self._transport: Any = None
-        self._buffer = b""
+        self._reader = AnswerReader()
         self._waiter: asyncio.Future[Answer] | None = None
         self._answer: Answer | None = None
         self._stream = False
-        self._left: int | None = 0  # of the body, or of the chunk; None: until closed
-        self._chunked = False
-        self._keep = True
+        self._reused = False
         self._paused = False
+        self._deadline = _NEVER
         self._silent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
+    @property
+    def usable(self) -> bool:
+        """Whether neither side has closed it, as far as the event loop has seen."""
+        return not (self.closed or self._transport.is_closing())
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if exc is None and self._answer is not None and self._left is None:
-            self._complete()
-        else:
-            self._fail(ConnectionClosedError(endpoint_url=self.url, error=exc, request=None))
+        self._pool.lost(self)
+        error: Exception | None = exc
+        if exc is None:
+            try:
+                self._reader.end()
+            except MalformedAnswer as problem:
+                error = problem
+            else:
+                if self._waiter is not None and self._reader.complete:
+                    self._complete()
+                    return
+        # The peer's farewell or its reset; not the kernel's word that nobody is there any more.
+        ended = exc is None or isinstance(exc, (ConnectionResetError, BrokenPipeError))
+        stale = ended and self._reused and not self._reader.started
+        kind = StaleConnectionError if stale else ConnectionClosedError
+        self._fail(kind(endpoint_url=self.url, error=error, request=None))
 
-    def send(self, data: bytes, *, stream: bool) -> asyncio.Future[Answer]:
+    def send(self, data: bytes, *, stream: bool, reused: bool,
+             deadline: float) -> asyncio.Future[Answer]:
         """Write a request; the future is done with the answer's end, of a stream with its head."""
         self._waiter = waiter = self._loop.create_future()
-        self._answer, self._stream, self._keep, self._buffer = None, stream, True, b""
-        self._silent_since = self._loop.time()
+        self._answer, self._stream, self._reused = None, stream, reused
+        self._reader.expect()
+        self._deadline = deadline
+        self._silent_since = now = time.monotonic()
+        seconds = min(self._pool.read_seconds, deadline - now)
+        if self._timer is not None and seconds < self._pool.read_seconds:
+            self._timer.cancel()  # it may come after the deadline
+            self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_later(self._pool.read_seconds, self._check_silence)
+            self._timer = self._loop.call_later(seconds, self._check_time)
         self._transport.write(data)
         return waiter
 
-    def _check_silence(self) -> None:
+    def _check_time(self) -> None:
         """One timer per connection, not per request: it looks when the last byte came."""
         self._timer = None
-        if self.closed or (self._waiter is None and self._answer is None):
+        if self.closed or self._waiter is None:
             return
-        left = self._silent_since + self._pool.read_seconds - self._loop.time()
-        if left <= 0 and not self._paused and not self._transport.get_write_buffer_size():
+        now = time.monotonic()
+        left = self._silent_since + self._pool.read_seconds - now
+        waits_for_peer = not self._paused and not self._transport.get_write_buffer_size()
+        if (left <= 0 and waits_for_peer) or now >= self._deadline:
             self._fail(ReadTimeoutError(endpoint_url=self.url))
             self.abort()
             return
-        again = left if left > 0 else self._pool.read_seconds
-        self._timer = self._loop.call_later(again, self._check_silence)
+        again = min(left if left > 0 else self._pool.read_seconds, self._deadline - now)
+        self._timer = self._loop.call_later(again, self._check_time)
 
     def data_received(self, data: bytes) -> None:
-        self._silent_since = self._loop.time()
-        if self._buffer:
-            data = self._buffer + data
+        self._silent_since = time.monotonic()
+        reader = self._reader
+        if self._waiter is None:  # nobody asked
+            self.abort()
+            return
         try:
-            while self._answer is None:
-                if self._waiter is None:
-                    raise ValueError("bytes that nobody asked for")
-                end = data.find(b"\r\n\r\n")
-                if end < 0:
-                    if len(data) > _LARGEST_HEAD:
-                        raise ValueError(_MALFORMED)
-                    self._buffer = data
-                    return
-                self._head(data[:end])
-                data = data[end + 4:]
-            self._body(data)
-        except ValueError as error:
+            reader.feed(data)
+        except MalformedAnswer as error:
             self._fail(ConnectionClosedError(endpoint_url=self.url, error=error, request=None))
             self.abort()
-
-    def _head(self, head: bytes) -> None:
-        first, *lines = head.decode("latin-1").split("\r\n")
-        if not first.startswith("HTTP/1."):
-            raise ValueError(_MALFORMED)
-        status = int(first[9:12])
-        if status < 200:
-            return  # an interim answer; the real one follows
-        headers: dict[str, str] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise ValueError(_MALFORMED)
-            name, value = name.lower(), value.strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        self._answer = Answer(status, headers, self)
-        self._keep = (not first.startswith("HTTP/1.0")
-                      and headers.get("connection", "").lower() != "close")
-        self._chunked = "chunked" in headers.get("transfer-encoding", "").lower()
-        if self._chunked:
-            self._left = 0
-        elif "content-length" in headers:
-            self._left = int(headers["content-length"])
-            if self._left < 0:
-                raise ValueError(_MALFORMED)
-        else:
-            self._left = 0 if status in (204, 304) else None
-            self._keep = self._keep and self._left == 0
-        if self._stream and self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(self._answer)
-
-    def _body(self, data: bytes) -> None:
-        if self._chunked:
-            self._chunks(data)
             return
-        self._buffer = b""
-        if self._left is None:
-            self._feed(data)
-            return
-        if len(data) > self._left:
-            raise ValueError("bytes that nobody asked for")
-        self._left -= len(data)
-        self._feed(data)
-        if not self._left:
+        if self._stream and reader.status:
+            self._streamed()
+        if reader.complete:
             self._complete()
 
-    def _chunks(self, data: bytes) -> None:
-        """``_left`` counts the current chunk with its line end; 0: a size comes next."""
-        while data:
-            if self._left:
-                piece = data[:self._left]
-                self._left -= len(piece)
-                data = data[len(piece):]
-                text_end = len(piece) + min(self._left, 2) - 2
-                self._feed(piece[:text_end] if text_end > 0 else b"")
-                continue
-            end = data.find(b"\r\n")
-            if end < 0:
-                break
-            size = int(data[:end].split(b";", 1)[0], 16)
-            if size < 0:
-                raise ValueError(_MALFORMED)
-            if size == 0:
-                end = data.find(b"\r\n\r\n", end)  # past trailers, which nobody needs
-                if end < 0:
-                    break
-                self._buffer = b""
-                self._complete()
-                return
-            self._left = size + 2
-            data = data[end + 2:]
-        if len(data) > _LARGEST_HEAD:
-            raise ValueError(_MALFORMED)
-        self._buffer = data
-
-    def _feed(self, data: bytes) -> None:
-        if data and self._answer is not None and self._answer.feed(data) and self._stream:
+    def _streamed(self) -> None:
+        reader = self._reader
+        if self._answer is None:
+            self._answer = Answer(reader.status, reader.headers, reader.parts, self)
+            if reader.status < 300:
+                self._deadline = _NEVER  # from here on only silence counts
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(self._answer)
+        if self._answer.came() and not self._paused:
             self._transport.pause_reading()
             self._paused = True
 
@@ -236,12 +196,13 @@ class Connection(asyncio.Protocol):
         """The reader caught up."""
         if self._paused and not self.closed:
             self._paused = False
-            self._silent_since = self._loop.time()
+            self._silent_since = time.monotonic()
             self._transport.resume_reading()
 
     def _complete(self) -> None:
-        answer, waiter = self._answer, self._waiter
-        assert answer is not None
+        answer, reader, waiter = self._answer, self._reader, self._waiter
+        if answer is None:
+            self._answer = answer = Answer(reader.status, reader.headers, reader.parts, self)
         answer.complete = True
         answer.wake()
         if waiter is not None and not waiter.done():
@@ -256,9 +217,10 @@ class Connection(asyncio.Protocol):
 
     def release(self, answer: Answer | None) -> None:
         """End the exchange; once per exchange, whatever became of it."""
-        if answer is not self._answer or (answer is None and self._waiter is None):
+        if self._waiter is None or answer is not self._answer:
             return
-        reusable = (answer is not None and answer.complete and self._keep and not self._paused)
+        reusable = (answer is not None and answer.complete and self._reader.keep
+                    and not self._paused)
         self._waiter = self._answer = None
         if not reusable:
             self.abort()
@@ -272,5 +234,4 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self.closed = True
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()

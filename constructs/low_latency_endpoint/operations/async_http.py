@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 from botocore.exceptions import (
+    ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
     SSLError,
 )
 
 from .async_connection import Answer, Connection
-from .client_timing import AHEAD_TIMEOUT
+from .call_attempts import Attempts
+from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED
+from .kept_connections import KeptConnections
 
 __all__ = ["HttpPool"]
 
@@ -47,32 +51,54 @@ class HttpPool:
                  tls: ssl.SSLContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.read_seconds = read_timeout.total_seconds()
+        self.closed = False
         self._connect_seconds = connect_timeout.total_seconds()
         self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
-        self._idle_seconds = idle.total_seconds()
         self._options = options
         self._tls = tls
         self._turns = asyncio.Semaphore(limit)
-        self._idle: dict[str, list[Connection]] = {}
+        self._kept: KeptConnections[Connection] = KeptConnections(idle.total_seconds())
         self._all: set[Connection] = set()
 
-    async def exchange(self, origin: str, data: bytes, *, stream: bool = False) -> Answer:
+    async def exchange(self, origin: str, data: bytes, attempts: Attempts, *,
+                       stream: bool = False) -> Answer:
         """Send a request and get its answer; ``close()`` it when done.
+
+        Parameters
+        ----------
+        origin : str
+            Where to.
+        data : bytes
+            The whole request.
+        attempts : Attempts
+            Says until when, and on which kind of connection. The wait for a turn is not the
+            call's own time: its deadline moves on by as much.
+        stream : bool, optional
+            Whether the answer is returned with its head.
 
         Raises
         ------
         botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
             As boto3 does.
+        ConfigurationError
+            ``LLE593``.
         """
-        await self._turns.acquire()
+        if self._turns.locked():
+            began = time.monotonic()
+            await self._turns.acquire()
+            attempts.deadline += time.monotonic() - began
+        else:
+            await self._turns.acquire()  # does not wait
         try:
-            connection = self._kept(origin)
+            connection = None if attempts.fresh else await self._take(origin, attempts)
+            reused = connection is not None
             if connection is None:
-                connection = await self._connect(origin, self._connect_seconds)
+                left = attempts.deadline - time.monotonic()
+                connection = await self._connect(origin, min(self._connect_seconds, left))
         except BaseException:
             self._turns.release()
             raise
-        waiter = connection.send(data, stream=stream)
+        waiter = connection.send(data, stream=stream, reused=reused, deadline=attempts.deadline)
         try:
             return await waiter
         except BaseException:  # the task's cancellation too: half an answer is no use to anybody
@@ -93,36 +119,54 @@ class HttpPool:
     def give_back(self, connection: Connection) -> None:
         """Take a connection whose exchange is over."""
         self._turns.release()
-        if connection.closed:
-            self._all.discard(connection)
-        else:
+        if not connection.closed:
             self._keep(connection)
 
+    def lost(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        self._all.discard(connection)
+        self._kept.forget(connection.url, connection)
+
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, for good; what is under way ends with an error."""
+        self.closed = True
+        self._kept.close()
         for connection in list(self._all):
             connection.abort()
-        self._all.clear()
-        self._idle.clear()
 
     def _keep(self, connection: Connection) -> None:
-        connection.idle_since = self.loop.time()
-        self._idle.setdefault(connection.url, []).append(connection)
+        self._kept.put(connection.url, connection, time.monotonic())
 
-    def _kept(self, origin: str) -> Connection | None:
-        kept = self._idle.get(origin)
-        while kept:
-            connection = kept.pop()  # the one used last: the others may grow old and go
-            if connection.closed:
-                self._all.discard(connection)
-            elif self.loop.time() - connection.idle_since > self._idle_seconds:
+    async def _take(self, origin: str, attempts: Attempts) -> Connection | None:
+        """A kept connection that the peer has not ended; ``None`` for a new one."""
+        while not self.closed:
+            connection, pause = self._kept.take(origin, time.monotonic(), sure=attempts.sure)
+            if connection is None:
+                if not pause:
+                    return None
+                await asyncio.sleep(pause)
+                continue
+            if not connection.usable:
                 connection.abort()
-                self._all.discard(connection)
-            else:
+                continue
+            if not connection.heard():
                 return connection
+            # Something came that the event loop has not read: TLS's session tickets after the
+            # handshake, or the peer's end. Two turns of the loop tell.
+            try:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            except BaseException:
+                connection.abort()
+                raise
+            if connection.usable and not connection.heard():
+                return connection
+            connection.abort()
         return None
 
     async def _connect(self, origin: str, seconds: float) -> Connection:
+        if self.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
         parts = urlsplit(origin)
         host, secure = parts.hostname or "", parts.scheme == "https"
         port = parts.port or (443 if secure else 80)
@@ -131,7 +175,7 @@ class HttpPool:
                 plain = await self._tcp(host, port)
                 try:
                     _, connection = await self.loop.create_connection(
-                        lambda: Connection(self, origin), sock=plain,
+                        lambda: Connection(self, origin, plain), sock=plain,
                         ssl=self._tls if secure else None,
                         server_hostname=host if secure else None,
                     )
@@ -145,6 +189,9 @@ class HttpPool:
         except OSError as error:
             raise EndpointConnectionError(endpoint_url=origin, error=error) from error
         self._all.add(connection)
+        if self.closed:  # meanwhile
+            connection.abort()
+            raise ConnectionClosedError(endpoint_url=origin, request=None)
         return connection
 
     async def _tcp(self, host: str, port: int) -> socket.socket:

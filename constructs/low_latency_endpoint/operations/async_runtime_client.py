@@ -1,8 +1,7 @@
 """``InvokeEndpoint`` for asyncio: boto3's parameters and errors at a sixth of its processor time.
 
-The twin of :func:`~low_latency_endpoint.operations.runtime_client.runtime_client` on
-:mod:`~low_latency_endpoint.operations.async_http` and
-:mod:`~low_latency_endpoint.operations.sigv4`: same timeouts, retries, zones and hedging.
+The twin of :class:`~low_latency_endpoint.operations.runtime_client.RuntimeClient`: what is not
+waiting, the two share.
 
 Needs the ``operations`` extra (boto3). Runs on any asyncio event loop; on uvloop's, which the
 ``async-client`` extra brings, it needs still less. HTTP proxies are not supported.
@@ -12,56 +11,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import random
-import ssl
 import time
-from collections.abc import Mapping
-from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-import boto3
 from botocore.credentials import Credentials
 from botocore.exceptions import ConnectionError as NoConnectionError
-from botocore.exceptions import HTTPClientError, ReadTimeoutError
+from botocore.exceptions import HTTPClientError
 
 from .async_connection import Answer
 from .async_http import HttpPool
 from .async_stream import AsyncResponseStream
-from .async_wire import Operation, Wire, body_bytes
-from .client_timing import (
-    CLIENT_CONCURRENCY,
-    CLIENT_CREDENTIALS,
-    CLIENT_REGION,
-    RETRY_SHARE,
-    Budget,
-    CallTiming,
-    ClientCounts,
-    call_timing,
-    may_retry,
-    socket_options,
-)
-from .client_zone import ClientZone
-from .hedging import Hedging, HedgingState, hedged_in_tasks
-from .runtime_client import client_route, trusted_authorities
-from .runtime_events import is_idempotent
-from .sigv4 import Sigv4Signer
-from .tls_connections import tls_context
-from .zonal_route import ZonalRoute, checked_origin
+from .call_attempts import Attempts, is_idempotent
+from .client_base import IDLE, ClientBase
+from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
+from .hedging import hedged_in_tasks
+from .runtime_wire import Operation, body_bytes
+from .sigv4 import CredentialsSource
 
 __all__ = ["AsyncResponseStream", "AsyncRuntimeClient"]
 
 _log = logging.getLogger(__name__)
-# A connection unused for so long is closed here, before PrivateLink drops it at 350 s.
-_IDLE = timedelta(seconds=300)
 _CREDENTIALS_EVERY_SECONDS = 30.0
 # Calls wait for new credentials when the old ones end so soon, as after a long pause; botocore
 # renews earlier than that, which then happens beside the calls.
 _CREDENTIALS_END_SECONDS = 60
 
 
-class AsyncRuntimeClient:
+class AsyncRuntimeClient(ClientBase):
     """Invokes SageMaker endpoints from one event loop.
 
     Parameters
@@ -100,74 +77,23 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
             print(answer["Body"])
     """
 
-    def __init__(
-        self,
-        region: str | None = None,
-        *,
-        latency_target: timedelta,
-        concurrency: int = 100,
-        url: str | None = None,
-        zonal_urls: Mapping[str, str] | None = None,
-        zone: str | None = None,
-        zone_timeout: timedelta = timedelta(milliseconds=500),
-        connect_timeout: timedelta | None = None,
-        read_timeout: timedelta | None = None,
-        retries: int = 1,
-        keepalive: timedelta = timedelta(seconds=60),
-        preconnect: int | None = None,
-        hedging: Hedging | None = None,
-        session: boto3.Session | None = None,
-        ca_bundle: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.timing: CallTiming = call_timing(
-            latency_target, connect_timeout=connect_timeout, read_timeout=read_timeout,
-            retries=retries,
-        )
-        self._concurrency = int(CLIENT_CONCURRENCY.check(concurrency, "concurrency"))
-        if preconnect is not None and preconnect != 0:
-            CLIENT_CONCURRENCY.check(preconnect, "preconnect")
-        self._preconnect = min(concurrency, 20) if preconnect is None else preconnect
-        self._options = socket_options(keepalive, self.timing.connect_timeout)
-        session = session or boto3.Session()
-        region = region or session.region_name
-        if not region:
-            raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
-        # boto3's own client says which URL and which User-Agent it would use.
-        probe = session.client("sagemaker-runtime", region_name=region)
-        self._regional = checked_origin(url or probe.meta.endpoint_url, "url")
-        headers = {"User-Agent": probe.meta.config.user_agent}
-        probe.close()
-        self._credentials = session.get_credentials()
-        if self._credentials is None:
-            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
-        self._frozen = _FrozenCredentials()
-        self._wire = Wire(Sigv4Signer(self._frozen, region=region), headers)
-        self.exceptions = self._wire.exceptions
-        self.counts = ClientCounts()
-        self.zone: ClientZone | None = None
-        self.route: ZonalRoute | None = None
-        self._route_arguments = (zonal_urls, zone, zone_timeout)
-        self._hedging = HedgingState(hedging, latency_target, self.counts) if hedging else None
-        ca_file = os.fspath(ca_bundle) if ca_bundle is not None else trusted_authorities(session)
-        self._tls: ssl.SSLContext = tls_context(ca_file)
-        self._retry_budget = Budget(RETRY_SHARE)
+    def _begin(self) -> None:
         self._pool: HttpPool | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._wait_for_credentials = False
         self._refresh_at = 0.0
 
-    def __repr__(self) -> str:
-        return f"AsyncRuntimeClient({self._regional!r})"
+    def _signing_credentials(self) -> CredentialsSource:
+        self._frozen = _FrozenCredentials()
+        return self._frozen
 
     async def __aenter__(self) -> AsyncRuntimeClient:
         await self._refresh_credentials()
-        self.zone, zonal = await asyncio.to_thread(client_route, *self._route_arguments)
-        if zonal:
-            self.route = ZonalRoute(zonal, self._regional, self.counts)
+        await asyncio.to_thread(self._find_route)
         self._pool = HttpPool(
             limit=self._concurrency * (2 if self._hedging else 1),
             connect_timeout=self.timing.connect_timeout, read_timeout=self.timing.read_timeout,
-            idle=_IDLE, options=self._options, tls=self._tls,
+            idle=IDLE, options=self._options, tls=self._tls,
         )
         if self._preconnect:
             await self.preconnect(self._preconnect)
@@ -223,10 +149,12 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
         body = body_bytes(parameters.pop("Body", None))
+        started = time.monotonic()
 
         async def call() -> dict[str, Any]:
             answer, attempts = await self._send(
-                self._wire.invoke, parameters, body, idempotent, stream=False
+                self._wire.invoke, parameters, body, Attempts(self._rules, idempotent, started),
+                stream=False,
             )
             content = await answer.read()
             answer.close()
@@ -257,7 +185,8 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         body = body_bytes(parameters.pop("Body", None))
         started = time.perf_counter()
         answer, attempts = await self._send(
-            self._wire.stream, parameters, body, idempotent, stream=True
+            self._wire.stream, parameters, body,
+            Attempts(self._rules, idempotent, time.monotonic()), stream=True,
         )
         return self._wire.answer(
             self._wire.stream, answer.status, answer.headers,
@@ -265,54 +194,46 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         )
 
     async def _send(self, operation: Operation, parameters: dict[str, Any], body: bytes,
-                    idempotent: bool, *, stream: bool) -> tuple[Answer, int]:
+                    attempts: Attempts, *, stream: bool) -> tuple[Answer, int]:
         """One call with its retries; an answer below 300 is returned as it is."""
-        self._retry_budget.earn()
+        pool = self._http()
         if time.monotonic() >= self._refresh_at:
             self._refresh_soon()
         if self._wait_for_credentials and self._refreshing is not None:
             await asyncio.shield(self._refreshing)
-        pool, attempts, failed_over = self._http(), 0, False
         while True:
-            attempts += 1
-            origin = self.route.choose() if self.route is not None else self._regional
+            origin = attempts.origin()
             prepared = self._wire.prepare(origin, operation, parameters)
-            status = None
             error: Exception
             try:
-                answer = await pool.exchange(origin, prepared.signed(body), stream=stream)
-                if self.route is not None:
-                    self.route.answered(origin)
+                answer = await pool.exchange(origin, prepared.signed(body), attempts,
+                                             stream=stream)
                 if answer.status < 300:
-                    return answer, attempts
+                    attempts.answered(origin, answer.status)
+                    return answer, attempts.made
                 try:
                     content = await answer.read()
                 finally:
                     answer.close()
-                status = answer.status
-                error = self._wire.error(operation, status, answer.headers, content, attempts)
+                pause = attempts.answered(origin, answer.status)
+                error = self._wire.error(operation, answer.status, answer.headers, content,
+                                         attempts.made)
             except (HTTPClientError, NoConnectionError) as problem:
+                pause = attempts.failed(origin, problem)
                 error = problem
-            # No connection was made, so nothing was sent.
-            sent = not isinstance(error, NoConnectionError)
-            timed_out = isinstance(error, ReadTimeoutError)
-            if (status is None and not timed_out and self.route is not None
-                    and self.route.failed(origin) and not failed_over
-                    and (not sent or idempotent)):
-                failed_over = True  # on top of the retries, once
-                continue
-            if (attempts - failed_over > self.timing.retries
-                    or not may_retry(sent=sent, status=status, timed_out=timed_out,
-                                     idempotent=idempotent)
-                    or not self._retry_budget.spend()):
+            if pause is None or pool.closed:
                 raise error
-            self.counts.add("retries")
-            await asyncio.sleep(random.uniform(0, self.timing.retry_delay.total_seconds()))
+            await asyncio.sleep(pause)
 
     def _http(self) -> HttpPool:
-        if self._pool is None:
-            raise RuntimeError("use the client as `async with AsyncRuntimeClient(...) as client:`")
-        return self._pool
+        pool = self._pool
+        if pool is None or (pool.loop is not asyncio.get_running_loop() and not pool.closed):
+            raise CLIENT_LOOP.error(
+                got="a client that was not entered" if pool is None else "another event loop",
+                allowed="the event loop in which the client was entered")
+        if pool.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        return pool
 
     def _refresh_soon(self) -> None:
         """In a thread: refreshable credentials ask the network and would stop the event loop."""

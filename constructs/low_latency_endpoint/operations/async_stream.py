@@ -10,7 +10,7 @@ from typing import Any
 from botocore.eventstream import EventStreamBuffer
 
 from .async_connection import Answer
-from .async_wire import Wire
+from .runtime_wire import Wire
 
 __all__ = ["AsyncResponseStream"]
 

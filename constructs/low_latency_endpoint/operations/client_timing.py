@@ -1,7 +1,6 @@
 """Timeouts, retries and TCP keep-alive of a runtime client, derived from its latency target.
 
-Nothing is hidden: :class:`CallTiming` holds every number, and the caller can set each. One rule
-for both clients says what may be tried again (:func:`may_retry`).
+Nothing is hidden: :class:`CallTiming` holds every number, and the caller can set each.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..errors import rule
 from ..planning.durations import milliseconds_of
 from ..planning.limits import Range
 
-__all__ = ["Budget", "CallTiming", "ClientCounts", "call_timing", "may_retry", "socket_options"]
+__all__ = ["Budget", "CallTiming", "ClientCounts", "call_timing", "socket_options"]
 
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350
@@ -80,8 +79,21 @@ CLIENT_CREDENTIALS = rule(
          "(aws sts get-caller-identity shows whether they are found).",
 )
 
-# Answers that say "not now" rather than "not this": the request was not, or not fully, served.
-_RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
+CLIENT_PLAIN_HTTP = rule(
+    "LLE590", "requests would leave this machine in clear text",
+    mend="Use https://. Where the way is safe by other means, say allow_plain_http=True: whoever "
+         "is on it then reads requests, answers and session tokens.",
+    source="/general/latest/gr/sagemaker.html",
+)
+CLIENT_CLOSED = rule(
+    "LLE593", "the runtime client is closed",
+    mend="Make a new client, or enter an AsyncRuntimeClient again (async with).",
+)
+CLIENT_LOOP = rule(
+    "LLE594", "the runtime client was not entered in this event loop",
+    mend="Use it as `async with AsyncRuntimeClient(...) as client:` in the event loop that calls: "
+         "its connections belong to that one. It can be entered again in another.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +108,8 @@ class CallTiming:
         Longest silence of the endpoint after the request went out. Never retried: the model may
         still be computing.
     retries : int
-        Further attempts after a failure that :func:`may_retry` allows.
+        Further attempts after a failure that
+        :func:`~low_latency_endpoint.operations.call_attempts.may_retry` allows.
     retry_delay : timedelta
         Longest wait before a retry; the actual one is random between zero and this.
     """
@@ -108,7 +121,13 @@ class CallTiming:
 
     @property
     def longest_call(self) -> timedelta:
-        """The most that a call takes whatever fails, response streams excepted.
+        """The most that a call takes whatever fails, also when its answer trickles.
+
+        ``RuntimeClient`` and ``AsyncRuntimeClient`` end a call then, with ``ReadTimeoutError`` once
+        it was sent. Of response streams it is the time until the head of the answer. Not counted
+        is the wait of an ``AsyncRuntimeClient`` for one of its ``concurrency`` connections.
+        boto3's own client (``runtime_client``) cannot promise it: there the read timeout begins
+        anew with each byte, and name resolution has no limit.
 
         Examples
         --------
@@ -167,34 +186,6 @@ def call_timing(latency_target: timedelta, *, connect_timeout: timedelta | None 
 
 def _milliseconds(value: Any, where: str) -> float:
     return float(CLIENT_DURATION.check(milliseconds_of(value, where), where))
-
-
-def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
-    """Whether a failed attempt may be made again.
-
-    Parameters
-    ----------
-    sent : bool
-        Whether anything of the request may have reached the endpoint.
-    status : int or None
-        HTTP status of the answer; ``None`` without one.
-    timed_out : bool
-        Whether the endpoint stayed silent for the read timeout.
-    idempotent : bool
-        The caller's word that serving the request twice does no harm.
-
-    Examples
-    --------
-    >>> may_retry(sent=True, status=503, timed_out=False, idempotent=True)
-    True
-    >>> may_retry(sent=True, status=424, timed_out=False, idempotent=True)  # the model's own error
-    False
-    """
-    if not sent:
-        return True
-    if timed_out or not idempotent:
-        return False
-    return status is None or status in _RETRYABLE_STATUS
 
 
 def socket_options(keepalive: timedelta, connect_timeout: timedelta) -> list[tuple[int, int, int]]:
@@ -267,19 +258,25 @@ class ClientCounts:
 
     Attributes
     ----------
-    retries, failovers, recoveries, hedges, hedges_won, connections_opened : int
-        Attempts repeated; calls that left a failed zone for the regional name; returns to the
-        zone; requests sent twice, and how often the second answered first; connections opened
-        ahead of the first call.
+    retries, reconnects, failovers, recoveries, hedges, hedges_won, connections_opened : int
+        Attempts repeated; those repeated because the peer had closed a kept connection, which
+        spend nothing of the retries' budget (not of boto3's client); calls that left a failed
+        zone for the regional name; returns to the zone; requests sent twice, and how often the
+        second answered first; connections opened ahead of the first call.
     """
 
     def __init__(self) -> None:
         self.retries = 0
+        self.reconnects = 0
         self.failovers = 0
         self.recoveries = 0
         self.hedges = 0
         self.hedges_won = 0
         self.connections_opened = 0
+        self._lock = threading.Lock()
+
+    def start_anew(self) -> None:
+        """In a forked child: a thread of the parent's may have held the lock."""
         self._lock = threading.Lock()
 
     def add(self, name: str, number: int = 1) -> None:

@@ -78,6 +78,11 @@ class HedgingState:
         self._next = 0
         self._delay = (hedging.delay or latency_target).total_seconds()
 
+    def start_anew(self) -> None:
+        """In a forked child: a thread of the parent's may have held a lock."""
+        self._lock = threading.Lock()
+        self._budget = Budget(self._hedging.budget, reserve=1)
+
     @property
     def delay_seconds(self) -> float:
         """How long to wait for the first answer before a second is asked for."""

@@ -1,285 +1,278 @@
-"""A boto3 ``sagemaker-runtime`` client for callers that need every millisecond.
+"""``InvokeEndpoint`` for threads: boto3's parameters, answers and errors at a tenth of its cost.
 
-:func:`runtime_client` returns boto3's own client, prepared mostly by botocore's public events: a
-pool as large as the callers need, keep-alive that PrivateLink does not outlast, one TLS context,
-timeouts and retries that fit the latency target, the User-Agent built once, connections open
-before the first call, the caller's own zone with the Region as its fallback, and, on request,
-hedged calls. Behind an HTTP proxy boto3's own transport stays in place.
+:class:`RuntimeClient` is the twin of
+:class:`~low_latency_endpoint.operations.async_runtime_client.AsyncRuntimeClient`: what is not
+waiting, the two share. :func:`runtime_client` is boto3's own client, set up for latency.
 
-Needs the ``operations`` extra (boto3).
+Needs the ``operations`` extra (boto3, httptools). HTTP proxies are not supported.
 """
 
 from __future__ import annotations
 
+import io
 import logging
-import os
-import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, cast
-from urllib.parse import urlsplit
+from types import TracebackType
+from typing import Any
 
-import boto3
-import botocore
-from botocore.config import Config
-from botocore.httpsession import get_cert_path
-from botocore.utils import get_environ_proxies
+from botocore.eventstream import EventStreamBuffer
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError
+from botocore.response import StreamingBody
 
-from .client_timing import (
-    CLIENT_CONCURRENCY,
-    CLIENT_REGION,
-    CallTiming,
-    ClientCounts,
-    call_timing,
-    socket_options,
-)
-from .client_zone import ClientZone, find_client_zone
-from .hedging import Hedging, HedgingState
-from .runtime_events import Handlers
-from .tls_connections import Connections
-from .zonal_route import ZonalRoute, checked_origin, zonal_url_for
+from .after_fork import start_anew_after_fork
+from .blocking_http import BlockingConnection, BlockingPool
+from .boto3_client import Boto3RuntimeClient, runtime_client
+from .call_attempts import Attempts, is_idempotent
+from .client_base import IDLE, ClientBase
+from .client_timing import CLIENT_CLOSED
+from .hedging import hedged_in_threads
+from .runtime_wire import Operation, Wire, body_bytes
 
-__all__ = ["RuntimeClient", "client_route", "runtime_client", "trusted_authorities"]
+__all__ = ["Boto3RuntimeClient", "ResponseStream", "RuntimeClient", "runtime_client"]
 
 _log = logging.getLogger(__name__)
 
-_SERVICE = "sagemaker-runtime"
-_CREATING = threading.Lock()
 
+class RuntimeClient(ClientBase):
+    """Invokes SageMaker endpoints from any number of threads.
 
-class RuntimeClient:
-    """What :func:`runtime_client` adds to boto3's client, which this is as well.
-
-    All of boto3's methods and attributes work as ever (``invoke_endpoint``,
-    ``invoke_endpoint_with_response_stream``, ``exceptions``, ``meta``, ``close``). Calls take one
-    parameter more: ``Idempotent=False`` for a call that must not be served twice; it is then
-    neither hedged nor, once sent, retried. Calls with a ``SessionId`` are taken as such unless
-    they say otherwise.
+    Parameters
+    ----------
+    region, latency_target, concurrency, url, zonal_urls, zone, zone_timeout, connect_timeout, \
+read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle, allow_plain_http
+        As for :func:`runtime_client`, but ``concurrency`` is 100 by default. Threads beyond it
+        are served too; their connections are closed afterwards.
 
     Attributes
     ----------
     timing : CallTiming
-        Timeouts and retries in force.
+        Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
     counts : ClientCounts
         Retries, failovers, hedges so far.
     zone : ClientZone or None
         The caller's zone, if given or found.
     route : ZonalRoute or None
         Where calls go; ``None`` when only one URL is known.
-    """
-
-    timing: CallTiming
-    counts: ClientCounts
-    zone: ClientZone | None
-    route: ZonalRoute | None
-    meta: Any
-    exceptions: Any
-    _handlers: Handlers
-
-    def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
-        """boto3's ``invoke_endpoint``, and ``Idempotent``."""
-        raise NotImplementedError  # boto3's generated method stands before this one
-
-    def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
-        """boto3's ``invoke_endpoint_with_response_stream``, and ``Idempotent``."""
-        raise NotImplementedError  # boto3's generated method stands before this one
-
-    def preconnect(self, connections: int) -> int:
-        """Open connections now, to the zone and to the Region; returns how many are open.
-
-        Returns 0 behind a proxy, where boto3 keeps its own connections.
-        """
-        return self._handlers.preconnect(connections)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._handlers.close()
-        cast(Any, super()).close()
-
-
-def runtime_client(
-    region: str | None = None,
-    *,
-    latency_target: timedelta,
-    concurrency: int = 50,
-    url: str | None = None,
-    zonal_urls: Mapping[str, str] | None = None,
-    zone: str | None = None,
-    zone_timeout: timedelta = timedelta(milliseconds=500),
-    connect_timeout: timedelta | None = None,
-    read_timeout: timedelta | None = None,
-    retries: int = 1,
-    keepalive: timedelta = timedelta(seconds=60),
-    preconnect: int | None = None,
-    hedging: Hedging | None = None,
-    session: boto3.Session | None = None,
-    ca_bundle: str | os.PathLike[str] | None = None,
-    config: Config | None = None,
-) -> RuntimeClient:
-    """A boto3 client for ``InvokeEndpoint``, fit to a latency target.
-
-    Parameters
-    ----------
-    region : str, optional
-        By default the session's.
-    latency_target : timedelta
-        Client latency that most calls must hold, such as the p99. Timeouts follow from it.
-    concurrency : int, optional
-        Most calls at the same moment, such as the number of threads; 50 by default. The pool holds
-        as many connections (twice as many with hedging).
-    url : str, optional
-        The regional endpoint's URL; by default AWS's own name, which private DNS answers with the
-        interface endpoint. Stack output ``RegionalUrl``.
-    zonal_urls : mapping of str to str, optional
-        Zone (ID or name) to URL: the stack's outputs ``ZonalUrl-...``. The caller's own zone is
-        used, with fallback to the regional URL after connection errors.
-    zone : str, optional
-        The caller's zone, as ID or name; by default found by
-        :func:`~low_latency_endpoint.operations.client_zone.find_client_zone`, only when
-        ``zonal_urls`` are given.
-    zone_timeout : timedelta, optional
-        Longest wait for the zone to be found; 500 ms by default.
-    connect_timeout, read_timeout, retries : optional
-        See :func:`~low_latency_endpoint.operations.client_timing.call_timing`.
-    keepalive : timedelta, optional
-        Silence after which TCP probes the connection; 60 s by default. PrivateLink drops
-        connections after 350 s.
-    preconnect : int, optional
-        Connections to open before this function returns; by default as many as ``concurrency``, at
-        most 20. They go where calls go, and one to the other name. 0 for none. Failures are
-        logged, not raised.
-    hedging : Hedging, optional
-        Send slow calls of ``invoke_endpoint`` a second time; off by default.
-    session : boto3.Session, optional
-        Credentials, profile, Region; a new one by default.
-    ca_bundle : path, optional
-        Certificate authorities to trust; by default as boto3 chooses.
-    config : botocore.config.Config, optional
-        More settings for boto3, such as ``user_agent_appid``. What this function decides wins.
-
-    Returns
-    -------
-    RuntimeClient
-        Safe across threads, as boto3's clients are. Close it, or leave it to the process's end.
+    exceptions
+        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
+        ``botocore.exceptions.ClientError``.
 
     Raises
     ------
     ConfigurationError
-        ``LLE571`` to ``LLE578``.
+        ``LLE571`` to ``LLE579``, ``LLE590``; calls after ``close()``: ``LLE593``.
 
     Examples
     --------
     >>> from datetime import timedelta
-    >>> client = runtime_client("us-east-1", latency_target=timedelta(milliseconds=200),
-    ...                         preconnect=0)
-    >>> client.timing.read_timeout.total_seconds()
-    2.0
-    >>> client.meta.config.max_pool_connections
-    50
+    >>> import boto3
+    >>> session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    >>> client = RuntimeClient(latency_target=timedelta(milliseconds=200), session=session,
+    ...                        preconnect=0)
+    >>> client.timing.longest_call
+    datetime.timedelta(seconds=4, microseconds=900000)
     >>> client.close()
+
+    A call, then, as with boto3::
+
+        answer = client.invoke_endpoint(EndpointName="sentiment", Body=b'{"inputs": "fine"}',
+                                        ContentType="application/json")
+        print(answer["Body"].read())
     """
-    timing = call_timing(latency_target, connect_timeout=connect_timeout,
-                         read_timeout=read_timeout, retries=retries)
-    CLIENT_CONCURRENCY.check(concurrency, "concurrency")
-    if preconnect is None:
-        preconnect = min(concurrency, 20)
-    elif preconnect != 0:
-        CLIENT_CONCURRENCY.check(preconnect, "preconnect")
-    options = socket_options(keepalive, timing.connect_timeout)
-    session = session or boto3.Session()
-    region = region or session.region_name
-    if not region:
-        raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
-    if url is not None:
-        url = checked_origin(url, "url")
-    counts = ClientCounts()
-    own_zone, zonal = client_route(zonal_urls, zone, zone_timeout)
-    pool = 2 * concurrency if hedging else concurrency
-    settings = Config(
-        max_pool_connections=pool,
-        tcp_keepalive=True,
-        connect_timeout=timing.connect_timeout.total_seconds(),
-        read_timeout=timing.read_timeout.total_seconds(),
-        # Handlers decides, before botocore; more than its attempts, so that botocore never adds
-        # to an error that they were used up.
-        retries={"mode": "standard", "total_max_attempts": retries + 3},
-    )
-    settings = config.merge(settings) if config else settings
-    ca_file = os.fspath(ca_bundle) if ca_bundle is not None else None
-    client = _create(session, region, url, ca_file, settings)
-    regional = client.meta.endpoint_url
-    client.timing, client.counts, client.zone = timing, counts, own_zone
-    client.route = ZonalRoute(zonal, regional, counts) if zonal else None
-    connections = None
-    if not _proxied(regional, client.meta.config.proxies):
-        connections = Connections(
-            size=pool, connect_timeout=timing.connect_timeout, read_timeout=timing.read_timeout,
-            options=options, ca_file=ca_file or trusted_authorities(session),
+
+    def _begin(self) -> None:
+        self._find_route()
+        self._number_of_threads = 2 * self._concurrency
+        self._threads: ThreadPoolExecutor | None = None
+        if self._hedging is not None:
+            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+        self._pool = BlockingPool(
+            keep=self._concurrency * (2 if self._hedging else 1),
+            connect_timeout=self.timing.connect_timeout, read_timeout=self.timing.read_timeout,
+            idle=IDLE, options=self._options, tls=self._tls,
         )
-    state = HedgingState(hedging, latency_target, counts) if hedging else None
-    client._handlers = Handlers(client, connections, state, 2 * concurrency)
-    if preconnect:
-        client.preconnect(preconnect)
-    return client
+        start_anew_after_fork(self)
+        if self._preconnect:
+            self.preconnect(self._preconnect)
+
+    def start_anew(self) -> None:
+        """In a forked child, where neither the parent's threads nor its connections are ours."""
+        self._pool.leave_to_parent()
+        self._rules.start_anew()
+        if self._hedging is not None:
+            self._hedging.start_anew()
+            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+
+    def __enter__(self) -> RuntimeClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections, for good; calls under way end with an error."""
+        self._pool.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def preconnect(self, connections: int) -> int:
+        """Open connections now, to the zone and one to the Region; returns how many are open."""
+        self._check_open()
+        opened = 0
+        if self.route is not None:
+            opened += self._pool.open(self.route.zonal, connections)
+            connections = 1 if opened else connections
+        opened += self._pool.open(self._regional, connections)
+        self.counts.add("connections_opened", opened)
+        if not opened:
+            _log.warning("no connection to %s could be opened", self._regional)
+        return opened
+
+    def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+        """Invoke an endpoint.
+
+        Parameters
+        ----------
+        **parameters
+            boto3's (``EndpointName``, ``Body``, ``ContentType``, ...), and ``Idempotent=False``
+            for a call that must not be served twice.
+
+        Returns
+        -------
+        dict
+            As boto3's. ``Body`` is botocore's ``StreamingBody``; all of it is here already.
+
+        Raises
+        ------
+        botocore.exceptions.ClientError
+            What AWS answers, as in boto3.
+        botocore.exceptions.HTTPClientError
+            ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
+            ``ConnectionClosedError`` or ``SSLError``, as in boto3.
+        """
+        self._check_open()
+        idempotent = is_idempotent(parameters)
+        parameters.pop("Idempotent", None)
+        body = body_bytes(parameters.pop("Body", None))
+        started = time.monotonic()
+
+        def call() -> dict[str, Any]:
+            attempts = Attempts(self._rules, idempotent, started)
+            connection = self._send(self._wire.invoke, parameters, body, attempts, stream=False)
+            reader = connection.reader
+            status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
+            self._pool.give_back(connection)
+            return self._wire.answer(
+                self._wire.invoke, status, headers,
+                StreamingBody(io.BytesIO(content), len(content)), attempts.made,
+            )
+
+        if self._hedging is None or self._threads is None or not idempotent:
+            return call()
+        return hedged_in_threads(call, self._hedging, self._threads)
+
+    def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+        """Invoke an endpoint and get its answer part by part; never hedged.
+
+        Returns
+        -------
+        dict
+            As boto3's; ``Body`` is a :class:`ResponseStream`. Use it as a context manager, or
+            read it to the end, so that its connection is free again.
+
+        Raises
+        ------
+        botocore.exceptions.ClientError
+            What AWS answers, as in boto3; while reading, its ``EventStreamError``.
+        """
+        self._check_open()
+        idempotent = is_idempotent(parameters)
+        parameters.pop("Idempotent", None)
+        body = body_bytes(parameters.pop("Body", None))
+        started = time.perf_counter()
+        attempts = Attempts(self._rules, idempotent, time.monotonic())
+        connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
+        reader = connection.reader
+        return self._wire.answer(
+            self._wire.stream, reader.status, reader.headers,
+            ResponseStream(connection, self._pool, self._wire, started), attempts.made,
+        )
+
+    def _send(self, operation: Operation, parameters: dict[str, Any], body: bytes,
+              attempts: Attempts, *, stream: bool) -> BlockingConnection:
+        """One call with its retries; the connection holds an answer below 300."""
+        pool = self._pool
+        while True:
+            origin = attempts.origin()
+            prepared = self._wire.prepare(origin, operation, parameters)
+            error: Exception
+            try:
+                connection = pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
+            except (HTTPClientError, NoConnectionError) as problem:
+                pause = attempts.failed(origin, problem)
+                error = problem
+            else:
+                reader = connection.reader
+                pause = attempts.answered(origin, reader.status)
+                if reader.status < 300:
+                    return connection
+                error = self._wire.error(operation, reader.status, reader.headers,
+                                         b"".join(reader.parts), attempts.made)
+                pool.give_back(connection)
+            if pause is None or pool.closed:
+                raise error
+            time.sleep(pause)
+
+    def _check_open(self) -> None:
+        if self._pool.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
 
 
-def client_route(zonal_urls: Mapping[str, str] | None, zone: str | None,
-                 zone_timeout: timedelta) -> tuple[ClientZone | None, str | None]:
-    """The caller's zone and its URL, each ``None`` when there is none.
+class ResponseStream:
+    """Events of a response stream, as they come: ``{"PayloadPart": {"Bytes": b"..."}}``.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE577``.
+    Iterate once, to the end or inside ``with``, so that the connection is free again.
+
+    Attributes
+    ----------
+    time_to_first_byte : timedelta or None
+        From the call to the first event; ``None`` until it came.
     """
-    own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
-    if not zonal_urls:
-        return own, None
-    checked = {key: checked_origin(one, f"zonal_urls {key}") for key, one in zonal_urls.items()}
-    if own is None:
-        own = find_client_zone(zone_timeout)
-    url = zonal_url_for(own, checked) if own else None
-    if url is None:
-        _log.warning("the caller's zone (%s) is none of %s; calls go to the regional name",
-                     own or "unknown", ", ".join(sorted(checked)))
-    return own, url
 
+    def __init__(self, connection: BlockingConnection, pool: BlockingPool, wire: Wire,
+                 started: float) -> None:
+        self._connection: BlockingConnection | None = connection
+        self._pool = pool
+        self._wire = wire
+        self._started = started
+        self.time_to_first_byte: timedelta | None = None
 
-def _create(session: boto3.Session, region: str, url: str | None, ca_file: str | None,
-            config: Config) -> RuntimeClient:
-    """boto3's client with :class:`RuntimeClient` among its bases and the User-Agent fixed."""
-    fixed = config
-    if not config.user_agent:
-        # boto3 assembles this text twice per call. Said once it stays the same; botocore appends
-        # the extra parts again, so they are taken off.
-        made = session.client(_SERVICE, region_name=region, endpoint_url=url, config=config)
-        extra = f" {config.user_agent_extra}" if config.user_agent_extra else ""
-        agent = made.meta.config.user_agent.removesuffix(f" Botocore/{botocore.__version__}{extra}")
-        fixed = config.merge(Config(user_agent=agent))
-        made.close()
-
-    def add_base(base_classes: list[type], **_: Any) -> None:
-        base_classes.insert(0, RuntimeClient)
-
-    event = f"creating-client-class.{_SERVICE}"
-    with _CREATING:
-        session.events.register(event, add_base, unique_id="low-latency-runtime-client")
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        buffer = EventStreamBuffer()
         try:
-            client = session.client(_SERVICE, region_name=region, endpoint_url=url,
-                                    verify=ca_file, config=fixed)
+            while self._connection is not None and (data := self._connection.part()):
+                for event in self._wire.events(buffer, data):
+                    if self.time_to_first_byte is None:
+                        self.time_to_first_byte = timedelta(
+                            seconds=time.perf_counter() - self._started
+                        )
+                    yield event
         finally:
-            session.events.unregister(event, unique_id="low-latency-runtime-client")
-    return cast(RuntimeClient, client)
+            self.close()
 
+    def close(self) -> None:
+        """Give the connection back, or close it when the stream was not read to its end."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.give_back(connection)
 
-def trusted_authorities(session: boto3.Session) -> str:
-    """The file that boto3 would use: AWS_CA_BUNDLE, the profile, REQUESTS_CA_BUNDLE, its own."""
-    core = getattr(session, "_session", None)
-    configured = core.get_config_variable("ca_bundle") if core is not None else None
-    configured = configured or os.environ.get("AWS_CA_BUNDLE")
-    return str(get_cert_path(configured or os.environ.get("REQUESTS_CA_BUNDLE") or True))
+    def __enter__(self) -> ResponseStream:
+        return self
 
-
-def _proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
-    scheme = urlsplit(url).scheme
-    return bool((get_environ_proxies(url) if proxies is None else proxies).get(scheme))
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from urllib.parse import urlsplit
+from datetime import timedelta
 
-from .client_timing import CLIENT_URL, ClientCounts
-from .client_zone import ClientZone
+from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
+from .client_zone import ClientZone, find_client_zone
 
-__all__ = ["ZonalRoute", "checked_origin", "zonal_url_for"]
+__all__ = ["ZonalRoute", "checked_origin", "client_route", "zonal_url_for"]
 
 _log = logging.getLogger(__name__)
 
@@ -20,30 +21,93 @@ FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 
 
-def checked_origin(url: str, where: str) -> str:
+# Scheme, host and port, and nothing else: no user, path, blank or control character, which
+# urlsplit() would drop without a word and so make one host of two.
+_ORIGIN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?P<port>:[0-9]{1,5})?/?",
+    re.IGNORECASE,
+)
+
+
+def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> str:
     """Scheme, host and port of a URL without a path.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``https://host``.
+    where : str
+        What the error calls it.
+    allow_plain_http : bool, optional
+        Whether ``http://`` may lead to another machine; by default only to this one.
 
     Raises
     ------
     ConfigurationError
-        ``LLE577``.
+        ``LLE577``, or ``LLE590`` for requests that would leave the machine in clear.
 
     Examples
     --------
     >>> checked_origin("https://runtime.sagemaker.us-east-1.amazonaws.com/", "url")
     'https://runtime.sagemaker.us-east-1.amazonaws.com'
     """
-    try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        usable = (parts is not None and parts.scheme in ("http", "https") and parts.hostname
-                  and parts.path in ("", "/") and not parts.query and not parts.fragment
-                  and "@" not in parts.netloc and (parts.port is None or parts.port > 0))
-    except ValueError:
-        usable = False
-    if not usable or parts is None:
+    found = _ORIGIN.fullmatch(url) if isinstance(url, str) else None
+    if found is None or not _exists(found["host"], found["port"]):
         raise CLIENT_URL.error(got=repr(url), allowed="https://host or https://host:port",
                                where=where)
-    return f"{parts.scheme}://{parts.netloc}"
+    scheme = found["scheme"].lower()
+    if scheme == "http" and not allow_plain_http and not _is_this_machine(found["host"]):
+        raise CLIENT_PLAIN_HTTP.error(got=repr(url), allowed="https://, or http:// to localhost, "
+                                      "127.0.0.1 or [::1]", where=where)
+    return f"{scheme}://{found['host']}{found['port'] or ''}"
+
+
+def _exists(host: str, port: str | None) -> bool:
+    if port and not 1 <= int(port[1:]) <= 65_535:
+        return False
+    if not host.startswith("["):
+        return bool(host.strip(".")) and ".." not in host
+    try:
+        return ipaddress.ip_address(host[1:-1]).version == 6
+    except ValueError:
+        return False
+
+
+def _is_this_machine(host: str) -> bool:
+    """Loopback by its address, or by the name that RFC 6761 keeps for it."""
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def client_route(zonal_urls: Mapping[str, str] | None, zone: str | None,
+                 zone_timeout: timedelta, *,
+                 allow_plain_http: bool = False) -> tuple[ClientZone | None, str | None]:
+    """The caller's zone and its URL, each ``None`` when there is none.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE577`` or ``LLE590``.
+    """
+    own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
+    if not zonal_urls:
+        return own, None
+    checked = {
+        key: checked_origin(one, f"zonal_urls {key}", allow_plain_http=allow_plain_http)
+        for key, one in zonal_urls.items()
+    }
+    if own is None:
+        own = find_client_zone(zone_timeout)
+    url = zonal_url_for(own, checked) if own else None
+    if url is None:
+        _log.warning("the caller's zone (%s) is none of %s; calls go to the regional name",
+                     own or "unknown", ", ".join(sorted(checked)))
+    return own, url
 
 
 def zonal_url_for(zone: ClientZone, zonal_urls: Mapping[str, str]) -> str | None:
@@ -98,6 +162,10 @@ class ZonalRoute:
         self._retry_at = 0.0
         self._pause = FIRST_PAUSE_SECONDS
         self._trying = False
+
+    def start_anew(self) -> None:
+        """In a forked child: a thread of the parent's may have held the lock."""
+        self._lock = threading.Lock()
 
     @property
     def zone_is_open(self) -> bool:

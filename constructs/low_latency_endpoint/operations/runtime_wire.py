@@ -6,6 +6,7 @@ parameters: what follows for each further call is a dictionary look-up and a sig
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +23,11 @@ from botocore.serialize import create_serializer
 
 from .sigv4 import PreparedRequest, Sigv4Signer, host_of
 
-__all__ = ["Operation", "Prepared", "Wire", "body_bytes"]
+__all__ = ["Operation", "Prepared", "Wire", "body_bytes", "check_header_values"]
 
 # Parameters that change from call to call would fill the cache; it starts anew when full.
 _MOST_PREPARED = 512
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,7 @@ class Wire:
     def _prepare(self, origin: str, operation: Operation, parameters: dict[str, Any]) -> Prepared:
         made = self._serializer.serialize_to_request({**parameters, "Body": b""}, operation.model)
         headers = {**self._headers, **made["headers"]}
-        for name, value in headers.items():
-            if not isinstance(value, str) or "\r" in value or "\n" in value or "\0" in value:
-                raise ParamValidationError(report=f"header {name} may hold one line of text only")
+        check_header_values(headers)
         url = origin + made["url_path"]
         parts = urlsplit(url)
         lines = [f"{made['method']} {parts.path} HTTP/1.1", f"Host: {host_of(url)}",
@@ -169,6 +169,19 @@ class Wire:
                 raise EventStreamError(parsed, self.stream.name)
             if parsed:
                 yield parsed
+
+
+def check_header_values(headers: Mapping[str, Any]) -> None:
+    """Refuse what a header cannot carry (RFC 9110, 5.5): line ends, NUL, other control characters.
+
+    Raises
+    ------
+    botocore.exceptions.ParamValidationError
+        Names the header.
+    """
+    for name, value in headers.items():
+        if not isinstance(value, str) or _CONTROL.search(value):
+            raise ParamValidationError(report=f"header {name} may hold one line of text only")
 
 
 def body_bytes(body: Any) -> bytes:

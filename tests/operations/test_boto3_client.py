@@ -30,10 +30,10 @@ from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operations import runtime_events
+from low_latency_endpoint.operations import boto3_events
 from low_latency_endpoint.operations.hedging import Hedging
-from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
-from low_latency_endpoint.operations.tls_connections import Connections
+from low_latency_endpoint.operations.boto3_client import Boto3RuntimeClient, runtime_client
+from low_latency_endpoint.operations.boto3_connections import Connections
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
@@ -56,7 +56,7 @@ def session() -> boto3.Session:
     return boto3.Session(*SECRETS, region_name="us-east-1")
 
 
-def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> RuntimeClient:
+def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> Boto3RuntimeClient:
     more = {"latency_target": TARGET, "preconnect": 0, **more}
     return runtime_client(session=session(), url=server.url, ca_bundle=folder / "ca.pem", **more)
 
@@ -70,7 +70,7 @@ def test_it_is_boto3s_client(server: LoopbackRuntime, folder: Path) -> None:
     answer = invoke(client, "plain", ContentType="application/json")
     assert answer["Body"].read().startswith(b'{"label"')
     assert answer["InvokedProductionVariant"] == "primary"
-    assert isinstance(client, RuntimeClient)
+    assert isinstance(client, Boto3RuntimeClient)
     assert type(client).__mro__[-2].__name__ == "BaseClient"
     with pytest.raises(ParamValidationError):
         client.invoke_endpoint(EndpointName="plain")
@@ -250,7 +250,7 @@ def test_keep_alive_is_on_the_sockets(server: LoopbackRuntime, folder: Path,
 
 
 def zonal(server: LoopbackRuntime, zone: LoopbackRuntime, folder: Path,
-          **more: Any) -> RuntimeClient:
+          **more: Any) -> Boto3RuntimeClient:
     return client_of(server, folder, zonal_urls={"use1-az4": zone.url}, zone="use1-az4", **more)
 
 
@@ -381,7 +381,7 @@ def test_a_clients_session_makes_plain_clients_as_before(server: LoopbackRuntime
     shared = session()
     runtime_client(session=shared, url=server.url, ca_bundle=folder / "ca.pem",
                    latency_target=TARGET, preconnect=0).close()
-    assert not isinstance(shared.client("sagemaker-runtime"), RuntimeClient)
+    assert not isinstance(shared.client("sagemaker-runtime"), Boto3RuntimeClient)
 
 
 def test_importing_it_loads_boto3_only() -> None:
@@ -415,7 +415,7 @@ def test_the_seams_are_where_they_were() -> None:
 
 def test_without_botocores_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_events, "_take_over", lambda *_: False)
+    monkeypatch.setattr(boto3_events, "_take_over", lambda *_: False)
     client = client_of(server, folder, preconnect=2)
     assert client.counts.connections_opened == 0
     assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1

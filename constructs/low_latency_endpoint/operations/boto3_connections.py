@@ -31,17 +31,13 @@ from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
 from .client_timing import AHEAD_TIMEOUT
+from .tls_trust import tls_context
 
-__all__ = ["Connections", "tls_context"]
+__all__ = ["Connections"]
 
 _log = logging.getLogger(__name__)
 _NO_RETRY = Retry(False)
 _BLOCK_SIZE = 128 * 1024  # botocore's own choice: urllib3's 16 KB costs time on large answers
-
-
-def tls_context(ca_file: str) -> ssl.SSLContext:
-    """A verifying client context with this bundle read once."""
-    return ssl.create_default_context(cafile=ca_file)
 
 
 class _TlsConnection(HTTPSConnection):
