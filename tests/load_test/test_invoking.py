@@ -470,12 +470,30 @@ def test_the_regional_url_is_the_default(monkeypatch: pytest.MonkeyPatch) -> Non
     ("LLE948", {"accept": "a\r\nb: c"}), ("LLE948", {"target_variant": ""}),
     ("LLE949", {"expected": "("}), ("LLE571", {"timeout_seconds": 0}),
     ("LLE571", {"timeout_seconds": "60"}), ("LLE577", {"endpoint_urls": ("host:443",)}),
-    ("LLE578", {"region": ""}),
+    ("LLE578", {"region": ""}), ("LLE590", {"endpoint_urls": ("http://192.0.2.1:8080",)}),
+    ("LLE590", {"endpoint_urls": ("https://a.example", "http://runtime.example.com")}),
 ])
 def test_bad_targets_have_a_code(code: str, given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Target(**{"endpoint_name": "sentiment", "region": REGION, **given})
     assert caught.value.code == code
+
+
+def test_plain_http_to_another_machine_is_there_for_who_asks() -> None:
+    url = "http://runtime.example.com"
+    assert Target("e", REGION, (url,), allow_plain_http=True).endpoint_urls == (url,)
+    for here in ("http://localhost:8080", "http://127.0.0.1", "http://[::1]:80"):
+        assert Target("e", REGION, (here,)).endpoint_urls == (here,)
+
+
+def test_the_environments_url_is_held_to_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
+    session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
+    with pytest.raises(ConfigurationError) as caught:
+        SageMakerInvoker(Target("e", REGION), session=session)
+    assert caught.value.code == "LLE590"
+    assert SageMakerInvoker(Target("e", REGION, allow_plain_http=True), session=session).urls == (
+        "http://runtime.example.com",)
 
 
 def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,8 @@ class SageMakerInvoker:
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=target.region)
         self.target = target
-        self.urls = target.endpoint_urls or (checked_origin(probe.meta.endpoint_url, "url"),)
+        self.urls = target.endpoint_urls or (checked_origin(
+            probe.meta.endpoint_url, "url", allow_plain_http=target.allow_plain_http),)
         self._wire = Wire(Sigv4Signer(credentials, region=target.region),
                           {"User-Agent": probe.meta.config.user_agent})
         probe.close()

@@ -83,6 +83,8 @@ class SageMakerUser(User):
         For a whole request; 60 by default.
     expected : str, optional
         Regular expression that must occur in every good answer; see also :meth:`check`.
+    allow_plain_http : bool
+        Whether ``http://`` may lead to another machine: requests and signatures in clear.
     request_name : str, optional
         What Locust's table calls the requests; the endpoint's name by default.
 
@@ -114,6 +116,7 @@ class SageMakerUser(User):
     streaming: bool = False
     timeout_seconds: float = 60.0
     expected: str | None = None
+    allow_plain_http: bool = False
     request_name: str | None = None
 
     def __init_subclass__(cls) -> None:
@@ -225,7 +228,7 @@ class _Shared:
 
 _SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", "endpoint_urls", "content_type",
              "accept", "target_variant", "target_model", "inference_component", "streaming",
-             "timeout_seconds", "expected")
+             "timeout_seconds", "expected", "allow_plain_http")
 _known: dict[Any, _Shared] = {}
 
 
