@@ -368,7 +368,7 @@ def test_when_all_urls_refuse() -> None:
 
 
 def test_a_name_that_nobody_knows() -> None:
-    target = Target("plain", REGION, ("http://no-such-name.invalid",))
+    target = Target("plain", REGION, ("http://no-such-name.invalid",), allow_plain_http=True)
     answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
     assert answer.error == "connection name unknown"
 

@@ -9,8 +9,8 @@ import typer
 
 __all__ = [
     "Accept", "Adopt", "AllowedErrors", "Constant", "ContentType", "Expect", "Html", "Job",
-    "JobName", "Json", "ListJobs", "NoWait", "Payload", "PlainHttp", "Profile", "Quiet", "Region", "Seed",
-    "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
+    "JobName", "Json", "ListJobs", "NoWait", "Payload", "PlainHttp", "Profile", "Quiet", "Region",
+    "Seed", "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
 ]
 
 Html = Annotated[Path | None, typer.Option(
