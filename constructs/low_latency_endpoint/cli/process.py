@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
 
-__all__ = ["guarded", "interruptible", "needs", "use_streams", "use_width"]
+__all__ = ["check_packages", "guarded", "interruptible", "needs", "use_streams", "use_width"]
 
 _INTERRUPTED = 130
 _USAGE = 2
@@ -129,6 +129,15 @@ def guarded(run: Callable[[], Any]) -> int | str | None:
     except CannotPrint as error:
         code = _said(f"standard output cannot be written: {error.strerror}")
     return code
+
+
+def check_packages(*packages: str) -> None:
+    """Say at once, before anything is read or sent, that a package is missing."""
+    from importlib.util import find_spec
+
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
 
 
 def needs(package: str) -> str:
