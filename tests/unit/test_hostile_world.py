@@ -101,7 +101,7 @@ SURROUNDINGS: dict[str, dict[str, Any]] = {
     "no such locale": {"environment": {"LANG": "xx_YY.UTF-99", "LC_ALL": "xx_YY.UTF-99"}},
     "ascii": {"environment": {"PYTHONIOENCODING": "ascii"}, "encoding": "ascii"},
     "latin": {"encoding": "latin-1"},
-    "stdin closed": {"stdin": "closed"}, "stdin a folder": {"stdin": "/"},
+    "stdin closed": {"stdin": "closed"},
     "stdout closed": {"stdout": "closed"}, "stderr closed": {"stderr": "closed"},
     "all closed": {"stdin": "closed", "stdout": "closed", "stderr": "closed"},
     "stdout full": {"stdout": "/dev/full"}, "stderr full": {"stderr": "/dev/full"},

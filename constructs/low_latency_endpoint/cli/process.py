@@ -92,9 +92,8 @@ def use_width() -> None:
 
 def interruptible() -> None:
     """A command begins: Ctrl-C and SIGTERM end it in order, with what it has found so far."""
-    if sys.stdout is None or not isinstance(getattr(sys.stdout, "buffer", None), io.BufferedWriter):
-        return
-    if not isinstance(sys.stdout.buffer.raw, _Output):  # within another program
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if not isinstance(raw, _Output):  # within another program
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
