@@ -24,6 +24,8 @@ class FakeGenerator:
     workers: int = 4
     instances: int = 1
     queue_limit: int | None = None
+    timeout: float = math.inf
+    """How long callers wait; nobody works on a request whose caller has gone."""
     broken: str = ""
     client_bound_above: float = math.inf
     unlucky: Callable[[Step], bool] = lambda step: False
@@ -49,7 +51,7 @@ class FakeGenerator:
         rng = random.Random(f"{step.seed}/{step.name}")
         results = list(self._closed(step, rng) if step.users else self._open(step, rng))
         latency, errors = LatencyHistogram(), Counter[str]()
-        intended = in_time = 0
+        intended = in_time = unanswered = 0
         counted = sum(at >= step.settle_seconds for at, _, _ in results)
         late = counted / step.counted_seconds > self.client_bound_above or self.unlucky(step)
         delay = self.late_by if late else 0.0
@@ -59,6 +61,9 @@ class FakeGenerator:
             intended += 1
             if kind:
                 errors[kind] += 1
+                if kind == "timeout":
+                    unanswered += 1
+                    latency.record(finished - at)
                 continue
             latency.record(finished - at + delay)
             in_time += finished <= step.seconds
@@ -68,7 +73,8 @@ class FakeGenerator:
         bound = ("the busiest generator process used 99% of a core",) if late else ()
         return StepResult(
             step=step, started_at=started + step.settle_seconds, ended_at=self.clock,
-            intended=intended, sent=intended, completed=latency.count, answered_in_time=in_time,
+            intended=intended, sent=intended, completed=latency.count - unanswered,
+            answered_in_time=in_time, unanswered=unanswered,
             errors=errors, latency=latency, service=latency, first_byte=self._first_bytes(latency),
             send_lag=LatencyHistogram.of([1e-5] * intended), client_bound=bound,
             generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)))
@@ -103,6 +109,9 @@ class FakeGenerator:
                 heapq.heappop(queue)
             if self.queue_limit is not None and len(queue) >= self.queue_limit:
                 yield at, at, QUEUE_FULL
+                continue
+            if free[one][0] - at > self.timeout:
+                yield at, at + self.timeout, "timeout"
                 continue
             begin = max(at, heapq.heappop(free[one]))
             finished = begin + self._draw(rng)

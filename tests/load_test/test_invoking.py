@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -127,26 +128,41 @@ def test_a_request_without_an_answer_is_an_error_and_sent_once(make: Make,
     assert server.runtime.requests["drop"] == 1
 
 
-def test_a_connection_that_died_of_age_is_replaced(make: Make, server: LoopbackRuntime,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_has_ended_is_not_used(make: Make, server: LoopbackRuntime) -> None:
     invoker = make("slow-1")
     assert invoker.invoke(b"{}").error is None
     server.stop()
     server.start()
-    monkeypatch.setattr(invoking, "STALE_SECONDS", 0.0)
     assert invoker.invoke(b"{}").error is None
-    assert (invoker.reconnects, server.runtime.requests["slow-1"]) == (1, 2)
-
-
-def test_a_connection_that_breaks_at_work_is_an_error(make: Make,
-                                                      server: LoopbackRuntime) -> None:
-    invoker = make("slow-1")
-    assert invoker.invoke(b"{}").error is None
-    server.stop()
-    server.start()
-    assert invoker.invoke(b"{}").error == "connection closed"
-    assert invoker.invoke(b"{}").error is None
+    assert server.runtime.requests["slow-1"] == invoker.connections == 2
     assert invoker.reconnects == 0
+
+
+@pytest.mark.parametrize(("stale", "error", "reconnects"), [
+    (0.0, None, 1), (60.0, "connection closed", 0)])
+def test_a_connection_that_was_forgotten_on_its_way(
+        monkeypatch: pytest.MonkeyPatch, stale: float, error: str | None,
+        reconnects: int) -> None:
+    """As load balancers do after a pause, the first bytes get a reset; at work that is an error."""
+    monkeypatch.setattr(invoking, "STALE_SECONDS", stale)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve() -> None:
+            kept, _ = listener.accept()
+            kept.recv(65536)
+            kept.sendall(answer)
+            select.select([kept], [], [], 10)
+            kept.close()  # with bytes that nobody has read, which makes it a reset
+            another, _ = listener.accept()
+            another.recv(65536)
+            another.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        invoker = SageMakerInvoker(Target("kept", REGION, (url,)), session=SESSION)
+        assert invoker.invoke(b"{}").error is None
+        assert invoker.invoke(b"{}").error == error
+    assert invoker.reconnects == reconnects
 
 
 def test_a_timeout_ends_the_request_and_its_connection(make: Make) -> None:
@@ -454,12 +470,30 @@ def test_the_regional_url_is_the_default(monkeypatch: pytest.MonkeyPatch) -> Non
     ("LLE948", {"accept": "a\r\nb: c"}), ("LLE948", {"target_variant": ""}),
     ("LLE949", {"expected": "("}), ("LLE571", {"timeout_seconds": 0}),
     ("LLE571", {"timeout_seconds": "60"}), ("LLE577", {"endpoint_urls": ("host:443",)}),
-    ("LLE578", {"region": ""}),
+    ("LLE578", {"region": ""}), ("LLE590", {"endpoint_urls": ("http://192.0.2.1:8080",)}),
+    ("LLE590", {"endpoint_urls": ("https://a.example", "http://runtime.example.com")}),
 ])
 def test_bad_targets_have_a_code(code: str, given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Target(**{"endpoint_name": "sentiment", "region": REGION, **given})
     assert caught.value.code == code
+
+
+def test_plain_http_to_another_machine_is_there_for_who_asks() -> None:
+    url = "http://runtime.example.com"
+    assert Target("e", REGION, (url,), allow_plain_http=True).endpoint_urls == (url,)
+    for here in ("http://localhost:8080", "http://127.0.0.1", "http://[::1]:80"):
+        assert Target("e", REGION, (here,)).endpoint_urls == (here,)
+
+
+def test_the_environments_url_is_held_to_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
+    session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
+    with pytest.raises(ConfigurationError) as caught:
+        SageMakerInvoker(Target("e", REGION), session=session)
+    assert caught.value.code == "LLE590"
+    assert SageMakerInvoker(Target("e", REGION, allow_plain_http=True), session=session).urls == (
+        "http://runtime.example.com",)
 
 
 def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from low_latency_endpoint.load_test.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.locust_statistics import bucket_response_time
 from low_latency_endpoint.load_test.steps import Step
 
-from .locust_runs import locust, percentiles_said
+from .locust_runs import exit_code_said, locust, percentiles_said
 from .servers import precise_server
 
 
@@ -52,7 +52,7 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
                       attributes="arrivals = ConstantArrivals(100)\n    seconds = 7")
         true = sorted(server.times())
     output = done.stderr
-    assert done.returncode == 0, output
+    assert done.returncode == exit_code_said(output), output
 
     said = percentiles_said(output)
     assert said["p99"] > 1800
@@ -86,7 +86,7 @@ def test_the_number_of_users_shares_the_rate_and_does_not_change_it(tmp_path: Pa
         with precise_server([0.01]) as server:
             done = locust(tmp_path, server, "-u", str(users), "-r", "10")
             count = len(server.times())
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == exit_code_said(done.stderr), done.stderr
         assert count == 300
 
 
@@ -107,7 +107,7 @@ def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: st
     with precise_server([0.01]) as server:
         done = locust(tmp_path, server, *options, attributes=SHAPE)
         count = len(server.times())
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == exit_code_said(done.stderr), done.stderr
     # 700 without what spawning takes; without sharing anew it would be twice as much.
     assert 200 < count < 950
     sent, due = (int(number.replace(",", "")) for number in re.findall(
@@ -120,7 +120,7 @@ def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:
     with precise_server([0.01]) as server:
         done = locust(tmp_path, server, "-u", "2", "-r", "10",
                       attributes="arrivals = RampArrivals(10, 90, poisson=False)\n    seconds = 2")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == exit_code_said(done.stderr), done.stderr
         assert len(server.times()) == 100
     assert "100 of 100 requests that were due were sent, 100 answered well" in done.stderr
 

@@ -66,6 +66,33 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
     assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
 
 
+def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
+    """400 requests a second, of which four workers of 20 ms answer 200, whoever gives up."""
+    done = run(rate_plan([400], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
+    errors = verdicts(done, FLEET, JoinedMetrics())[0]
+    assert errors.kind == "errors"
+    assert errors.title == ("The endpoint answers about 200 requests a second, however many come: "
+                            "its capacity")
+    assert "timeout" in errors.evidence[0]
+    assert "400" in errors.evidence[1]
+    assert "More instances" in errors.advice
+    assert "log" not in errors.advice
+
+
+def test_timeouts_of_an_endpoint_that_stalls_are_no_capacity() -> None:
+    """It answers all, then nobody: what it answers is not constant."""
+    done = run(rate_plan([100], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
+    (step,) = done.loads
+    timeline = tuple(replace(each, completed=100 if each.seconds < 12 else 0)
+                     for each in step.timeline)
+    result = replace(step.result, errors={"timeout": 1700}, unanswered=1700, completed=1200,
+                     answered_in_time=1200)
+    stalled = replace(done, steps=(replace(
+        step, result=result, timeline=timeline,
+        judgement=replace(step.judgement, outcome="broken", errors=1700)),))
+    assert "log" in verdicts(stalled, FLEET, JoinedMetrics())[0].advice
+
+
 def test_throttling_is_no_limit_of_the_instances() -> None:
     done = overloaded(queue_limit=20)
     last = done.steps[-1]

@@ -1,96 +1,55 @@
 """``low-latency``: the command line.
 
 One module per command; each imports what it needs when it runs, so that ``--help`` is immediate
-and no command pays for another's libraries.
+and no command pays for another's libraries. This module imports next to nothing, so that Ctrl-C is
+heard from the beginning.
 
-Exit codes: 0 fine, 1 the command ran and found something wrong, 2 usage or configuration error.
+Exit codes: 0 fine, 1 the command ran and found something wrong, 2 usage or configuration error,
+130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Annotated
 
-import typer
+TYPE_CHECKING = False  # as typing's, whose import alone takes longer than all of this module
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
-from .. import __version__
-from ..errors import LowLatencyEndpointError, SettingsError
-from . import (
-    compare_routing,
-    dashboard,
-    diagnose,
-    errors,
-    load_test,
-    local_aws,
-    plan,
-    preflight,
-    recommend,
-    recommend_generative,
-    schema,
-    simulate,
-    verify,
-)
+    from .application import app
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="low-latency",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: readable at any width and when piped, and quicker
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (
-    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
-    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
-):
-    command.register(app)
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"low-latency {__version__}")
-        raise typer.Exit
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(name)
+    from .application import app
 
-
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version and exit.")] = False,
-) -> None:
-    """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
-
-    \b
-    Examples:
-      low-latency plan endpoint.yaml               every number of the stack, with its reason
-      low-latency plan a.yaml --against b.yaml     what another settings file changes
-      low-latency preflight endpoint.yaml          would it deploy and work in this account?
-      low-latency verify LowLatencyEndpoint        is what is deployed as planned?
-      low-latency diagnose sentiment               slow? where the time goes, what to change
-      low-latency simulate endpoint.yaml           what another strategy or fleet would do
-      low-latency recommend endpoint.yaml          which instance type? Inference Recommender
-      low-latency load-test sentiment --rate 100   load it, and say what limits it
-      low-latency compare-routing sentiment --users 20   random or least outstanding requests?
-      low-latency errors LLE604                    what an error code means
-      low-latency local-aws                        a local AWS to deploy into
-    """
+    return app
 
 
 def main() -> None:
     """Run the command line; the entry point of ``low-latency``."""
-    try:
-        app()
-    except LowLatencyEndpointError as error:
-        _explain(error)
-        sys.exit(2)
+    if sys.stdout is not sys.__stdout__:  # within another program, such as a test
+        from .process import guarded
+
+        sys.exit(guarded(sys.modules[__name__].app))
+    # Until a command begins there is nothing to clean up, and an exception could strike where
+    # Python only prints it. A process that inherited SIGINT ignored hears it, too, from here on.
+    signal.signal(signal.SIGINT, _leave)
+    from .process import guarded, use_streams, use_width
+
+    use_streams()
+    use_width()
+    code = guarded(sys.modules[__name__].app)
+    signal.signal(signal.SIGINT, _leave)
+    sys.exit(code)
 
 
-def _explain(error: LowLatencyEndpointError) -> None:
-    """Print an error for people: each problem with its line, and a blank line between two."""
-    if isinstance(error, SettingsError):
-        count = len(error.problems)
-        parts = [f"{error.path}: {count} problem{'s' if count != 1 else ''}"]
-        parts += [f"{error.path}:{line}: {problem}" for line, problem in error.problems]
-    else:
-        parts = [str(error)]
-    typer.echo("\n\n".join(parts), err=True)
+def _leave(*_: object) -> NoReturn:
+    os._exit(INTERRUPTED)

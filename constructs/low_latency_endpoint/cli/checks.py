@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,23 +12,9 @@ from .output import print_json, print_parts, progress_on_terminal
 if TYPE_CHECKING:
     from ..operations.checking.results import Report
 
-__all__ = ["finish", "needs_operations", "with_progress"]
+__all__ = ["finish", "with_progress"]
 
 OnCheck = Callable[[str, int, int], None]
-
-
-@contextmanager
-def needs_operations() -> Iterator[None]:
-    """Say which extra to install when boto3 is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("boto3", "botocore"):
-            raise
-        typer.echo(f"This command needs {package}, which is not installed: "
-                   "pip install 'cdk-low-latency-endpoint[operations]'", err=True)
-        raise typer.Exit(2) from None
 
 
 def with_progress(run: Callable[[OnCheck], Report]) -> Report:

@@ -27,6 +27,7 @@ from .options import (
     Html,
     Json,
     Payload,
+    PlainHttp,
     Profile,
     Region,
     Seed,
@@ -98,6 +99,7 @@ def compare_routing(
     stream: Stream = False,
     timeout: Timeout = "60s",
     zonal: Zonal = None,
+    allow_plain_http: PlainHttp = False,
     output: Annotated[Path | None, typer.Option(
         "--output", "-o", metavar="FILE", help="Write the result as JSON.")] = None,
     html: Html = None,
@@ -150,7 +152,8 @@ def compare_routing(
         endpoints[0], found_region, tuple(zonal or ()),
         content_type=content_type_of(content_type, payload, stated),
         accept=accept, target_model=stated.target_model if stated else None, streaming=stream,
-        timeout_seconds=seconds_of(timeout, "--timeout"), expected=expect)
+        timeout_seconds=seconds_of(timeout, "--timeout"), expected=expect,
+        allow_plain_http=allow_plain_http)
     if preset:
         _agree(plan, sizes, hourly_price, yes)
     from .compare_routing_view import Live, summary

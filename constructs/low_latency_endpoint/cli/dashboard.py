@@ -32,15 +32,16 @@ def dashboard(
     Examples:
       low-latency dashboard LowLatencyEndpoint-sentimentDashboard last-night.png --hours 12
     """
-    from datetime import UTC, datetime, timedelta
+    from datetime import timedelta
 
+    from ..operations.account_clock import account_now
     from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
     from ..operations.sessions import aws_errors_in_words, open_clients
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         client, _ = open_clients(profile, region)
         cloudwatch = client("cloudwatch")
-        end = datetime.now(UTC)
+        end = account_now()
         draw_dashboard(cloudwatch, read_dashboard_body(cloudwatch, name), picture,
                        start=end - timedelta(hours=hours), end=end)
     typer.echo(f"wrote {picture}")

@@ -9,6 +9,7 @@ import typer
 
 from .options import Html, Json, Profile, Region
 from .output import console_for_people, print_json, progress_on_terminal
+from .process import check_packages
 
 if TYPE_CHECKING:
     from ..operations.diagnosis import Diagnosis
@@ -50,11 +51,8 @@ def diagnose(
       low-latency diagnose sentiment --target p99=200ms --client-latency p99=240ms
       low-latency diagnose sentiment --html report.html --profile production
     """
-    from importlib.util import find_spec
-
-    if find_spec("boto3") is None:
-        _needs("boto3", "operations")
     if html is not None:
+        check_packages("boto3", "jinja2", "plotly")
         _writable(html)
     made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region)
     if html is not None:
@@ -77,14 +75,13 @@ def diagnose(
 def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
               client_latency: list[str], profile: str | None,
               region: str | None) -> Diagnosis:
-    from datetime import UTC, datetime
-
+    from ..operations.account_clock import account_now
     from ..operations.diagnosis import diagnose
     from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, TARGET_FORM
     from ..operations.diagnosis.options import parse_latencies, parse_window
     from ..operations.sessions import open_clients
 
-    now = datetime.now(UTC)
+    now = account_now()
     start, end = parse_window(since, until, now)
     targets = parse_latencies(target, TARGET_FORM)
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
@@ -96,20 +93,9 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
 
 
 def _writable(path: Path) -> None:
-    """Say before the reading that the page cannot be written or made."""
-    from importlib.util import find_spec
-
-    for package in ("jinja2", "plotly"):
-        if find_spec(package) is None:
-            _needs(package, "report")
+    """Say before the reading that the page cannot be written."""
     if path.is_dir() or not path.parent.is_dir():
         typer.echo(f"{path} cannot be written: "
                    + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
                    err=True)
         raise typer.Exit(2)
-
-
-def _needs(package: str, extra: str) -> None:
-    typer.echo(f"This needs {package}, which is not installed: "
-               f"pip install 'cdk-low-latency-endpoint[{extra}]'", err=True)
-    raise typer.Exit(2)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .process import check_packages
+
 if TYPE_CHECKING:
     from ..load_test.endpoint_settings import StatedEndpoint
     from ..load_test.payloads import Payloads
@@ -58,15 +60,8 @@ def seconds_of(text: str, option: str) -> float:
 
 def check_installed(html: Path | None) -> None:
     """Say before anything is sent which package is missing."""
-    from importlib.util import find_spec
-
-    needed = ["boto3", "locust", "geventhttpclient", "hdrh"]
-    needed += ["jinja2", "plotly"] if html is not None else []
-    for package in needed:
-        if find_spec(package) is None:
-            typer.echo(f"This needs {package}, which is not installed: "
-                       "pip install 'cdk-low-latency-endpoint[load-test]'", err=True)
-            raise typer.Exit(2)
+    check_packages("boto3", "locust", "geventhttpclient", "hdrh",
+                   *(("jinja2", "plotly") if html is not None else ()))
 
 
 def check_writable(files: list[Path]) -> None:

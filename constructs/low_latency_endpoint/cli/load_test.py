@@ -27,6 +27,7 @@ from .options import (
     Html,
     Json,
     Payload,
+    PlainHttp,
     Profile,
     Region,
     Seed,
@@ -104,6 +105,7 @@ def load_test(
         help="Of an endpoint that hosts several.")] = None,
     timeout: Timeout = "60s",
     zonal: Zonal = None,
+    allow_plain_http: PlainHttp = False,
     output: Annotated[Path | None, typer.Option(
         "--output", "-o", metavar="FILE", help="Write the result as JSON: "
         "plan and simulate read it with --from-load-test.")] = None,
@@ -162,7 +164,8 @@ def load_test(
         accept=accept, target_variant=variant,
         target_model=target_model or (stated.target_model if stated else None),
         inference_component=inference_component, streaming=stream,
-        timeout_seconds=seconds_of(timeout, "--timeout"), expected=expect)
+        timeout_seconds=seconds_of(timeout, "--timeout"), expected=expect,
+        allow_plain_http=allow_plain_http)
     from .load_test_view import Live, summary
 
     waiting = seconds_of(metrics_wait, "--metrics-wait")

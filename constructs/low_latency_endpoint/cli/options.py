@@ -9,8 +9,8 @@ import typer
 
 __all__ = [
     "Accept", "Adopt", "AllowedErrors", "Constant", "ContentType", "Expect", "Html", "Job",
-    "JobName", "Json", "ListJobs", "NoWait", "Payload", "Profile", "Quiet", "Region", "Seed",
-    "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
+    "JobName", "Json", "ListJobs", "NoWait", "Payload", "PlainHttp", "Profile", "Quiet", "Region",
+    "Seed", "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
 ]
 
 Html = Annotated[Path | None, typer.Option(
@@ -52,6 +52,10 @@ Timeout = Annotated[str, typer.Option(metavar="TIME", help="For a whole request.
 Zonal = Annotated[list[str] | None, typer.Option(
     metavar="URL", help="Base URL, such as the interface endpoint's of a zone; repeat it, they are "
     "taken in turn.")]
+
+PlainHttp = Annotated[bool, typer.Option(
+    "--allow-plain-http", help="Let http:// URLs lead to other machines, requests and signatures "
+    "in clear.")]
 
 Constant = Annotated[bool, typer.Option(
     "--constant/--poisson", help="Open loop: send at equal gaps, or at random as many independent "

@@ -49,17 +49,16 @@ def preflight(
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
-    from .checks import finish, needs_operations, with_progress
+    from .checks import finish, with_progress
     from .load_inputs import seconds_of
 
     longest = seconds_of(wait, "--wait") if wait is not None else 0.0
     loaded = load_settings(settings)
-    with needs_operations():
-        from ..operations.checking.account import open_clients
-        from ..operations.preflight import run_preflight
-        from ..operations.preflight.waiting import wait_for_endpoints
+    from ..operations.checking.account import open_clients
+    from ..operations.preflight import run_preflight
+    from ..operations.preflight.waiting import wait_for_endpoints
 
-        client, chosen = open_clients(profile, region, loaded.region)
+    client, chosen = open_clients(profile, region, loaded.region)
     if longest:
         wait_for_endpoints(loaded, client, chosen, seconds=longest, on_wait=lambda text: typer.echo(
             f"{text}: waiting up to {wait} for it to be InService", err=True))

@@ -126,7 +126,6 @@ def recommend(
       low-latency recommend endpoint.yaml --job NAME --stop
     """
     from ..settings import load_settings
-    from .checks import needs_operations
     from .job_following import only_endpoint
 
     _check_mode(job, list_=list_, stop=stop, adopt=adopt, scaling=scaling)
@@ -134,12 +133,11 @@ def recommend(
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
     loaded = load_settings(settings)
     key = only_endpoint(list(loaded.endpoints), endpoint)
-    with needs_operations():
-        from ..operations import recommendation
-        from ..operations.checking.account import open_clients
-        from ..operations.recommendation.rules import JOB_ROLE
+    from ..operations import recommendation
+    from ..operations.checking.account import open_clients
+    from ..operations.recommendation.rules import JOB_ROLE
 
-        client, _ = open_clients(profile, region, loaded.region)
+    client, _ = open_clients(profile, region, loaded.region)
     if list_:
         _list(client, json=json)
         return

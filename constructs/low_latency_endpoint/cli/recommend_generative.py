@@ -119,7 +119,6 @@ def recommend_generative(
       low-latency recommend-generative llm.yaml --benchmark --job NAME --stop
     """
     from ..settings import load_settings
-    from .checks import needs_operations
     from .job_following import only_endpoint
 
     if job is None and (stop or adopt is not None):
@@ -130,11 +129,10 @@ def recommend_generative(
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
     loaded = load_settings(settings)
     key = only_endpoint(list(loaded.endpoints), endpoint)
-    with needs_operations():
-        from ..operations.checking.account import open_clients
-        from ..operations.recommendation import generative_jobs, generative_requests
+    from ..operations.checking.account import open_clients
+    from ..operations.recommendation import generative_jobs, generative_requests
 
-        client, _ = open_clients(profile, region, loaded.region)
+    client, _ = open_clients(profile, region, loaded.region)
     kind = generative_jobs.BENCHMARK if benchmark else generative_jobs.RECOMMENDATION
     generative_jobs.check_boto3(client)
     here = _Here(settings, loaded, key, client, kind, yes, json, "".join(

@@ -42,13 +42,11 @@ def verify(
       low-latency verify LowLatencyEndpoint
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
-    from .checks import finish, needs_operations, with_progress
+    from ..operations.checking.account import open_clients
+    from ..operations.verification import run_verification
+    from .checks import finish, with_progress
 
-    with needs_operations():
-        from ..operations.checking.account import open_clients
-        from ..operations.verification import run_verification
-
-        client, chosen = open_clients(profile, region)
+    client, chosen = open_clients(profile, region)
     report = with_progress(lambda on_check: run_verification(
         stack, client, chosen, on_check=on_check))
     finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

@@ -8,8 +8,10 @@ which everything is known beforehand is one ``sendall`` and one ``recv``.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,6 +23,7 @@ import gevent
 import gevent.socket
 import gevent.ssl
 from gevent.hub import get_hub
+from gevent.monkey import get_original
 from geventhttpclient.response import HTTPParseError, HTTPResponse
 
 from ..operations.client_timing import socket_options
@@ -32,6 +35,14 @@ CONNECT_SECONDS = 3.0
 _BLOCK = 64 * 1024
 _READ = 1  # libev's EV_READ
 _OPTIONS = socket_options(timedelta(seconds=60), timedelta(seconds=CONNECT_SECONDS))
+_poll = get_original("select", "poll")  # Locust puts gevent's in its place, which is slow
+#: Where ``struct tcp_info`` of linux/tcp.h has tcpi_bytes_acked, tcpi_bytes_sent (since 4.19) and,
+#: next to it, tcpi_bytes_retrans.
+_BYTES_ACKED, _BYTES_SENT = 120, 200
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)  # Linux only
+#: More than the alert that TLS sends when the other side's end surprises it; a request's head alone
+#: is longer.
+_NO_REQUEST = 64
 
 
 class _Parser(HTTPResponse):
@@ -81,6 +92,8 @@ class Connection:
         ``time.perf_counter()`` at the end of the last exchange; 0.0 before the first.
     expired : bool
         Whether the timeout ended it.
+    finished : bool
+        Whether the other side ended it in order, while an answer was waited for.
 
     Raises
     ------
@@ -88,17 +101,23 @@ class Connection:
         When it cannot be made; ``TimeoutError`` after 3 s.
     """
 
-    __slots__ = ("_parser", "_readable", "_socket", "_timer", "_wait", "expired", "received",
-                 "status", "used_at")
+    __slots__ = ("_parser", "_poll", "_readable", "_receive", "_socket", "_timer", "_wait",
+                 "expired", "finished", "received", "status", "used_at")
 
     def __init__(self, url: str, timeout_seconds: float, ca_file: str) -> None:
         self._socket = _connected(url, min(timeout_seconds, CONNECT_SECONDS), ca_file)
+        self._receive: Callable[[int], bytes] = self._socket.recv
+        if isinstance(self._socket, gevent.ssl.SSLSocket):
+            self._receive = self._receive_tls
         self._parser = _Parser()
         hub = get_hub()
         self._wait = hub.wait
         self._readable = hub.loop.io(self._socket.fileno(), _READ)
         self._timer = hub.loop.timer(timeout_seconds, timeout_seconds)
-        self.expired = False
+        looking = _poll()
+        looking.register(self._socket.fileno(), select.POLLIN)
+        self._poll = looking.poll
+        self.expired = self.finished = False
         self.received = b""
         self.status = 0
         self.used_at = 0.0
@@ -119,7 +138,7 @@ class Connection:
         OSError, HTTPParseError
             When the exchange did not come to its end; ``close()`` then.
         """
-        parser, receive = self._parser, self._socket.recv
+        parser, receive = self._parser, self._receive
         parts = parser.parts
         parts.clear()
         parser.complete = parser.headed = False  # of the answer before
@@ -151,12 +170,26 @@ class Connection:
             self._timer.stop()
             self.used_at = time.perf_counter()
 
+    def _receive_tls(self, most: int) -> bytes:
+        """As a plain socket has it: no bytes at the end, with TLS's farewell or without it.
+
+        A reset is an ``SSLEOFError``, too, but one of the system and not of OpenSSL (which has had
+        this reason since 3.0).
+        """
+        try:
+            return self._socket.recv(most)  # type: ignore[no-any-return]
+        except ssl.SSLEOFError as error:
+            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
+                raise
+            return b""
+
     def _feed(self, data: bytes) -> bytes:
         """Parse what came; nothing is the connection's end."""
         parser = self._parser
         if data:
             parser.feed(data)
         else:
+            self.finished = True
             with contextlib.suppress(HTTPParseError):  # it is no end
                 parser.feed(data)
             if not parser.complete:
@@ -178,6 +211,31 @@ class Connection:
     def reusable(self) -> bool:
         """Whether another exchange may follow."""
         return not self.expired and bool(self._parser.should_keep_alive())
+
+    def ended(self) -> bool:
+        """Whether there is something to read on this idle connection: its end, or nothing good.
+
+        urllib3, and so boto3, asks the same before each request. It costs 0.8 us; a peek, which
+        fails with an exception while all is well, costs 3.
+        """
+        return bool(self._poll(0))
+
+    def unheard(self) -> bool:
+        """Whether the other side had closed it before the whole request reached it.
+
+        The segment that ends a connection acknowledges all that had come until then. So where it
+        leaves part of the request out, nobody has read the request, and sending it again does
+        nothing twice. After a reset this cannot be told, nor on other systems than Linux.
+        """
+        if not self.finished or self.received or _TCP_INFO is None:
+            return False
+        told = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 256)
+        if len(told) < _BYTES_SENT + 16:  # an older kernel
+            return False
+        (acknowledged,) = struct.unpack_from("=Q", told, _BYTES_ACKED)
+        sent, again = struct.unpack_from("=QQ", told, _BYTES_SENT)
+        # The first that is acknowledged is that of the connection itself.
+        return bool(sent - again - (acknowledged - 1) > _NO_REQUEST)
 
     def close(self) -> None:
         """Close at once."""
@@ -217,7 +275,8 @@ def _connected(url: str, seconds: float, ca_file: str) -> Any:
                     made.setsockopt(level, name, value)
                 made.connect(address)
                 if secure:
-                    made = _tls_context(ca_file).wrap_socket(made, server_hostname=host)
+                    made = _tls_context(ca_file).wrap_socket(
+                        made, server_hostname=host, suppress_ragged_eofs=False)
             except BaseException as error:
                 made.close()
                 # Another address has the same certificate, and the time is over after a timeout.

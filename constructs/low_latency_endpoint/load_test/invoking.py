@@ -35,7 +35,7 @@ __all__ = ["Invocation", "SageMakerInvoker"]
 PAUSE_SECONDS = 5.0
 """How long a URL is left alone after no connection to it could be made."""
 STALE_SECONDS = 1.0
-"""A kept connection unused for longer may have been closed by the other side meanwhile."""
+"""A kept connection unused for longer may have been forgotten on its way: a load balancer, say."""
 
 CHECK_FAILED = "check failed"
 NO_ANSWER = "no answer"
@@ -112,8 +112,10 @@ class SageMakerInvoker:
     Requests are sent once: errors are results here, and retries would hide them. There are two
     exceptions. When no connection to a URL can be made, the next of ``target.endpoint_urls`` is
     tried at once, and the failed one left alone for 5 s (counted in ``failovers``). And when a
-    connection kept unused for a second or more turns out to be closed before any byte of an
-    answer, the request is sent on a new one (``reconnects``). HTTP proxies are not supported.
+    kept connection turns out to be closed before any byte of an answer, the request is sent on a
+    new one (``reconnects``), once, provided that the endpoint cannot have read it: the connection
+    was closed before the request had arrived, or it had been unused for a second or more and is
+    reset. A kept connection that is seen to be closed is not used. HTTP proxies are not supported.
 
     Parameters
     ----------
@@ -161,7 +163,8 @@ class SageMakerInvoker:
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=target.region)
         self.target = target
-        self.urls = target.endpoint_urls or (checked_origin(probe.meta.endpoint_url, "url"),)
+        self.urls = target.endpoint_urls or (checked_origin(
+            probe.meta.endpoint_url, "url", allow_plain_http=target.allow_plain_http),)
         self._wire = Wire(Sigv4Signer(credentials, region=target.region),
                           {"User-Agent": probe.meta.config.user_agent})
         probe.close()
@@ -223,7 +226,8 @@ class SageMakerInvoker:
     def close(self) -> None:
         """Close the kept connections; requests under way close theirs when they end."""
         for destination in self._destinations:
-            _close_all(destination.idle)
+            while destination.idle:
+                destination.idle.pop().close()
 
     def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared:
         parameters = {**self._parameters, **(overrides or {})}
@@ -246,8 +250,14 @@ class SageMakerInvoker:
     def _connection(self, destination: _Destination) -> Connection:
         """The connection used last, so that the others may grow old; or a new one."""
         idle = destination.idle
-        if idle:
-            return idle.pop()
+        while idle:
+            connection = idle.pop()
+            if not connection.ended():
+                return connection
+            connection.close()
+        return self._connect(destination)
+
+    def _connect(self, destination: _Destination) -> Connection:
         self.connections += 1
         return Connection(destination.url, self.target.timeout_seconds, self._ca_file)
 
@@ -258,6 +268,7 @@ class SageMakerInvoker:
         try:
             parts = connection.exchange(request, stream.feed if stream else None)
         except BaseException as error:
+            unheard = bool(used_at) and connection.unheard()
             connection.close()
             if isinstance(error, GreenletExit):
                 error.args = (stream.first_byte if stream else None,)  # for whoever records it
@@ -272,9 +283,9 @@ class SageMakerInvoker:
             broken = connection_error(error)
             if broken is None:
                 raise
-            # The others of this URL are likely to be as dead.
-            _close_all(destination.idle)
-            if used_at and started - used_at >= STALE_SECONDS and not connection.received:
+            forgotten = (used_at and started - used_at >= STALE_SECONDS
+                         and not connection.received and not connection.finished)
+            if unheard or forgotten:
                 return self._again(destination, request, started)
             return self._failed(broken, str(error), started, destination)
         status, message = connection.status, ""
@@ -294,10 +305,10 @@ class SageMakerInvoker:
                           stream.first_byte if stream else None, body, message, destination.url)
 
     def _again(self, destination: _Destination, request: bytes, started: float) -> Invocation:
-        """Repeat a request whose kept connection had died of age."""
+        """Repeat a request that nobody has read, on a connection that nobody can have closed."""
         self.reconnects += 1
         try:
-            connection = self._connection(destination)
+            connection = self._connect(destination)
         except Exception as error:
             kind = connection_error(error)
             if kind is None:
@@ -369,7 +380,3 @@ def _parameters(target: Target) -> dict[str, Any]:
         "InferenceComponentName": target.inference_component,
     }
 
-
-def _close_all(connections: list[Connection]) -> None:
-    while connections:
-        connections.pop().close()

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ..errors import ConfigurationError
+from ..operations.account_clock import WALL_CLOCK, AccountClock
 from ..operations.diagnosis.asking import Account
 from ..operations.diagnosis.breaches import METRICS_READABLE
 from ..operations.diagnosis.measurements import Series
@@ -67,23 +68,28 @@ class JoinedMetrics:
         Whether it had counted the answers when it was read.
     unknown : tuple of str
         What could not be read, and why.
+    clock : AccountClock
+        By which the account's time, the series', went beside that of the steps.
     """
 
     series: Mapping[tuple[str, str], Series] = field(default_factory=dict)
     complete: bool = False
     unknown: tuple[str, ...] = ()
+    clock: AccountClock = WALL_CLOCK
 
     def of(self, result: StepResult) -> Window:
         """The values of a step's time that counts; its settling is the same load."""
         return self.during(result.started_at, result.ended_at, result.step.settle_seconds)
 
     def during(self, start: float, end: float, settling: float = 0.0) -> Window:
-        """The values between two moments (epoch seconds), from their minutes.
+        """The values between two moments (epoch seconds, wall clock), from their minutes.
 
         Minutes that lie inside as a whole are preferred; without any, those of which the stretch
         fills most. The seconds of ``settling`` before it may complete a minute.
         """
         seconds = PERIOD.total_seconds()
+        start, end = self.clock.account(start), self.clock.account(end)
+        settling *= self.clock.speed
         overlap = {minute: min(end, minute + seconds) - max(start, minute)
                    for minute in _minutes(start, end)}
         whole = {minute for minute, part in overlap.items() if part >= 0.5 * seconds
@@ -100,7 +106,7 @@ class JoinedMetrics:
             if not found:
                 continue
             if metric in _SUMMED:
-                value: float | None = found.sum / (seconds * len(chosen))
+                value: float | None = found.sum * self.clock.speed / (seconds * len(chosen))
             elif statistic == "Maximum":
                 value = found.max
             elif metric in _LATENCIES:
@@ -127,7 +133,7 @@ class JoinedMetrics:
 
 
 def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, end: float,
-                answers: int, wait: float = 180.0,
+                answers: int, wait: float = 180.0, clock: AccountClock = WALL_CLOCK,
                 progress: Callable[[str], None] = lambda text: None,
                 sleep: Callable[[float], None] = time.sleep) -> JoinedMetrics:
     """Read CloudWatch over a run, once it has counted the run's answers.
@@ -139,15 +145,18 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
     fleet : Fleet
         Whose variants are read.
     start, end : float
-        Epoch seconds.
+        Epoch seconds, by the wall clock.
     answers : int
         Good answers that the client had: until CloudWatch has counted (nearly) as many, its
         values are not complete.
     wait : float
         Seconds to wait for that at most.
+    clock : AccountClock
+        The account's time beside it. By default the same.
     progress : callable
         Is told what is waited for.
     """
+    start, end = clock.account(start), clock.account(end)
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
     queries = [query for each in fleet.each
@@ -159,12 +168,12 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
         except ConfigurationError as error:
             if error.code != METRICS_READABLE.code:
                 raise
-            return JoinedMetrics(unknown=(f"CloudWatch: {error.got}",))
+            return JoinedMetrics(unknown=(f"CloudWatch: {error.got}",), clock=clock)
         series = _merged(found, fleet)
         counted = series.get(("Invocations", "Sum"), Series()).sum
         if counted >= _COUNTED * answers or waited >= wait:
             return JoinedMetrics(series, counted >= _COUNTED * answers,
-                                 _unscaled(fleet))
+                                 _unscaled(fleet), clock)
         progress(f"CloudWatch has counted {counted:,.0f} of {answers:,} requests")
         pause = min(next(pauses, pause), wait - waited)
         sleep(pause)

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
+from ..operations.account_clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
 from ..operations.diagnosis.asking import Account
-from ..operations.sessions import open_clients
+from ..operations.sessions import AwsUnavailable, open_clients
 from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
@@ -85,7 +86,9 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
     client, region = open_clients(profile, target.region)
     account = Account(client, lambda text: None)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant, region)
-    plan = replace(_divided(plan, instances, fleet, target), whole_minutes=bool(metrics_wait))
+    # Minutes of a local AWS may be shorter than ours.
+    plan = replace(_divided(plan, instances, fleet, target),
+                   whole_minutes=bool(metrics_wait) and not keeps_own_time())
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
     with ExitStack() as stack:
@@ -93,6 +96,7 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         opened = generator() if generator is not None else _processes(
             target, payloads, processes, profile)
         stack.callback(opened.close)
+        begun = read_clock()
         done = run(plan, opened, emit)
     metrics, after = JoinedMetrics(), None
     if done.steps and fleet.instances is not None:
@@ -100,12 +104,16 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
     if done.steps and metrics_wait and not done.interrupted:
         say("Reading CloudWatch")
         try:
+            clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK
             metrics = read_joined(
                 account, target.endpoint_name, fleet,
                 start=done.started_at, end=done.ended_at, wait=metrics_wait, progress=say,
+                clock=clock,
                 answers=sum(each.result.completed for each in done.steps))
         except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
             metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))
+        except AwsUnavailable as error:
+            metrics = JoinedMetrics(unknown=(f"CloudWatch: {error}",))
     return LoadTestReport(
         target, done, fleet, metrics, verdicts(done, fleet, metrics, after, planned_instances),
         payloads.source, peak_tps, safety_factor, instances)

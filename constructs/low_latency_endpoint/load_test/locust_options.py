@@ -25,6 +25,8 @@ OPTIONS = (
     ("streaming", "--stream", "", "ask for response streams and list the time to the first part"),
     ("timeout_seconds", "--timeout", "SECONDS", "for a whole request"),
     ("expected", "--expect", "REGEX", "must occur in every good answer"),
+    ("allow_plain_http", "--allow-plain-http", "", "let http:// URLs lead to other machines, "
+                                                   "requests and signatures in clear"),
 )
 
 

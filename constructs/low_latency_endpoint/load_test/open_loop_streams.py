@@ -12,9 +12,16 @@ from typing import Any
 import gevent
 import zmq
 from gevent.event import Event
-from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
+from locust.runners import (
+    STATE_MISSING,
+    STATE_RUNNING,
+    STATE_SPAWNING,
+    MasterRunner,
+    WorkerRunner,
+)
 
 from .arrivals import ConstantArrivals
+from .locust_endings import invalid, sends_open_loop
 from .recording import Records, result_of
 from .sending import StepRun, keep_for_good
 from .steps import Step, StepResult
@@ -51,6 +58,7 @@ class Streams:
         self._start_at: float | None = None
         self._ended_at: float | None = None
         self._over = self._told = False
+        self._judged = Event()
         self._load = _Load()
         self._merged = Records(processes=0)
         self._by_worker: dict[str, _WorkerLoad] = {}
@@ -82,16 +90,22 @@ class Streams:
 
     def share(self, **_: Any) -> None:
         """All users have been spawned: tell every process its place among them."""
-        now = time.time()
-        if self._start_at is None:
-            self._start_at = now + _LEAD_SECONDS
         runner = self._environment.runner
         if not isinstance(runner, MasterRunner):
+            self._start_at = self._start_at or time.time() + _LEAD_SECONDS
             self._take({"shares": {name: (0, count) for name, count
                                    in runner.user_classes_count.items()},
-                        "start_at": self._start_at, "sent_at": now})
+                        "start_at": self._start_at, "sent_at": time.time()})
             return
-        totals = runner.reported_user_classes_count
+        self._share_among_workers(runner)
+        if self._reported_fewer(runner):
+            gevent.spawn(self._share_when_reported, runner)
+
+    def _share_among_workers(self, runner: Any) -> None:
+        totals = dict(runner.reported_user_classes_count)
+        if not any(totals.values()):
+            return
+        self._start_at = self._start_at or time.time() + _LEAD_SECONDS
         firsts = dict.fromkeys(totals, 0)
         for client in runner.clients.all:
             shares = {}
@@ -99,7 +113,25 @@ class Streams:
                 shares[name] = (firsts.get(name, 0), totals.get(name, 0))
                 firsts[name] = firsts.get(name, 0) + count
             runner.send_message(_SHARES, {"shares": shares, "start_at": self._start_at,
-                                          "sent_at": now}, client.id)
+                                          "sent_at": time.time()}, client.id)
+
+    @staticmethod
+    def _reported_fewer(runner: Any) -> bool:
+        reported = runner.reported_user_classes_count
+        return any(reported[name] < count
+                   for name, count in runner.target_user_classes_count.items())
+
+    def _share_when_reported(self, runner: Any) -> None:
+        """Locust waits one second for what its workers report, and a busy one may take longer."""
+        before = dict(runner.reported_user_classes_count)
+        while runner.state in (STATE_SPAWNING, STATE_RUNNING) and self._ended_at is None:
+            reported = dict(runner.reported_user_classes_count)
+            if any(count > before.get(name, 0) for name, count in reported.items()):
+                self._share_among_workers(runner)
+                before = reported
+            if not self._reported_fewer(runner):
+                return
+            gevent.sleep(_POLL_SECONDS)
 
     def receive(self, environment: Any, msg: Any, **_: Any) -> None:
         """The master's word on this process's place."""
@@ -195,6 +227,23 @@ class Streams:
             self._add("local", self._taken())
             self._finished.add("local")
         self.tell()
+        if self._start_at is not None and not self._told and sends_open_loop(self._environment):
+            invalid(self._environment, "no request was sent")
+        self._judged.set()
+
+    def settle(self, **_: Any) -> None:
+        """Locust chooses its exit code next: the test is judged first, whoever stops it."""
+        runner = self._environment.runner
+        if isinstance(runner, WorkerRunner):
+            return
+        if runner.state in (STATE_SPAWNING, STATE_RUNNING):
+            if isinstance(runner, MasterRunner):
+                runner.stop(send_stop_to_client=False)  # as its quit() does
+            else:
+                runner.stop()
+        if self._ended_at is not None:
+            self._judged.wait(_LAST_REPORT_SECONDS + _FAREWELL_SECONDS
+                              + (self._environment.stop_timeout or 0))
 
     def _finish_workers(self, runner: Any) -> None:
         """Locust's master that quits waits half a second for workers, however long theirs take."""
@@ -240,6 +289,10 @@ class Streams:
         self._told = True
         for line in summary_lines(result):
             _log.info("%s", line)
+        if result.client_bound:
+            invalid(self._environment, "client-bound")
+        elif self._missing():
+            invalid(self._environment, "of what some workers sent nothing is known")
 
 
 class _Load:
@@ -298,4 +351,5 @@ def take_part(environment: Any, runner: Any, **_: Any) -> None:
         return
     hooks.spawning_complete.add_listener(streams.share)
     hooks.worker_report.add_listener(streams.merge)
+    hooks.quitting.add_listener(streams.settle)
     hooks.quit.add_listener(streams.tell)

@@ -25,6 +25,7 @@ ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
 _QUEUE_SHARE = 0.25     # share of a request's time that is waiting before it is worth a word
 _GREW = 1.25
+_ANSWERED_ALL = 0.9     # share of what came; below that the rest waits
 _THROTTLED = ("429",)
 
 Severity = Literal["invalid", "limit", "risk", "fine"]
@@ -183,7 +184,14 @@ def _errors(step: MeasuredStep, window: Window) -> Iterator[Verdict]:
     used = _used(window)
     advice = "Look into the container's log."
     title = f"Requests fail at {_name(step)}"
-    if used:
+    capacity = _capacity(step)
+    if capacity is not None:
+        title = (f"The endpoint answers about {capacity:,.3g} requests a second, however many "
+                 "come: its capacity")
+        evidence.append(f"{step.offered:,.4g} requests a second were sent; answers came at a "
+                        "constant rate, and the callers of the others waited in vain")
+        advice = "More instances, larger ones, or more workers in each; or fewer requests."
+    elif used:
         name, percent = max(used.items(), key=lambda each: each[1])
         evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
         if percent >= ADVISED[1]:
@@ -194,6 +202,29 @@ def _errors(step: MeasuredStep, window: Window) -> Iterator[Verdict]:
             advice = ("The container or the model is the limit, not the hardware: give it more "
                       "workers or a longer queue.")
     yield Verdict("errors", "limit", title, tuple(evidence), advice)
+
+
+def _capacity(step: MeasuredStep) -> float | None:
+    """Answers per second of an endpoint that is full: fewer than come, and constant.
+
+    Failures must be callers who gave up: an endpoint that refuses or breaks says something else.
+    """
+    result, offered = step.result, step.offered
+    if offered is None or result.unanswered < 0.5 * result.failed \
+            or not result.rate < _ANSWERED_ALL * offered:
+        return None
+    settled = result.step.settle_seconds
+    answers = [each.completed for each in step.timeline
+               if settled < each.seconds <= result.step.seconds]
+    third = len(answers) // 3
+    if third < 2:
+        return None
+    parts = [sum(answers[at:at + third]) for at in (0, third, 2 * third)]
+    mean = sum(parts) / 3
+    # Answers that come at random vary by the root of their number.
+    if not mean or max(abs(part - mean) for part in parts) > max(0.1 * mean, 3 * mean ** 0.5):
+        return None
+    return mean / third
 
 
 def _hardware(run: LoadTestRun, step: MeasuredStep, window: Window) -> Iterator[Verdict]:

@@ -35,6 +35,9 @@ class Target:
         For a whole request, with its connection and the last byte of its answer.
     expected : str or None
         Regular expression that must occur in the body of a good answer.
+    allow_plain_http : bool
+        Whether ``http://`` may lead to another machine; by default only to this one, as requests
+        and signatures go in clear.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class Target:
     streaming: bool = False
     timeout_seconds: float = 60.0
     expected: str | None = None
+    allow_plain_http: bool = False
 
     def __post_init__(self) -> None:
         TARGET_ENDPOINT.check(self.endpoint_name, "endpoint_name")
@@ -69,7 +73,8 @@ class Target:
             if value is not None:
                 HEADER_TEXT.check(value, name)
         object.__setattr__(self, "endpoint_urls", tuple(
-            checked_origin(url, "endpoint_urls") for url in self.endpoint_urls
+            checked_origin(url, "endpoint_urls", allow_plain_http=self.allow_plain_http)
+            for url in self.endpoint_urls
         ))
         if self.expected is not None:
             try:

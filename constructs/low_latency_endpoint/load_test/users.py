@@ -17,11 +17,13 @@ from typing import Any
 
 import gevent
 from locust.exception import StopUser
+from locust.runners import WorkerRunner
 
 from ..errors import LowLatencyEndpointError
 from ..operations.runtime_wire import body_bytes
 from ..operations.sessions import aws_errors_in_words, open_session
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
+from .locust_endings import heed_signals, invalid, sends_open_loop, take_part, valid
 from .locust_options import add_options, settings_of
 from .locust_statistics import install
 from .payloads import Payloads
@@ -37,10 +39,13 @@ _log = logging.getLogger(__name__)
 install()
 _events: Any = events
 _events.init_command_line_parser.add_listener(add_options)
+_events.init_command_line_parser.add_listener(heed_signals)
+_events.init.add_listener(take_part)
 
 
 REQUEST_TYPE = "InvokeEndpoint"
 _TOO_FEW = 50
+_CLIENT_BOUND = "low_latency_client_bound"
 
 
 class InvocationFailed(Exception):
@@ -78,6 +83,8 @@ class SageMakerUser(User):
         For a whole request; 60 by default.
     expected : str, optional
         Regular expression that must occur in every good answer; see also :meth:`check`.
+    allow_plain_http : bool
+        Whether ``http://`` may lead to another machine: requests and signatures in clear.
     request_name : str, optional
         What Locust's table calls the requests; the endpoint's name by default.
 
@@ -109,6 +116,7 @@ class SageMakerUser(User):
     streaming: bool = False
     timeout_seconds: float = 60.0
     expected: str | None = None
+    allow_plain_http: bool = False
     request_name: str | None = None
 
     def __init_subclass__(cls) -> None:
@@ -220,7 +228,7 @@ class _Shared:
 
 _SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", "endpoint_urls", "content_type",
              "accept", "target_variant", "target_model", "inference_component", "streaming",
-             "timeout_seconds", "expected")
+             "timeout_seconds", "expected", "allow_plain_http")
 _known: dict[Any, _Shared] = {}
 
 
@@ -248,13 +256,15 @@ class _Work:
     def __init__(self) -> None:
         self._begun = self._used = 0.0
         self._sent = 0
+        self._client_bound = ""
 
     def begin(self, **_: Any) -> None:
         keep_for_good()
         self._begun, self._used = time.perf_counter(), time.process_time()
         self._sent = sum(shared.sent for shared in _known.values())
+        self._client_bound = ""
 
-    def tell(self, **_: Any) -> None:
+    def tell(self, environment: Any, **_: Any) -> None:
         sent = sum(shared.sent for shared in _known.values()) - self._sent
         seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
         self._sent += sent  # a worker's test stops twice
@@ -263,12 +273,36 @@ class _Work:
         share = used / seconds
         _log.info("this process sent %s requests for %.0f us of processor time each, with %.0f %% "
                   "of a core", f"{sent:,}", used / sent * 1e6, share * 100)
-        if share >= CPU_SHARE:
-            _log.warning("client-bound: this process had %.0f %% of a core's time, so the latency "
-                         "is partly its own; use --processes, more workers or fewer users",
-                         share * 100)
+        if share < CPU_SHARE:
+            return
+        self._client_bound = (
+            f"client-bound: a process had {share:.0%} of a core's time, so the latency is partly "
+            "its own; use --processes, more workers or fewer users")
+        runner = environment.runner
+        if isinstance(runner, WorkerRunner):
+            _log.warning("%s", self._client_bound)
+            runner._send_stats()  # now: a master that quits listens for half a second
+        elif not sends_open_loop(environment):  # those judge by more than that
+            invalid(environment, self._client_bound)
+
+    def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
+        """On a worker: tell the master, too, once."""
+        if self._client_bound:
+            data[_CLIENT_BOUND], self._client_bound = self._client_bound, ""
+
+    def take_part(self, environment: Any, **_: Any) -> None:
+        """On a master: hear of it."""
+        def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
+            found = data.pop(_CLIENT_BOUND, None)
+            if found and not sends_open_loop(environment):
+                invalid(environment, found)
+
+        environment.events.worker_report.add_listener(hear)
 
 
 _work = _Work()
+_events.init.add_listener(_work.take_part)
+_events.test_start.add_listener(valid)
 _events.test_start.add_listener(_work.begin)
 _events.test_stop.add_listener(_work.tell)
+_events.report_to_master.add_listener(_work.report)

@@ -189,6 +189,10 @@ CUSTOM_AMI = _form(
     "LLE935", "the custom inference AMI version", r"[a-z0-9][a-z0-9-]*",
     "lower-case letters, digits and hyphens", max_length=128, source=API + "ProductionVariant.html",
 )
+UNWRITABLE = rule(
+    "LLE936", "the settings file cannot be written",
+    mend="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
+)
 CHANGED_VALUE_TOO_ODD = rule(
     "LLE937", "a value cannot be written into the settings file without touching others",
     mend="Write the value by hand at the place named.",

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import json
 import os
 import re
@@ -31,14 +32,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
 from ..errors import SettingsError
 from .breach import Place, path_of
 from .loading import check_text
-from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE
+from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml, scalar
 
 __all__ = ["YamlEdit", "edit_settings_file", "edited_yaml", "write_edit"]
@@ -135,28 +136,76 @@ def write_edit(edit: YamlEdit) -> None:
     Raises
     ------
     ConfigurationError
-        LLE938 when the file is no longer what was read, LLE901 when it cannot be written.
+        LLE938 when the file is no longer what was read, LLE936 when it cannot be written.
     """
     if not edit.changed:
         return
     if _read(edit.path) != edit.before:
         raise CHANGED_MEANWHILE.error(got="another text than was read", allowed="the same text",
                                       where=edit.path)
-    target = Path(edit.path).resolve()  # a link stays a link
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(edit.after.encode())
-            shutil.copymode(target, name)
-            os.replace(name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        _replace(Path(edit.path).resolve(), edit.before.encode(), edit.after.encode())
     except OSError as error:
-        raise UNREADABLE.error(got=error.strerror or str(error), allowed="a file to write",
+        raise UNWRITABLE.error(got=error.strerror or str(error), allowed="a file to write",
                                where=edit.path) from error
+
+
+def _replace(target: Path, before: bytes, after: bytes) -> None:
+    """Write a file whole or not at all; a link stays a link, and its owner its owner."""
+    found = target.stat()
+    # A superuser may write anything; who took the right to write away meant it all the same.
+    if not found.st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, f"it is read-only (mode {found.st_mode & 0o7777:o})")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _written_through(file, after)
+        shutil.copymode(target, name)
+        if found.st_nlink == 1 and _owned_as(name, found):
+            os.replace(name, target)
+            _sync_folder(target.parent)
+            return
+        # A new file would break the hard link, or belong to somebody else.
+        with target.open("r+b") as file:
+            try:
+                _written_through(file, after)
+            except OSError:
+                _written_through(file, before)
+                raise
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def _written_through(file: BinaryIO, content: bytes) -> None:
+    """Down to the disk: a file that is only in memory is empty after a power cut."""
+    file.seek(0)
+    file.write(content)
+    file.truncate()
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _owned_as(name: str, wanted: os.stat_result) -> bool:
+    made = os.stat(name)
+    if (made.st_uid, made.st_gid) == (wanted.st_uid, wanted.st_gid):
+        return True
+    try:
+        os.chown(name, wanted.st_uid, wanted.st_gid)
+        os.chmod(name, wanted.st_mode & 0o7777)  # which a new owner may have taken away
+    except OSError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name is on the disk, too, where folders can be synchronized."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _read(path: str | Path) -> str:

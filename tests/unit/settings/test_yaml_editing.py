@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,56 @@ def test_a_file_changed_meanwhile_is_not_overwritten(copy: Path) -> None:
         write_edit(edit)
     assert caught.value.code == "LLE938"
     assert copy.read_text() == "# mine\n"
+
+
+CHANGE = {(*SENTIMENT, "instance_type"): "ml.c6i.4xlarge"}
+
+
+def test_a_read_only_file_is_refused(copy: Path) -> None:
+    before = copy.read_bytes()
+    copy.chmod(0o444)
+    with pytest.raises(ConfigurationError) as caught:
+        write_edit(edit_settings_file(copy, CHANGE))
+    assert caught.value.code == "LLE936"
+    assert "read-only (mode 444)" in str(caught.value)
+    assert "cannot be written" in str(caught.value)
+    assert copy.read_bytes() == before
+    assert os.listdir(copy.parent) == [copy.name]
+
+
+def test_the_owner_stays_and_so_do_hard_links(copy: Path) -> None:
+    if os.geteuid() == 0:  # nobody else may give files away
+        os.chown(copy, 12345, 54321)
+    owner = copy.stat().st_uid, copy.stat().st_gid
+    other = copy.with_name("other.yaml")
+    other.hardlink_to(copy)
+    write_edit(edit_settings_file(copy, CHANGE))
+    assert other.samefile(copy)
+    assert "ml.c6i.4xlarge" in other.read_text(encoding="utf-8")
+    other.unlink()
+    write_edit(edit_settings_file(copy, {(*SENTIMENT, "instance_type"): "ml.c6i.8xlarge"}))
+    assert (copy.stat().st_uid, copy.stat().st_gid) == owner
+    assert os.listdir(copy.parent) == [copy.name]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_full_disk_leaves_the_file_as_it_was(copy: Path, linked: bool) -> None:
+    """The limit of the process for its files stands for the disk's."""
+    if linked:
+        copy.with_name("other.yaml").hardlink_to(copy)
+    before, names = copy.read_bytes(), sorted(os.listdir(copy.parent))
+    edit = edit_settings_file(copy, CHANGE)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(ConfigurationError) as caught:
+            write_edit(edit)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.code == "LLE936"
+    assert "File too large" in str(caught.value)
+    assert copy.read_bytes() == before
+    assert sorted(os.listdir(copy.parent)) == names
 
 
 def test_settings_that_would_not_hold_are_refused_before_writing(copy: Path) -> None:

@@ -212,7 +212,9 @@ def _cloudwatch_panels(report: LoadTestReport) -> Iterator[_Panel]:
     def line(name: str, metric: str, statistic: str, colour: str) -> _Line:
         points = series.get((metric, statistic))
         times = points.times if points else []
-        return _Line(name, times, [points.points[at] for at in times] if points else [], colour,
+        # By the clock of the other panels.
+        walls = [_time(report.metrics.clock.wall(at.timestamp())) for at in times]
+        return _Line(name, walls, [points.points[at] for at in times] if points else [], colour,
                      dots=True)
 
     yield _Panel("CloudWatch: ModelLatency", " ms", [

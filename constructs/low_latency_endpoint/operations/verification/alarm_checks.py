@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from ..account_clock import account_now
 from ..checking.account import Account
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
@@ -150,7 +151,7 @@ def _without_data(account: Account,
         for number, metric in enumerate(
             metric for metrics in watched.values() for metric in metrics)
     ]
-    end = datetime.now(UTC).replace(second=0, microsecond=0)
+    end = account_now().replace(second=0, microsecond=0)
     seen: set[str] = set()
     for start in range(0, len(queries), 500):  # GetMetricData takes 500 at most
         results = account.every(

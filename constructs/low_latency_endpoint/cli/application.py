@@ -1,0 +1,70 @@
+"""The commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import (
+    compare_routing,
+    dashboard,
+    diagnose,
+    errors,
+    load_test,
+    local_aws,
+    plan,
+    preflight,
+    recommend,
+    recommend_generative,
+    schema,
+    simulate,
+    verify,
+)
+from .process import interruptible
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="low-latency",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: readable at any width and when piped, and quicker
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (
+    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
+    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
+):
+    command.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"low-latency {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
+                                          help="Show the version and exit.")] = False,
+) -> None:
+    """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
+
+    \b
+    Examples:
+      low-latency plan endpoint.yaml               every number of the stack, with its reason
+      low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency preflight endpoint.yaml          would it deploy and work in this account?
+      low-latency verify LowLatencyEndpoint        is what is deployed as planned?
+      low-latency diagnose sentiment               slow? where the time goes, what to change
+      low-latency simulate endpoint.yaml           what another strategy or fleet would do
+      low-latency recommend endpoint.yaml          which instance type? Inference Recommender
+      low-latency load-test sentiment --rate 100   load it, and say what limits it
+      low-latency compare-routing sentiment --users 20   random or least outstanding requests?
+      low-latency errors LLE604                    what an error code means
+      low-latency local-aws                        a local AWS to deploy into
+    """
+    interruptible()

@@ -1,0 +1,52 @@
+"""``low-latency load-test`` is ended with its result, also where SIGINT came ignored."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
+
+from .servers import serve_sentiment
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_load_test_that_is_ended_writes_what_it_has(tmp_path: Path,
+                                                      number: signal.Signals) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    with LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws:
+        aws.reset()  # all in one process share their state
+        serve_sentiment(aws, instances=1)
+        with subprocess.Popen(
+            [sys.executable, "-c", "from low_latency_endpoint.cli import main; main()",
+             "load-test", "sentiment", "--rate", "10", "--rate", "20", "--duration", "60s",
+             "--alone", "2s", "--metrics-wait", "0s", "--payload", "{}", "-o", "result.json",
+             "--html", "page.html", "--csv", "steps.csv"],
+            cwd=tmp_path, env={**os.environ, **aws.exports()}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, preexec_fn=ignore,
+        ) as process:
+            deadline = time.monotonic() + 120
+            assert process.stderr is not None
+            said = ""
+            # The step of one caller is over; one of load is under way.
+            while "10 TPS" not in said:
+                assert time.monotonic() < deadline
+                said += process.stderr.readline()
+            process.send_signal(number)
+            out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert "Traceback" not in said + err
+    assert json.loads((tmp_path / "result.json").read_text())["interrupted"] is True
+    assert (tmp_path / "page.html").stat().st_size > 1000
+    assert (tmp_path / "steps.csv").read_text().startswith("step,")
+    assert out

@@ -1,0 +1,204 @@
+"""SIGINT and SIGTERM end Locust with its result, however it was started; invalid results fail."""
+
+from __future__ import annotations
+
+import csv
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from .locust_runs import (
+    LOCUST,
+    counts_said,
+    exit_code_said,
+    free_port,
+    locust,
+    two_processes,
+    write_locustfile,
+)
+from .servers import ENVIRONMENT, PreciseServer, precise_server
+
+ARRIVALS = "arrivals = ConstantArrivals(100)"
+HEADLESS = ("--headless", "--only-summary", "-r", "2")
+
+
+class Run:
+    """Locust in a process of its own, with all that it says in a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process, self._log = process, log
+        self._children: list[psutil.Process] = []
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+    def children(self) -> list[psutil.Process]:
+        """Its workers, as of now; the end is looked at by them."""
+        self._children = psutil.Process(self.process.pid).children()
+        return self._children
+
+    def end(self, seconds: float = 60) -> int:
+        """Its exit code, once it and its workers have ended."""
+        code = self.process.wait(timeout=seconds)
+        until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+                              for each in self._children))
+        return code
+
+
+@contextmanager
+def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]:
+    """Locust, perhaps started as a shell does in the background: with SIGINT ignored."""
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    log = folder / "locust.log"
+    with log.open("wb") as file, subprocess.Popen(
+        [LOCUST, "-f", "locustfile.py", *options], cwd=folder, env=ENVIRONMENT, stdout=file,
+        stderr=file, stdin=subprocess.DEVNULL, preexec_fn=ignore if ignored else None,
+    ) as process:
+        run = Run(process, log)
+        try:
+            yield run
+        finally:
+            for child in run._children:
+                if child.is_running():
+                    child.kill()
+            process.kill()
+
+
+def until(reached: Callable[[], object], seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
+    return lambda: len(server.times()) > number
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("number", "ignored"), [
+    (signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True)])
+def test_a_signal_ends_a_run_with_its_result(
+        tmp_path: Path, number: signal.Signals, ignored: bool, processes: int) -> None:
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.02]) as server:
+        write_locustfile(tmp_path, server, ARRIVALS)
+        with running(tmp_path, *HEADLESS, "-u", str(processes), "--csv", "run", "--html",
+                     "run.html", *options, ignored=ignored) as run:
+            until(sent(server, 150))
+            assert len(run.children()) == (2 if processes == 2 else 0)
+            run.process.send_signal(number)
+            code = run.end()
+        count = len(server.times())
+    said = run.said
+    ((was_sent, due, answered, failed),) = counts_said(said)
+    assert was_sent == due == answered + failed == count
+    assert (code, failed) == (exit_code_said(said), 0), said
+    assert "Traceback" not in said
+    assert re.search(rf"Aggregated +{count}\b", said), "Locust's table"
+    with (tmp_path / "run_stats.csv").open(encoding="utf-8") as file:
+        assert int(list(csv.DictReader(file))[-1]["Request Count"]) == count
+    assert f'"num_requests": {count}' in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) -> None:
+    """The endpoint answers nobody, and Locust would wait for that for ten minutes."""
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.02], stall=(1, 900)) as server:
+        write_locustfile(tmp_path, server, ARRIVALS + "\n    timeout_seconds = 600")
+        with running(tmp_path, *HEADLESS, "-u", str(processes), "--stop-timeout", "600", *options,
+                     ignored=True) as run:
+            until(lambda: "All users spawned" in run.said)
+            time.sleep(2)
+            run.children()
+            run.process.send_signal(signal.SIGINT)
+            until(lambda: "once more to end without its result" in run.said)
+            assert run.process.poll() is None
+            run.process.send_signal(signal.SIGINT)
+            assert run.end() == 130
+
+
+def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
+    with precise_server([0.02]) as server:
+        write_locustfile(tmp_path, server, ARRIVALS)
+        with running(tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(),
+                     ignored=True) as run:
+            # Workers report each third second, and die in between.
+            until(sent(server, 500))
+            for child in run.children():
+                child.kill()
+            run.process.send_signal(signal.SIGINT)
+            code = run.end()
+    assert code == 1
+    assert "2 workers ended without a last report" in run.said
+    assert "the result is invalid" in run.said
+    assert counts_said(run.said)
+    assert "Traceback" not in run.said
+    assert (tmp_path / "run.html").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_master_that_waits_for_workers_can_be_ended(tmp_path: Path,
+                                                      number: signal.Signals) -> None:
+    with precise_server([0.02]) as server:
+        write_locustfile(tmp_path, server, ARRIVALS)
+        with running(tmp_path, *HEADLESS, "--master", "--expect-workers", "2",
+                     "--master-bind-port", str(free_port()), ignored=True) as run:
+            until(lambda: "Waiting for workers" in run.said)
+            run.process.send_signal(number)
+            assert run.end() == 130
+    assert "Traceback" not in run.said
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
+    """A user's own code that takes 30 ms for each of 100 requests a second does not keep up."""
+    options = two_processes() if processes == 2 else []
+    slow = """arrivals = ConstantArrivals(200)
+    seconds = 4
+
+    def request(self, number):
+        import time
+        until = time.perf_counter() + 0.03
+        while time.perf_counter() < until:
+            pass
+        return super().request(number)
+"""
+    with precise_server([0.001]) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options,
+                      attributes=slow)
+    assert "client-bound: result invalid" in done.stderr
+    assert done.returncode == 1, done.stderr
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> None:
+    """Beside other load no process gets nine tenths of a core, so that the bound is lowered."""
+    options = two_processes() if processes == 2 else []
+    with precise_server([0.001]) as server:
+        write_locustfile(tmp_path, server, "seconds = None")
+        path = tmp_path / "locustfile.py"
+        path.write_text(
+            path.read_text(encoding="utf-8")
+            .replace("load_test.open_loop import OpenLoopSageMakerUser",
+                     "load_test.users import SageMakerUser\n"
+                     "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001")
+            .replace("OpenLoopSageMakerUser", "SageMakerUser"), encoding="utf-8")
+        with running(tmp_path, *HEADLESS, "-u", str(processes), *options, ignored=True) as run:
+            until(sent(server, 300))
+            run.children()
+            run.process.send_signal(signal.SIGINT)
+            code = run.end()
+    assert "the result is invalid: client-bound: a process had" in run.said
+    assert code == 1, run.said
