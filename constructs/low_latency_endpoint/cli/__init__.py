@@ -87,10 +87,5 @@ def main() -> None:
 
 def _explain(error: LowLatencyEndpointError) -> None:
     """Print an error for people: each problem with its line, and a blank line between two."""
-    if isinstance(error, SettingsError):
-        count = len(error.problems)
-        parts = [f"{error.path}: {count} problem{'s' if count != 1 else ''}"]
-        parts += [f"{error.path}:{line}: {problem}" for line, problem in error.problems]
-    else:
-        parts = [str(error)]
+    parts = error.parts if isinstance(error, SettingsError) else [str(error)]
     typer.echo("\n\n".join(parts), err=True)
