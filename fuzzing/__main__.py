@@ -38,6 +38,9 @@ def main() -> int:
             made += judged.resources > 0
             codes.update(judged.codes)
             slowest = max(slowest, judged.seconds)
+            if seed % 1000 == 999:
+                print(f"to seed {seed}: {accepted} accepted, {made} synthesised, {failed} failed",
+                      flush=True)
             if judged.fault:
                 failed += 1
                 asked.keep.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 #: Values that are wrong nearly everywhere, or at the edge of being right.
 ODD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 10, 1000, 10**6, 10**18, 0.5, 1.5, 1e-9, 1e300, "", "a", "no",
-    "x" * 2000, [], {}, [None], {"a": 1}, "${Token[TOKEN.12]}", "#{Token[TOKEN.7]}", "٢٠٠ms", "٣",
+    "x" * 2000, [], {}, [None], {"a": 1}, "${Token[TOKEN.12]}", "#{Token[TOKEN.7]}",
+    "٢٠٠ms", "٣",  # noqa: RUF001
     "a\nb", "a\x00b", "\ud800", "a\u2028b", "é", "s3://b/x", "s3://UPPER/x", "s3://a..b/x",
     "${AWS::Region}", "{{resolve:ssm:x}}", "../..", "10.0.0.0/255.255.0.0", "0.0.0.0/33",
     "use1-az1", "us-west-2a", "ml.t2.medium", "ml.inf1.xlarge", "Direct", "Serial", "concurrency",

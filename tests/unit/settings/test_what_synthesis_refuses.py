@@ -79,7 +79,7 @@ ENDPOINT: list[Case] = [
     # Digits of other scripts, as numbers refuse them.
     ({"latency": "{p99: ٢٠٠ms}"}, "LLE908", "latency"),  # noqa: RUF001
     ({"alarms": "{model_latency: {p٩٩: 1s}}"}, "LLE731", "alarms"),
-    ({"role_arn": "arn:aws:iam::١٢٣٤٥٦٧٨٩٠١٢:role/mine"}, "LLE925", "role_arn"),  # noqa: RUF001
+    ({"role_arn": "arn:aws:iam::١٢٣٤٥٦٧٨٩٠١٢:role/mine"}, "LLE925", "role_arn"),
     ({"tags": '{a: "b\\nc"}'}, "LLE919", "tags"),
     # Buckets that S3 would not make.
     ({"data_capture": "{s3: s3://b/captured}"}, "LLE387", "data_capture"),
@@ -134,11 +134,11 @@ def test_a_region_without_a_known_registry() -> None:
     """No account of AWS's images is known for a Region that is yet to be named."""
     shared: dict[str, str | None] = {"region": "xx-north-1", "client_zones":
                                      "{names: [xx-north-1a, xx-north-1b]}"}
-    dlc = image("{dlc: {repository: pytorch-inference, tag: '1'}}")
-    text = text_of(shared, dlc)
+    dlc = "[{image: {dlc: {repository: pytorch-inference, tag: '1'}}}]"
+    text = text_of(shared, {"containers": dlc})
     assert problems(text) == [(line_of(text, "containers"), "LLE328")]
-    with_account = image("{dlc: {repository: pytorch-inference, tag: '1', account: '123456789012'}}")
-    assert isinstance(parse_settings(text_of(shared, with_account)), Settings)
+    stated = dlc.replace("tag: '1'", "tag: '1', account: '123456789012'")
+    assert isinstance(parse_settings(text_of(shared, {"containers": stated})), Settings)
 
 
 def test_buckets_of_before_2018_are_left_in_us_east_1() -> None:
@@ -161,7 +161,7 @@ def test_fleets_that_no_two_subnets_of_a_vpc_hold() -> None:
     """Three times 16,000 instances, four addresses each in an update; a /16 has 65,536."""
     values = yaml.safe_load(text_of({"network": EXISTING},
                                     {"instances": "{max: 16000}", "throughput": MEASURED}))
-    values["endpoints"] = {name: values["endpoints"]["sentiment"] for name in "abc"}
+    values["endpoints"] = dict.fromkeys("abc", values["endpoints"]["sentiment"])
     text = yaml.dump(values, Dumper=WithoutAliases, sort_keys=False)
     assert problems(text) == [(line_of(text, "max"), "LLE157")]
 
