@@ -129,6 +129,7 @@ def _kinds() -> Iterator[Any]:
     names = {"client_zones": {"names": ["us-east-1a", "us-east-1b"]}}
     measured = {"peak_tps": 1000, "tps_per_instance": 200}
     yield one()
+    yield one({"client_zones": {"ids": [f"use1-az{number}" for number in range(1, 12)]}})
     yield one(names, throughput=measured)
     yield one({**names, "network": {"vpc_id": VPC}})
     yield one(vpc, throughput=measured)

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from ..errors import rule
 from .instance_types import instance_facts
+from .limits import Range
 from .metrics import MetricFacts
 from .rules import METRIC_NOT_PUBLISHED
 
-__all__ = ["METRIC_OF_ALARM", "check_published", "endpoint_shape"]
+__all__ = ["METRICS_IN_ALARM", "METRIC_OF_ALARM", "check_published", "endpoint_shape"]
 
 _PLAIN = ("EndpointName", "VariantName")
 _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
 # Which of these an endpoint publishes is up to its callers, not to how it is made.
 _CALLERS_DECIDE = "bidirectional-streaming"
+
+METRICS_IN_ALARM = Range(
+    rule("LLE389", "an alarm would watch more metrics than CloudWatch takes",
+         mend="Leave zone_imbalance out: it watches a metric for each client zone.",
+         source="/AmazonCloudWatch/latest/monitoring/"
+                "Create-alarm-on-metric-math-expression.html"),
+    "the number of metrics in an alarm", 1, 10, "metrics",
+)
 
 #: The metrics of alarms that not every endpoint can have, by the alarms' options.
 METRIC_OF_ALARM: Mapping[str, str] = MappingProxyType({

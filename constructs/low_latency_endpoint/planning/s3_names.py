@@ -6,7 +6,7 @@ import re
 
 from ..errors import rule
 
-__all__ = ["bucket_of", "check_bucket"]
+__all__ = ["bucket_of", "check_bucket", "doubtful_bucket"]
 
 # "General purpose bucket naming rules"
 _TODAY = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
@@ -67,3 +67,18 @@ def check_bucket(uri: str, region: str | None, where: str = "") -> None:
             allowed="3 to 63 lower-case letters, digits, . and -" + (
                 ", or a name of before March 2018 in us-east-1: 3 to 255 letters, digits and . _ -"
                 if old else ""))
+
+
+def doubtful_bucket(uri: str) -> str:
+    """What is doubtful about the bucket of a URI that :func:`check_bucket` lets through.
+
+    Examples
+    --------
+    >>> doubtful_bucket("s3://my-bucket/model.tar.gz")
+    ''
+    """
+    name = bucket_of(uri)
+    if name is None or _TODAY.fullmatch(name):
+        return ""
+    return (f"{name} can only be a bucket of before March 2018 in us-east-1: S3 makes no bucket of "
+            "this name today")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..planning import deployments
+from ..planning.decisions import PlanWarning
 from ..planning.hourly_cost import EndpointCost, StackCost
 from ..planning.latency_plan import LatencyPlan, make_plan
 from ..planning.prices import INTERFACE_ENDPOINT, price_of
+from ..planning.s3_names import doubtful_bucket
 from ..planning.zones import region_of_zone
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
@@ -42,8 +44,20 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
     plan = _plan(settings, endpoint)
     # Not in the constructs' plan, which goes into the template: a price that changes must not
     # change the stack.
-    return replace(plan, decisions=(*plan.decisions,
-                                    *_cost(settings, endpoint, plan).decisions()))
+    return replace(
+        plan,
+        decisions=(*plan.decisions, *_cost(settings, endpoint, plan).decisions()),
+        warnings=(*plan.warnings, *_bucket_warnings(endpoint)),
+    )
+
+
+def _bucket_warnings(endpoint: EndpointSettings) -> list[PlanWarning]:
+    uris = [uri for container in endpoint.containers if container.data
+            for uri in (container.data.s3, container.data.s3_prefix)]
+    uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
+    doubts = dict.fromkeys(doubtful_bucket(uri) for uri in uris if uri)
+    return [PlanWarning(f"old-bucket-{number}", doubt)
+            for number, doubt in enumerate(filter(None, doubts))]
 
 
 def _plan(settings: Settings, endpoint: EndpointSettings) -> LatencyPlan:

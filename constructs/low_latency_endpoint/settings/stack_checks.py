@@ -11,6 +11,7 @@ from typing import Any
 
 from ..planning import limits
 from ..planning.images import known_dlc_account
+from ..planning.published_metrics import METRICS_IN_ALARM
 from ..planning.rules import HOSTED_ZONE_IN_OWN_VPC
 from ..planning.s3_names import check_bucket
 from ..planning.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
@@ -46,6 +47,7 @@ def stack_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
     for key in endpoints:
         endpoint = mapping_of(endpoints, key)
         for place, error in (*_images(endpoint, region), *_buckets(endpoint, region),
+                             *_zone_imbalance(endpoint, len(zones)),
                              *_keep_warm(endpoint, _warmed_zones(given, len(zones)))):
             yield ("endpoints", key, *place), error
 
@@ -121,6 +123,12 @@ def _buckets(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Findin
     for place, uri in places:
         if isinstance(uri, str):
             yield from breaches(place, check_bucket, uri, region)
+
+
+def _zone_imbalance(endpoint: Mapping[str, Any], zones: int) -> Iterator[Finding]:
+    """The alarm watches each zone."""
+    if zones and "zone_imbalance" in mapping_of(endpoint, "alarms"):
+        yield from breaches(("alarms", "zone_imbalance"), METRICS_IN_ALARM.check, zones)
 
 
 def _warmed_zones(given: Mapping[str, Any], zones: int) -> int:

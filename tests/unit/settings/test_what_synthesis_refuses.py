@@ -8,7 +8,12 @@ import pytest
 import yaml
 
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import Settings, load_settings, parse_settings
+from low_latency_endpoint.settings import (
+    Settings,
+    load_settings,
+    parse_settings,
+    plan_endpoint,
+)
 from tests.unit.settings.test_mistakes import (
     SUBNETS,
     TWO,
@@ -143,7 +148,8 @@ def test_a_region_without_a_known_registry() -> None:
 
 def test_buckets_of_before_2018_are_left_in_us_east_1() -> None:
     capture: dict[str, str | None] = {"data_capture": "{s3: s3://My_Old.Bucket/captured}"}
-    assert isinstance(parse_settings(text_of({}, capture)), Settings)
+    plan = plan_endpoint(parse_settings(text_of({}, capture)), "sentiment")
+    assert [warning for warning in plan.warnings if "My_Old.Bucket" in warning]
     text = text_of({"client_zones": ZONES}, capture)
     assert problems(text) == [(line_of(text, "data_capture"), "LLE387")]
 
@@ -208,6 +214,17 @@ def test_what_the_plan_refuses_comes_with_the_unknown_settings() -> None:
     text = text_of({}, {"colour": "blue", "alarms": "{capacity_at_maximum: true}"})
     assert problems(text) == [(line_of(text, "colour"), "LLE904"),
                               (line_of(text, "alarms"), "LLE724")]
+
+
+def test_an_alarm_on_the_balance_of_more_zones_than_cloudwatch_compares() -> None:
+    """CloudWatch takes ten metrics in one alarm."""
+    for zones in (10, 11):
+        ids = ", ".join(f"use1-az{number}" for number in range(1, zones + 1))
+        text = text_of({"client_zones": f"{{ids: [{ids}]}}"}, {"alarms": "{zone_imbalance: 2}"})
+        if zones == 10:
+            assert isinstance(parse_settings(text), Settings)
+        else:
+            assert problems(text) == [(line_of(text, "alarms"), "LLE389")]
 
 
 def test_a_broken_endpoint_does_not_hide_what_the_plan_refuses_of_another() -> None:
