@@ -20,6 +20,7 @@ from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.planning.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
+from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
 
 from .cases import FILES, ROOT
@@ -171,7 +172,8 @@ def synthesised(settings: Settings) -> dict[str, Any]:
             folder = Path(out, str(number))
             app = cdk.App(context={**_flags(), **found}, outdir=str(folder),
                           analytics_reporting=True)  # as the CLI has it
-            LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
+            stack = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
+            _refuse_unknown_names([child.node.id for child in stack.node.children], settings)
             app.synth()
             missing = json.loads((folder / "manifest.json").read_text()).get("missing", ())
             if not missing:
@@ -183,6 +185,14 @@ def synthesised(settings: Settings) -> dict[str, Any]:
             (folder / f"{settings.stack_name}.template.json").read_text())
         _refuse_violations(folder / "validation-report.json")
     return template
+
+
+def _refuse_unknown_names(names: list[str], settings: Settings) -> None:
+    """What the stack calls its parts, no endpoint may be called: the plan has to know it."""
+    unknown = [name for name in names if name not in NAMES_OF_PARTS
+               and not name.startswith(("Vpc-vpc-", "Subnet-"))
+               and not any(name == key or name.startswith(f"{key}-") for key in settings.endpoints)]
+    assert not unknown, f"parts that the plan does not know: {unknown}"
 
 
 def _refuse_violations(report: Path) -> None:
