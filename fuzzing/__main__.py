@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -27,13 +28,14 @@ def main() -> int:
                         help="folder for the files of failing cases")
     asked = parser.parse_args()
     codes: collections.Counter[str] = collections.Counter()
-    accepted = made = failed = 0
+    done = accepted = made = failed = 0
     slowest = 0.0
     began = time.monotonic()
-    with folder_of_files() as folder:
+    with contextlib.suppress(KeyboardInterrupt), folder_of_files() as folder:
         for seed in range(asked.seed, asked.seed + asked.count):
             text = text_of(settings_values(Random(seed)))
             judged = judge(text, folder, synthesise=made < asked.synth)
+            done += 1
             accepted += judged.accepted
             made += judged.resources > 0
             codes.update(judged.codes)
@@ -47,7 +49,7 @@ def main() -> int:
                 kept = asked.keep / f"{seed}.yaml"
                 kept.write_text(text, encoding="utf-8")
                 print(f"seed {seed}: {judged.fault}\n  kept as {kept}", flush=True)
-    print(f"{asked.count} files from seed {asked.seed} in {time.monotonic() - began:.0f} s: "
+    print(f"{done} files from seed {asked.seed} in {time.monotonic() - began:.0f} s: "
           f"{accepted} accepted, {made} of them synthesised, {failed} failed; slowest plan "
           f"{slowest:.1f} s of processor time")
     print("refused with " + ", ".join(f"{code} {count}" for code, count in codes.most_common()))

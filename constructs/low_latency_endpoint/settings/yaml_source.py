@@ -154,7 +154,7 @@ class _Loader(yaml.BaseLoader):  # which resolves no scalar
         self._composed += 1
         if self._composed > 3 * _MOST_NODES:  # keys are nodes too
             raise _TooLargeError("more values than any settings need",
-                                 self.peek_event().start_mark.line + 1)
+                                 parent.start_mark.line + 1 if parent else 1)
         return super().compose_node(parent, index)
 
 
