@@ -83,6 +83,11 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 test: setup  ## Run the whole test suite (ARGS="-k network" for a part)
 	@$(OFFLINE) pytest -n 2 --dist loadscope $(ARGS)
 
+.PHONY: fuzz
+fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
+	@$(OFFLINE) python -m fuzzing --count $(or $(COUNT),20000) --synth $(or $(SYNTH),1000) \
+	  --seed $(or $(SEED),0)
+
 .PHONY: bench
 bench: setup  ## Measure synthesis and import times, as ratios
 	@$(OFFLINE) python -m benchmarks $(ARGS)

@@ -13,6 +13,7 @@ from .endpoint_metrics import EndpointVariant, checked_period
 from .existing_subnets import zone_name_of
 from .planning.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from .planning.metrics import microseconds_from_milliseconds
+from .planning.published_metrics import METRICS_IN_ALARM
 from .planning.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE
 from .planning.utilization import highest_utilization
 from .validation import check, check_milliseconds
@@ -254,6 +255,7 @@ class _Watch:
             for subnet in production.model.network.subnets
             if (name := zone_name_of(subnet)) is not None
         ]
+        METRICS_IN_ALARM.check(len(names), self._where)
         instance_type = production.instance_types[0].name
         metrics = {
             f"zone{index}": self._metric(

@@ -285,7 +285,7 @@ class LatencyAlarms(Construct):
                 f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
                 "most. "
             )
-        if not self._options.get("actions"):
+        if not self._options.actions:
             warn(self, "alarmsNotifyNobody", f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
                  "acknowledge this where .composites get their actions afterwards.")
         for severity, parts in rules.items():

@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .planning.argument_kinds import checked_arguments
-from .planning.deployments import instances_in_update
+from .planning.deployments import check_guardrails, instances_in_update
 from .planning.limits import (
     CANARY_PERCENT,
     LINEAR_STEP_PERCENT,
@@ -24,7 +24,6 @@ from .planning.limits import (
 )
 from .planning.rules import (
     EXECUTION_TIME_TOO_SHORT,
-    INF1_HAS_NO_GUARDRAILS,
     ROLLING_NEEDS_ONE_VARIANT,
     SIZE_OF_ALL_AT_ONCE,
 )
@@ -182,16 +181,8 @@ class DeploymentPolicy:
             raise ROLLING_NEEDS_ONE_VARIANT.error(
                 got=f"{len(variants)} variants", allowed="1", where=where
             )
-        inf1 = [
-            instance_type.name
-            for variant in variants
-            for instance_type in variant.instance_types
-            if instance_type.name.startswith("ml.inf1.")
-        ]
-        if inf1 and (self.kind != "ALL_AT_ONCE" or alarms):
-            raise INF1_HAS_NO_GUARDRAILS.error(
-                got=f"{self.kind} on {inf1[0]}", allowed="ALL_AT_ONCE without alarms", where=where
-            )
+        types = [each.name for variant in variants for each in variant.instance_types]
+        check_guardrails(self.kind, types, rolls_back=bool(alarms), where=where)
 
     def _check_total(self, wait: int, termination: int, maximum: int | None, where: str) -> None:
         if any(is_token(value) for value in (wait, termination, maximum)):

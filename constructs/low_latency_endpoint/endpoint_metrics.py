@@ -12,17 +12,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from .planning.argument_kinds import checked_arguments
 from .planning.durations import seconds_of
-from .planning.metrics import MetricFacts, check_statistic, metric_facts
-from .planning.rules import METRIC_NOT_PUBLISHED, METRIC_PERIOD
+from .planning.metrics import check_statistic, metric_facts
+from .planning.published_metrics import check_published, endpoint_shape
+from .planning.rules import METRIC_PERIOD
 from .variant import ProductionVariant
 
 __all__ = ["EndpointVariant", "MetricSource", "checked_period"]
 
-_PLAIN = ("EndpointName", "VariantName")
 _NEW_FLEET = "EndpointConfigName"
-_ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
-# Which of these an endpoint publishes is up to its callers, not to how it is made.
-_CALLERS_DECIDE = "bidirectional-streaming"
 
 
 @checked_arguments
@@ -221,7 +218,11 @@ class EndpointVariant(MetricSource):
         further = dict(dimensions or {})
         if fleet == "new":
             further[_NEW_FLEET] = self._endpoint_config_name
-        self._check_published(facts, frozenset(further))
+        check_published(
+            facts, shape=self.shape, further=frozenset(further), enhanced=self._enhanced,
+            instance_types=[each.name for each in self.production_variant.instance_types],
+            of=f"{self._endpoint_name}/{self.name}", where=self._where,
+        )
         return cloudwatch.Metric(
             namespace=facts.namespace,
             metric_name=name,
@@ -236,36 +237,9 @@ class EndpointVariant(MetricSource):
     def shape(self) -> str:
         """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published."""
         containers = self.production_variant.model.containers
-        if any(container.multi_model for container in containers):
-            return "multi-model"
-        return "pipeline" if len(containers) > 1 else "single-model"
-
-    def _check_published(self, facts: MetricFacts, further: frozenset[str]) -> None:
-        reason = self._why_not(facts, further)
-        if reason:
-            raise METRIC_NOT_PUBLISHED.error(
-                got=f"{facts.name} of {self._endpoint_name}/{self.name}", allowed=reason,
-                where=self._where,
-            )
-
-    def _why_not(self, facts: MetricFacts, further: frozenset[str]) -> str:
-        """Why this variant does not publish the metric with these dimensions; empty if it does."""
-        if self.shape not in facts.shapes and _CALLERS_DECIDE not in facts.shapes:
-            return f"published by {', '.join(facts.shapes)} endpoints; this one is {self.shape}"
-        if facts.name.startswith("GPU") and not self._has_gpu():
-            return "published by instances with NVIDIA GPUs"
-        known = {frozenset(names) - set(_PLAIN) for names in facts.dimensions
-                 if set(_PLAIN) <= set(names)}
-        if further not in known:
-            sets = sorted("+".join(sorted(names)) for names in known if names)
-            return f"published without further dimensions, or with {', '.join(sets) or 'none'}"
-        if further & _ENHANCED and not self._enhanced:
-            return "published with enhanced metrics: MetricsPublishing(enhanced=True)"
-        return ""
-
-    def _has_gpu(self) -> bool:
-        facts = [instance_type.facts for instance_type in self.production_variant.instance_types]
-        return any(known is None or known.accelerator == "nvidia" for known in facts)
+        return endpoint_shape(
+            len(containers), multi_model=any(container.multi_model for container in containers)
+        )
 
 
 def checked_period(period: Duration | timedelta | None, default: float, where: str) -> Duration:

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 AWS_DOCS = "https://docs.aws.amazon.com"
+MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,15 @@ class SettingsError(LowLatencyEndpointError):
     def __init__(self, path: str, problems: list[tuple[int, ConfigurationError]]) -> None:
         self.path = path
         self.problems = sorted(problems, key=lambda problem: problem[0])
-        count = len(problems)
-        head = f"{path}: {count} problem{'s' if count != 1 else ''}"
-        super().__init__(
-            "\n".join([head, *(f"{path}:{line}: {error}" for line, error in self.problems)])
-        )
+        super().__init__("\n".join(self.parts))
+
+    @property
+    def parts(self) -> list[str]:
+        """What people read: how many problems there are, and the first hundred of them."""
+        count = len(self.problems)
+        further = [f"and {count - MOST_SHOWN:,} more"] if count > MOST_SHOWN else []
+        return [
+            f"{self.path}: {count:,} problem{'s' if count != 1 else ''}",
+            *(f"{self.path}:{line}: {error}" for line, error in self.problems[:MOST_SHOWN]),
+            *further,
+        ]

@@ -12,9 +12,13 @@ from constructs import Construct
 from .findings import warn
 from .iam_documents import allow
 from .planning.argument_kinds import checked_arguments
-from .planning.images import dlc_account, dlc_accounts
+from .planning.images import (
+    ARCHITECTURE_OF_PLATFORM,
+    check_image_folder,
+    dlc_accounts,
+    known_dlc_account,
+)
 from .planning.limits import IMAGE_URI
-from .planning.rules import IMAGE_REGION
 from .token_text import masked
 from .validation import check, is_token
 
@@ -93,6 +97,11 @@ class ContainerImage(ABC):
         ``platform`` is by default that of the instances, as far as the model knows them
         (:class:`LowLatencyEndpoint` tells it; else pass ``architecture=`` to :class:`Model`), and
         otherwise that of the machine that builds.
+
+        Raises
+        ------
+        ConfigurationError
+            When the image is used: LLE380 without a Dockerfile.
         """
         return _AssetImage(directory, file, build_args, platform)
 
@@ -171,7 +180,7 @@ class _RepositoryImage(ContainerImage):
         return uri, _pull(self.repository.repository_arn)
 
 
-_PLATFORMS = {"x86_64": "linux/amd64", "arm64": "linux/arm64"}
+_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
 
 
 @dataclass(frozen=True)
@@ -188,7 +197,7 @@ class _AssetImage(ContainerImage):
     @property
     def architecture(self) -> str | None:
         name = self.platform.platform if self.platform else ""
-        return {platform: each for each, platform in _PLATFORMS.items()}.get(name, name)
+        return ARCHITECTURE_OF_PLATFORM.get(name, name)
 
     def built_for(self, architecture: str | None) -> ContainerImage:
         if self.platform is not None or architecture not in _PLATFORMS:
@@ -200,6 +209,7 @@ class _AssetImage(ContainerImage):
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
 
+        check_image_folder(self.directory, self.file, scope.node.path)
         asset = ecr_assets.DockerImageAsset(
             scope,
             "Image",
@@ -235,12 +245,7 @@ def _dlc_account(scope: Construct) -> str:
     """The account for the stack's region; a lookup in the template where the region is a token."""
     stack = Stack.of(scope)
     if not is_token(stack.region):
-        account = dlc_account(stack.region)
-        if account is None:
-            raise IMAGE_REGION.error(
-                got=stack.region, allowed=", ".join(sorted(dlc_accounts())), where=scope.node.path
-            )
-        return account
+        return known_dlc_account(stack.region, scope.node.path)
     mapping = cast(CfnMapping | None, stack.node.try_find_child(_MAPPING)) or CfnMapping(
         stack,
         _MAPPING,

@@ -18,14 +18,9 @@ from .flow_log import FlowLog
 from .iam_documents import allow, document
 from .model_rights import bucket_arn
 from .planning.argument_kinds import checked_arguments
-from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH, VPC_PREFIX_LENGTH
+from .planning.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from .planning.rules import NOT_A_CLIENT_ZONE
-from .planning.subnets import (
-    addresses_per_subnet,
-    check_fleet_fits,
-    plan_subnets,
-    roomy_prefix_length,
-)
+from .planning.subnets import network_blocks
 from .planning.zones import check_zones_in_region
 from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
 from .validation import check, is_token
@@ -138,14 +133,7 @@ class ZoneAlignedNetwork(Construct):
         _check_region(self, client_zones)
         fleet = check(MAX_INSTANCES, max_instances, path) or 1
         check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
-        if subnet_prefix_length is not None:
-            check_fleet_fits(subnet_prefix_length, fleet, path)
-        blocks = plan_subnets(
-            cidr,
-            client_zones.zones,
-            subnet_prefix_length or roomy_prefix_length(addresses_per_subnet(fleet)),
-        )
-        VPC_PREFIX_LENGTH.check(ipaddress.IPv4Network(cidr).prefixlen, path)
+        blocks = network_blocks(cidr, client_zones.zones, fleet, subnet_prefix_length, path)
         vpc = ec2.CfnVPC(
             self,
             "Vpc",

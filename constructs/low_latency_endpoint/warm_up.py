@@ -21,7 +21,6 @@ from .planning.latency_target import LatencyTarget
 from .planning.limits import Range
 from .planning.plan_inputs import MODEL_BODY_BYTES
 from .planning.warm_up_rules import (
-    BELOW_TPS,
     CONCURRENCY_PER_ZONE,
     KEEP_WARM_EVERY,
     KEEP_WARM_REQUESTS,
@@ -29,11 +28,11 @@ from .planning.warm_up_rules import (
     KEEP_WARM_WINDOW,
     LAST,
     MARGIN_SECONDS,
-    OWN_TRAFFIC,
     REQUESTS,
     RESERVED_CONCURRENCY,
     TIMEOUT_SECONDS,
-    WHOLE_MINUTES,
+    check_whole_minutes,
+    keep_warm_threshold,
 )
 from .private_link import RuntimePrivateLink
 from .validation import check, check_seconds
@@ -297,14 +296,10 @@ class WarmUp(Construct):
         seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)
         measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
         check(KEEP_WARM_REQUESTS, requests_per_zone, path)
-        own = self._zone_count * requests_per_zone / seconds
-        threshold = max(1.0, 2 * own) if below_tps is None else check(BELOW_TPS, below_tps, path)
-        if threshold <= own:
-            raise OWN_TRAFFIC.error(
-                got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
-                allowed=f"more than {own:g}",
-                where=path,
-            )
+        threshold = keep_warm_threshold(
+            zones=self._zone_count, requests_per_zone=requests_per_zone, every_seconds=seconds,
+            below_tps=below_tps, where=path,
+        )
         self._kept_warm = True
         self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
         acknowledge_wildcard_resources(
@@ -372,7 +367,4 @@ def _seconds(limit: Range, stated: Duration | None, default: Duration, where: st
 
 
 def _whole_minutes(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
-    seconds = _seconds(limit, stated, default, where)
-    if seconds % 60:
-        raise WHOLE_MINUTES.error(got=f"{seconds} seconds", allowed="whole minutes", where=where)
-    return seconds
+    return check_whole_minutes(limit, _seconds(limit, stated, default, where), where)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from .planning.warm_up_rules import (
     PAYLOAD_KNOWN,
     PAYLOAD_READABLE,
     PAYLOAD_TEXT,
+    check_header,
 )
 from .validation import is_token
 
@@ -25,7 +25,6 @@ __all__ = ["WarmUpPayload", "payload_digest", "write_payloads"]
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
-_HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _INDEX = "payloads.json"
 
 
@@ -74,8 +73,7 @@ class WarmUpPayload:
         for name, value in self._headers.items():
             if is_token(value):
                 raise PAYLOAD_KNOWN.error(got=f"{name} {value}", allowed="plain text")
-            if not _HEADER_VALUE.fullmatch(value):
-                raise PAYLOAD_TEXT.error(got=f"{name} {value!r}", allowed="printable ASCII")
+            check_header(name, value)
 
     @classmethod
     def from_json(cls, data: Any, *, content_type: str = JSON, accept: str | None = None,

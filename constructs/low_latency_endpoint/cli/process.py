@@ -153,9 +153,5 @@ def _said(text: str) -> int:
 
 def _explained(error: LowLatencyEndpointError) -> str:
     """An error for people: each problem with its line, and a blank line between two."""
-    if not isinstance(error, SettingsError):
-        return str(error)
-    count = len(error.problems)
-    parts = [f"{error.path}: {count} problem{'s' if count != 1 else ''}"]
-    parts += [f"{error.path}:{line}: {problem}" for line, problem in error.problems]
+    parts = error.parts if isinstance(error, SettingsError) else [str(error)]
     return "\n\n".join(parts)

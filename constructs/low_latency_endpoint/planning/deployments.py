@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import AWS_DOCS
+from .rules import INF1_HAS_NO_GUARDRAILS
 
 __all__ = [
     "GUARDRAIL_EXCLUSIONS",
     "GuardrailExclusion",
+    "check_guardrails",
     "guardrail_exclusions",
     "instances_in_update",
+    "takes_guardrails",
 ]
 
 _EXCLUSIONS = AWS_DOCS + "/sagemaker/latest/dg/deployment-guardrails-exclusions.html"
@@ -83,6 +87,44 @@ def guardrail_exclusions(*, family: str = "", variants: int = 1, serverless: boo
         "several-variants": variants > 1,
     }
     return tuple(item for item in GUARDRAIL_EXCLUSIONS if holds.get(item.condition))
+
+
+def takes_guardrails(instance_type: str) -> bool:
+    """Whether SageMaker watches deployments on an instance type.
+
+    Examples
+    --------
+    >>> takes_guardrails("ml.inf1.xlarge"), takes_guardrails("ml.inf2.xlarge")
+    (False, True)
+    """
+    return not instance_type.startswith("ml.inf1.")
+
+
+def check_guardrails(kind: str, instance_types: Iterable[str], *, rolls_back: bool,
+                     where: str = "") -> None:
+    """Raise for guardrails on instance types that SageMaker excludes from them, in silence.
+
+    Parameters
+    ----------
+    kind : str
+        ``CANARY``, ``LINEAR``, ``ROLLING`` or ``ALL_AT_ONCE``.
+    instance_types : iterable of str
+        What the endpoint may run on.
+    rolls_back : bool
+        Whether alarms roll the deployment back.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE523``.
+    """
+    excluded = [name for name in instance_types if not takes_guardrails(name)]
+    if excluded and (kind != "ALL_AT_ONCE" or rolls_back):
+        raise INF1_HAS_NO_GUARDRAILS.error(
+            got=f"{kind}{' with rollback alarms' if rolls_back else ''} on {excluded[0]}",
+            allowed="ALL_AT_ONCE without alarms", where=where)
 
 
 def instances_in_update(instances: int, rolling_batch_percent: int | None = None) -> int:

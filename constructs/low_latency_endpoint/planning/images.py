@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..errors import Rule, rule
 from .image_names import (
@@ -14,12 +15,14 @@ from .image_names import (
     inference_amis,
 )
 from .instance_types import InstanceFacts, instance_facts
+from .rules import IMAGE_REGION
 
 __all__ = [
     "ImageNeeds",
     "InferenceAmiFacts",
     "check_ami_runs_on",
     "check_built_image_runs_on",
+    "check_image_folder",
     "check_image_runs_on",
     "cuda_words",
     "dlc_account",
@@ -27,6 +30,7 @@ __all__ = [
     "driver_doubts",
     "image_needs",
     "inference_amis",
+    "known_dlc_account",
     "needed_inference_ami",
 ]
 
@@ -83,6 +87,40 @@ AMI_ON_TYPE = rule(
     "LLE338", "the inference AMI is for another accelerator than the instance type has",
     mend="Choose an AMI for the type's accelerator, or leave it out.", source=_AMI,
 )
+IMAGE_FOLDER = rule(
+    "LLE380", "there is no Dockerfile to build the image from",
+    mend="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
+    source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
+)
+ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
+
+
+def check_image_folder(directory: str | Path, file: str | None = None, where: str = "") -> None:
+    """Raise unless an image can be built from a folder.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE380``.
+    """
+    dockerfile = Path(directory, file or "Dockerfile")
+    if "\0" in str(dockerfile) or not dockerfile.is_file():
+        raise IMAGE_FOLDER.error(got=f"no file {file or 'Dockerfile'} in {directory}",
+                                 allowed="a folder with a Dockerfile", where=where)
+
+
+def known_dlc_account(region: str, where: str = "") -> str:
+    """Account of the Deep Learning Containers' registry in a Region.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE328`` where it is not known.
+    """
+    account = dlc_account(region)
+    if account is None:
+        raise IMAGE_REGION.error(got=region, allowed=", ".join(sorted(dlc_accounts())), where=where)
+    return account
 
 
 def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,

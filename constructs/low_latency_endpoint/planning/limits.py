@@ -70,20 +70,24 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Text that matches a regular expression as a whole, up to a length."""
+    """Text that matches a regular expression as a whole, up to a length.
+
+    Letters and digits are ASCII's, as in the schema that editors read, unless ``unicode`` is set.
+    """
 
     rule: Rule
     name: str
     regex: str
     allowed: str
     max_length: int | None = None
+    unicode: bool = False
 
     def holds(self, value: Any) -> bool:
         """Whether the value is text of this form and length."""
         return (
             isinstance(value, str)
             and (self.max_length is None or len(value) <= self.max_length)
-            and re.fullmatch(self.regex, value) is not None
+            and re.fullmatch(self.regex, value, 0 if self.unicode else re.ASCII) is not None
         )
 
     def check(self, value: Any, where: str = "") -> Any:
@@ -138,10 +142,10 @@ def _range(code: str, name: str, minimum: float | None, maximum: float | None, *
 
 
 def _pattern(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
-             source: str, mend: str = "") -> Pattern:
+             source: str, mend: str = "", unicode: bool = False) -> Pattern:
     made = rule(code, f"{name} has a form that AWS refuses",
                 mend=mend or f"Change {name} to the allowed form.", source=source)
-    return Pattern(made, name, regex, allowed, max_length)
+    return Pattern(made, name, regex, allowed, max_length, unicode)
 
 
 def _choice(code: str, name: str, values: tuple[Any, ...], *, source: str,
@@ -322,12 +326,15 @@ MAXIMUM_EXECUTION_SECONDS = _range("LLE507", "the longest deployment time", 600,
 ROLLBACK_ALARM_COUNT = _range("LLE508", "the number of rollback alarms", 1, 10,
                               source=API + "AutoRollbackConfig.html")
 TAG_COUNT = _range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
-TAG_KEY = _pattern("LLE510", "the key of a tag", r"(?![aA][wW][sS]:)[\w\s.:/=+\-@]+",
+# AWS's [\p{L}\p{Z}\p{N}_.:/=+\-@]: letters, separators and numbers of all scripts, and of white
+# space no tabs and line ends.
+_TAG_TEXT = r"(?:(?![\t-\r\x1c-\x1f\x85])[\w\s.:/=+\-@])"
+TAG_KEY = _pattern("LLE510", "the key of a tag", rf"(?![aA][wW][sS]:){_TAG_TEXT}+",
                    "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
-                   max_length=128, source=API + "Tag.html")
-TAG_VALUE = _pattern("LLE511", "the value of a tag", r"[\w\s.:/=+\-@]*",
+                   max_length=128, source=API + "Tag.html", unicode=True)
+TAG_VALUE = _pattern("LLE511", "the value of a tag", f"{_TAG_TEXT}*",
                      "letters, digits, spaces and _ . : / = + - @", max_length=256,
-                     source=API + "Tag.html")
+                     source=API + "Tag.html", unicode=True)
 
 # --- 6 scaling ---------------------------------------------------------------------------------
 MIN_CAPACITY = _range("LLE601", "the minimum number of instances", 1, None,

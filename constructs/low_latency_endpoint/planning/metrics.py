@@ -49,10 +49,11 @@ UNIT = rule(
 
 MICROSECONDS_PER_MILLISECOND = 1000
 SIMPLE_STATISTICS = ("Average", "Sum", "Minimum", "Maximum", "SampleCount")
-_PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d{1,10})?)")
+_PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d{1,10})?)", re.ASCII)
 _TRIMMED = re.compile(
     r"IQM|(?:tm|wm|tc|ts)\d{1,2}(?:\.\d{1,10})?"
-    r"|(?:TM|WM|TC|TS|PR)\((?:\d+(?:\.\d+)?%?)?:(?:\d+(?:\.\d+)?%?)?\)"
+    r"|(?:TM|WM|TC|TS|PR)\((?:\d+(?:\.\d+)?%?)?:(?:\d+(?:\.\d+)?%?)?\)",
+    re.ASCII,
 )
 
 

@@ -143,6 +143,9 @@ def checked_inputs(
         )
     for index, image in enumerate(_listed(images, "images")):
         IMAGE_URI.check(image, f"images[{index}]")
+    if inference_ami is not None and not isinstance(inference_ami, str):
+        raise INFERENCE_AMI.rule.error(got=repr(inference_ami), allowed=INFERENCE_AMI.allowed,
+                                       where="inference_ami")
     needed_ami = needed_inference_ami([(images, instance_type)])
     warnings = _image_warnings(images, instance_type, inference_ami or needed_ami)
     facts = instance_facts(instance_type)

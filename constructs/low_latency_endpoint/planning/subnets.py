@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import zlib
 from collections.abc import Sequence
 
 from ..errors import rule
-from .limits import MAX_INSTANCES
+from .limits import MAX_INSTANCES, VPC_PREFIX_LENGTH
 from .rules import FLEETS_SHARE_SUBNETS, ZONE_NAMED_TWICE
 from .zones import zone_ordinal
 
@@ -16,9 +17,11 @@ __all__ = [
     "check_fleet_fits",
     "check_fleets_fit",
     "check_fleets_fit_existing",
+    "network_blocks",
     "plan_subnets",
     "roomy_prefix_length",
     "subnet_prefix_length",
+    "vpc_block",
 ]
 
 FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
@@ -226,6 +229,65 @@ def check_fleets_fit_existing(prefix_lengths: Sequence[int], instances: int, in_
 
 def _of_instances(count: int) -> int:
     return count * ADDRESSES_PER_INSTANCE
+
+
+def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:
+    """The block of a VPC.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE111`` unless it is an IPv4 block with a prefix length, which no netmask replaces;
+        ``LLE104`` for one that is larger or smaller than a VPC may be.
+
+    Examples
+    --------
+    >>> vpc_block("10.0.0.0/16").num_addresses
+    65536
+    """
+    try:
+        if not isinstance(vpc_cidr, str) or not re.fullmatch(r"[0-9.]+/[0-9]{1,2}", vpc_cidr):
+            raise ValueError("not an address, a slash and a prefix length")
+        block = ipaddress.IPv4Network(vpc_cidr)
+    except ValueError as problem:
+        raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})",
+                              allowed="such as 10.0.0.0/16") from None
+    VPC_PREFIX_LENGTH.check(block.prefixlen)
+    return block
+
+
+def network_blocks(vpc_cidr: str, zones: Sequence[str], max_instances: int,
+                   prefix_length: int | None = None, where: str = "") -> dict[str, str]:
+    """The block of each zone's subnet in a new VPC, with room for the largest fleet.
+
+    Parameters
+    ----------
+    vpc_cidr : str
+        The VPC's block.
+    zones : sequence of str
+        As for :func:`plan_subnets`.
+    max_instances : int
+        The most instances of all endpoints in the network together.
+    prefix_length : int, optional
+        Size of the subnets; by default what the fleet needs, and at least a /24.
+    where : str
+        Path of the construct, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`vpc_block` and :func:`plan_subnets`, and ``LLE113`` when the fleet is too large.
+
+    Examples
+    --------
+    >>> network_blocks("10.0.0.0/16", ["use1-az4", "use1-az1"], 100)
+    {'use1-az4': '10.0.6.0/23', 'use1-az1': '10.0.0.0/23'}
+    """
+    vpc_block(vpc_cidr)
+    if prefix_length is not None:
+        check_fleet_fits(prefix_length, max_instances, where)
+    needed = prefix_length or roomy_prefix_length(addresses_per_subnet(max_instances))
+    return plan_subnets(vpc_cidr, zones, needed)
 
 
 def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import rule
 from .limits import Range
 from .plan_inputs import LARGEST_BODY_BYTES
@@ -25,9 +27,13 @@ __all__ = [
     "RESERVED_EXECUTIONS",
     "TIMEOUT_SECONDS",
     "WHOLE_MINUTES",
+    "check_header",
+    "check_whole_minutes",
+    "keep_warm_threshold",
     "least_unreserved",
 ]
 
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
 _INVOKE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _RATE = "/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html"
@@ -153,3 +159,65 @@ PAYLOAD_TEXT = rule(
     "LLE557", "the warm-up payload has a value that HTTP or JSON cannot carry",
     mend="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
 )
+
+
+def check_whole_minutes(limit: Range, seconds: float, where: str = "") -> int:
+    """Return seconds that are whole minutes within a limit.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and ``LLE555``.
+    """
+    limit.check(seconds, where)
+    if seconds % 60:
+        raise WHOLE_MINUTES.error(got=f"{seconds:g} seconds", allowed="whole minutes", where=where)
+    return int(seconds)
+
+
+def keep_warm_threshold(*, zones: int, requests_per_zone: int, every_seconds: float,
+                        below_tps: float | None, where: str = "") -> float:
+    """The traffic, in requests per second, below which an endpoint is kept warm.
+
+    Parameters
+    ----------
+    zones : int
+        Zones that are sent to.
+    requests_per_zone : int
+        Requests that each gets.
+    every_seconds : float
+        How often.
+    below_tps : float or None
+        What was asked for; by default 1, or twice what keep-warm itself sends.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE551``, ``LLE553``.
+
+    Examples
+    --------
+    >>> keep_warm_threshold(zones=2, requests_per_zone=60, every_seconds=60, below_tps=None)
+    4.0
+    """
+    own = zones * requests_per_zone / every_seconds
+    threshold = max(1.0, 2 * own) if below_tps is None else BELOW_TPS.check(below_tps, where)
+    if threshold <= own:
+        raise OWN_TRAFFIC.error(
+            got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
+            allowed=f"more than {own:g}", where=where)
+    return float(threshold)
+
+
+def check_header(name: str, value: str, where: str = "") -> None:
+    """Raise for a value that a header of HTTP cannot carry.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE557``.
+    """
+    if not _HEADER_VALUE.fullmatch(value):
+        raise PAYLOAD_TEXT.error(got=f"{name} {value!r}", allowed="printable ASCII", where=where)

@@ -15,7 +15,6 @@ from ..planning.rules import (
     DIRECT_NEEDS_HOSTNAMES,
     HOSTNAME_TWICE,
     HOSTNAMES_ALL_OR_NONE,
-    INF1_HAS_NO_GUARDRAILS,
     KMS_WITH_LOCAL_STORAGE,
     MODE_NEEDS_CONTAINERS,
 )
@@ -23,6 +22,7 @@ from .alarms import AlarmSettings
 from .breach import BreachError, Finding, breaches, finding
 from .containers import ContainerSettings
 from .deployment import DeploymentSettings
+from .endpoint_checks import endpoint_checks
 from .fields import Limited, checked
 from .model_base import SettingsModel, items_of, mapping_of
 from .recommendation import RecommendationSettings
@@ -254,20 +254,9 @@ class EndpointSettings(SettingsModel):
                           allowed="no key, or a type without local storage",
                           mend="Remove kms_key_arn, choose another type, or set "
                                "kms_key_with_local_storage: true if your account accepts it.")
-        if facts and facts.family == "inf1" and "deployment" in given:
-            yield from _inf1(mapping_of(given, "deployment"))
         yield from _hostnames(containers, mode)
         yield from _environments(containers)
-
-
-def _inf1(deployment: Mapping[str, Any]) -> Iterator[Finding]:
-    """SageMaker ignores deployment guardrails on Inf1, in silence."""
-    guarded = [kind for kind in ("canary", "linear", "rolling") if kind in deployment]
-    if guarded or deployment.get("rollback_on_alarms") is True:
-        yield finding(INF1_HAS_NO_GUARDRAILS, "deployment",
-                      got=guarded[0] if guarded else "rollback on alarms",
-                      allowed="all_at_once without rollback on alarms",
-                      mend="Leave deployment out, or choose an Inf2 type.")
+        yield from endpoint_checks(given)
 
 
 def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:

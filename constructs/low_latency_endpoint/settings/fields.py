@@ -20,7 +20,7 @@ from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
 from .yaml_source import WrittenFloat, WrittenInt
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
-_NUMBER = r"\d+(?:\.\d+)?"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _DURATION = rf"({_NUMBER})(ms|s|m|h)"
 
 

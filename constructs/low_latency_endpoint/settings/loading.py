@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import ConfigurationError, SettingsError
-from ..planning.subnets import check_fleet_fits
-from .breach import BreachError, Place, breaches, path_of
-from .plans import images_of, largest_fleet, plan_endpoint
+from .breach import BreachError, Finding, Place, path_of
+from .plan_checks import plan_checks
+from .rules import UNKNOWN_SETTING
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
@@ -81,51 +82,54 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
         values = {} if source.values is None else source.values
         try:
             settings = Settings.model_validate(values, context={"folder": folder})
+            findings = list(plan_checks(settings, files=folder is not None))
         except ValidationError as error:
-            problems += _problems(error, source)
-    if settings is not None:
-        problems += _plan_problems(settings, source)
+            findings = _findings(error)
+            findings += _of_the_rest(values, findings, folder)
+        problems += [(source.line(place), _located(error, path_of(place)))
+                     for place, error in findings if not _is_said(place, source)]
     if problems or settings is None:
         raise SettingsError(path, problems)
     return settings
 
 
-#: Input of the plan -> setting of the endpoint that holds it.
-_PLACES: dict[str, Place] = {
-    "instance_type": ("instance_type",), "inference_ami": ("inference_ami",),
-    "routing": ("routing",),
-    "min_instances": ("instances", "min"), "initial_instances": ("instances", "initial"),
-    "max_instances": ("instances", "max"),
-    "max_concurrency_per_instance": ("scaling", "concurrency_target"),
-}
+def _is_said(place: Place, source: YamlSource) -> bool:
+    """Whether the text of this value was refused already."""
+    return any(place[:len(broken)] == broken for broken in source.broken)
 
 
-def _plan_problems(settings: Settings, source: YamlSource) -> list[tuple[int, ConfigurationError]]:
-    """What the planning rules refuse in settings that are sound otherwise."""
-    problems = []
-    for key, endpoint in settings.endpoints.items():
-        places = {**_PLACES, **{f"images[{place}]": ("containers", index, "image")
-                                for place, index in enumerate(images_of(endpoint))}}
-        for place, error in breaches(("endpoints", key), plan_endpoint, settings, key):
-            place = (*place, *places.get(error.where, ()))
-            problems.append((source.line(place), _located(error, path_of(place))))
-    if not problems and settings.network.subnet_prefix_length is not None:
-        place = ("network", "subnet_prefix_length")
-        for _, error in breaches(place, check_fleet_fits, settings.network.subnet_prefix_length,
-                                 largest_fleet(settings)):
-            problems.append((source.line(place), _located(error, path_of(place))))
-    return problems
+def _of_the_rest(values: Any, findings: list[Finding], folder: Path | None) -> list[Finding]:
+    """What the plan has to say besides, of what is sound without settings that do not exist."""
+    rest = copy.deepcopy(values)
+    for place, error in findings:
+        if error.code == UNKNOWN_SETTING.code:
+            _remove(rest, place)
+        elif len(place) > 1 and place[0] == "endpoints":
+            _remove(rest, place[:2])
+        else:
+            return []  # which may be why the plan would not hold
+    try:
+        sound = Settings.model_validate(rest, context={"folder": folder})
+        return list(plan_checks(sound, files=folder is not None))
+    except ValidationError:
+        return []
 
 
-def _problems(error: ValidationError, source: YamlSource) -> list[tuple[int, ConfigurationError]]:
-    problems: list[tuple[int, ConfigurationError]] = []
+def _remove(values: Any, place: Place) -> None:
+    for part in place[:-1]:
+        values = values[int(part)] if isinstance(values, list) else values.get(part, {})
+    if isinstance(values, dict):
+        values.pop(place[-1], None)
+
+
+def _findings(error: ValidationError) -> list[Finding]:
+    findings: list[Finding] = []
     for detail in error.errors(include_url=False):
         breach: Any = detail.get("ctx", {}).get("error")
         if not isinstance(breach, BreachError):
             raise error  # cannot be: every model turns its findings into one BreachError
-        for place, coded in breach.findings:
-            problems.append((source.line(place), _located(coded, path_of(place))))
-    return problems
+        findings += breach.findings
+    return findings
 
 
 def _located(error: ConfigurationError, where: str) -> ConfigurationError:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
-from ..errors import ConfigurationError
+from ..errors import MOST_SHOWN, ConfigurationError
 from .breach import BreachError, Finding, Place, finding, shown
 from .rules import (
     EXACTLY_ONE,
@@ -33,6 +33,7 @@ _KINDS = {  # pydantic's error types and the kind of value that each asks for
     "model_type": "a mapping of keys to values",
     "model_attributes_type": "a mapping of keys to values",
 }
+_MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes its time, and no more of them are shown
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
 
@@ -125,7 +126,7 @@ def mapping_of(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding]:
     """pydantic's findings in one model as coded errors."""
-    for detail in error.errors(include_url=False):
+    for number, detail in enumerate(error.errors(include_url=False)):
         parts = detail["loc"]
         own_key = detail["type"] in ("extra_forbidden", "missing")  # then the last part is a key
         place: Place = tuple(part for index, part in enumerate(parts)
@@ -136,7 +137,7 @@ def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding
                 yield (*place, *below), coded
         else:
             yield place, _translated(cls, place, detail["type"], detail.get("ctx", {}),
-                                     detail["input"])
+                                     detail["input"], suggest=number < _MOST_SUGGESTIONS)
 
 
 def _is_mark(part: str | int) -> bool:
@@ -145,11 +146,11 @@ def _is_mark(part: str | int) -> bool:
 
 
 def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapping[str, Any],
-                got: Any) -> ConfigurationError:
+                got: Any, *, suggest: bool) -> ConfigurationError:
     name = str(place[-1]) if place else ""
     field = cls.model_fields.get(str(place[0])) if place else None
     if kind == "extra_forbidden":
-        return _unknown(cls, name)
+        return _unknown(cls, name, suggest)
     if kind == "missing":
         return _missing(name, field)
     if kind in ("literal_error", "enum"):
@@ -168,9 +169,10 @@ def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapp
     return WRONG_KIND.error(got=shown(got), allowed=allowed, mend=mend)
 
 
-def _unknown(cls: type[SettingsModel], name: str) -> ConfigurationError:
+def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
     known = list(cls.model_fields)
-    return UNKNOWN_SETTING.error(got=name, allowed=", ".join(known), mend=_meant(name, known))
+    return UNKNOWN_SETTING.error(got=shown(name), allowed=", ".join(known),
+                                 mend=_meant(name, known) if suggest else "")
 
 
 def _missing(name: str, field: FieldInfo | None) -> ConfigurationError:

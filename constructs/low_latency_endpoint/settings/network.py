@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -16,11 +15,12 @@ from ..planning.rules import (
     NARROW_WITHOUT_POLICY,
     ZONE_NAMED_TWICE,
 )
-from ..planning.subnets import VPC_BLOCK
-from .breach import BreachError, Finding, breaches, finding, shown
+from ..planning.subnets import vpc_block
+from .breach import BreachError, Finding, breaches, finding
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs
 from .rules import (
+    AT_LEAST_ONE,
     BUCKET_NAME,
     INTERFACE_ENDPOINT_ID,
     PREFIX_LIST_ID,
@@ -83,16 +83,6 @@ class ClientZoneSettings(SettingsModel):
                                   allowed="each zone once")
 
 
-def check_vpc_cidr(cidr: Any) -> None:
-    """Raise LLE111 or LLE104 unless this is an IPv4 block of a size that a VPC may have."""
-    try:
-        block = IPv4Network(cidr if isinstance(cidr, str) else "")
-    except ValueError as problem:
-        raise VPC_BLOCK.error(got=f"{shown(cidr)} ({problem})",
-                              allowed="such as 10.0.0.0/16") from None
-    limits.VPC_PREFIX_LENGTH.check(block.prefixlen)
-
-
 class NetworkSettings(SettingsModel):
     """The VPC of the callers: a new one, or one that exists."""
 
@@ -139,7 +129,7 @@ class NetworkSettings(SettingsModel):
                             "an existing VPC is used as it is")
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:
-            yield from breaches(("cidr",), check_vpc_cidr, given["cidr"])
+            yield from breaches(("cidr",), vpc_block, given["cidr"])
 
 
 class PrivateLinkSettings(SettingsModel):
@@ -196,6 +186,11 @@ class PrivateLinkSettings(SettingsModel):
         """An adopted interface endpoint comes with its security group, and as it is."""
         yield from needs(given, "interface_endpoint_id", "security_group_id",
                          "callers are let in through the security group of the interface endpoint")
+        if given.get("allow_cidrs") in ([], ()):
+            yield finding(AT_LEAST_ONE, "allow_cidrs", got="none",
+                          allowed="one or several ranges of addresses",
+                          what="an empty list would let in the whole VPC, as none does",
+                          mend="Add a range, or leave allow_cidrs out to let in the whole VPC.")
         yield from needs(given, "security_group_id", "interface_endpoint_id",
                          "the security group belongs to an interface endpoint that exists")
         if given.get("fips") is True and given.get("endpoint_policy") is True:

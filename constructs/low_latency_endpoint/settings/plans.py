@@ -11,6 +11,7 @@ from ..planning.hourly_cost import EndpointCost, StackCost
 from ..planning.latency_plan import LatencyPlan, make_plan
 from ..planning.plan_alarms import NOBODY_NOTIFIED
 from ..planning.prices import INTERFACE_ENDPOINT, price_of
+from ..planning.s3_names import doubtful_bucket
 from ..planning.secrets import secret_warning
 from ..planning.zones import region_of_zone
 from .containers import ContainerSettings
@@ -59,6 +60,16 @@ def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWa
                 yield PlanWarning(f"secret-in-environment:{name}", text)
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
+    yield from _bucket_warnings(endpoint)
+
+
+def _bucket_warnings(endpoint: EndpointSettings) -> list[PlanWarning]:
+    uris = [uri for container in endpoint.containers if container.data
+            for uri in (container.data.s3, container.data.s3_prefix)]
+    uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
+    doubts = dict.fromkeys(doubtful_bucket(uri) for uri in uris if uri)
+    return [PlanWarning(f"old-bucket-{number}", doubt)
+            for number, doubt in enumerate(filter(None, doubts))]
 
 
 def _plan(settings: Settings, endpoint: EndpointSettings) -> LatencyPlan:

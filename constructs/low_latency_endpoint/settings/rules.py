@@ -43,6 +43,23 @@ UNUSUAL_YAML = rule(
     mend="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
          "themselves or very deep nesting.",
 )
+TOO_LARGE = rule(
+    "LLE388", "the settings file is too large",
+    mend="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
+         "named by warm_up.payload.file.",
+)
+TEXT_WITH_TOKEN = rule(
+    "LLE382", "a text holds a token of the CDK",
+    mend="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
+         "later, and nothing is behind one that comes from a file.",
+    source="/cdk/v2/guide/tokens.html",
+)
+TEXT_NOT_CARRIED = rule(
+    "LLE383", "a text has a character that does not arrive in AWS",
+    mend="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
+         "which cannot carry it.",
+    source="https://www.w3.org/TR/xml/#charsets",
+)
 # --- forms of values ---------------------------------------------------------------------------
 DURATION_FORM = rule(
     "LLE908", "a duration needs a number and a unit",
@@ -64,10 +81,10 @@ NO_SUCH_ASSET = rule(
 
 
 def _form(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
-          source: str = "", mend: str = "") -> Pattern:
+          source: str = "", mend: str = "", unicode: bool = False) -> Pattern:
     made = rule(code, f"{name} has another form", mend=mend or f"Change {name} to the allowed "
                 "form.", source=source)
-    return Pattern(made, name, regex, allowed, max_length)
+    return Pattern(made, name, regex, allowed, max_length, unicode)
 
 
 STACK_NAME = _form(
@@ -103,12 +120,12 @@ IMAGE_TAG = _form(
 )
 TAG_KEY = _form(
     "LLE918", "the key of a tag", limits.TAG_KEY.regex, limits.TAG_KEY.allowed,
-    max_length=limits.TAG_KEY.max_length,
+    max_length=limits.TAG_KEY.max_length, unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 TAG_VALUE = _form(
     "LLE919", "the value of a tag", limits.TAG_VALUE.regex, limits.TAG_VALUE.allowed,
-    max_length=limits.TAG_VALUE.max_length,
+    max_length=limits.TAG_VALUE.max_length, unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 
@@ -133,7 +150,8 @@ def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pat
 TOPIC_ARN = _arn("LLE924", "the ARN of the alarm topic", "sns",
                  r"[a-z0-9\-]+:\d{12}:[\w\-]{1,256}(?:\.fifo)?",
                  "arn:aws:sns:us-east-1:123456789012:on-call")
-ROLE_ARN = _arn("LLE925", "the ARN of the role", "iam", r":\d{12}:role/[\w+=,.@/\-]+",
+ROLE_ARN = _arn("LLE925", "the ARN of the role", "iam",
+                r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
                 "arn:aws:iam::123456789012:role/model-role")
 KMS_KEY_ARN = _arn("LLE926", "the ARN of the KMS key", "kms",
                    r"[a-z0-9\-]+:\d{12}:(?:key|alias)/[\w/\-]+",
@@ -169,6 +187,15 @@ ENDPOINT_NAME_TWICE = rule(
     "LLE931", "two endpoints have the same name",
     mend="Give each endpoint a name of its own: it is unique in an account and region.",
     source=API + "CreateEndpoint.html",
+)
+STACK_HAS_THE_NAME = rule(
+    "LLE381", "a part of the stack has this name already",
+    mend="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
+    source="/cdk/v2/guide/identifiers.html",
+)
+VPC_TWICE = rule(
+    "LLE386", "a VPC is named twice", mend="Name each VPC once.",
+    source="/Route53/latest/APIReference/API_AssociateVPCWithHostedZone.html",
 )
 SAMPLES_NOTHING = rule(
     "LLE932", "data capture samples nothing",

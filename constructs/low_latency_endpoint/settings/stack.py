@@ -10,13 +10,13 @@ from pydantic import Field
 from ..planning import limits
 from ..planning.prices import PRICE, PRICED_ITEM
 from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..planning.subnets import plan_subnets
+from ..planning.subnets import plan_subnets, vpc_block
 from ..planning.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of
-from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings, check_vpc_cidr
+from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .rules import (
     ACCOUNT,
     AT_LEAST_ONE,
@@ -28,6 +28,7 @@ from .rules import (
     TOPIC_ARN,
 )
 from .safeguards import SafeguardSettings
+from .stack_checks import stack_checks, zones_of
 
 DEFAULT_CIDR = "10.0.0.0/16"
 
@@ -97,6 +98,7 @@ class Settings(SettingsModel):
         yield from breaches(
             ("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
         yield from _endpoints(given)
+        yield from stack_checks(given)
 
 
 def _named_buckets(given: Mapping[str, Any]) -> set[str]:
@@ -116,18 +118,9 @@ def _named_buckets(given: Mapping[str, Any]) -> set[str]:
         if isinstance(each, str)}
 
 
-def _zones(given: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Which of ids and names is given, and the well-formed zones in it, each once."""
-    for kind, form in (("ids", limits.ZONE_ID), ("names", limits.ZONE_NAME)):
-        if kind in given:
-            zones = [zone for zone in items_of(given, kind) if form.holds(zone)]
-            return kind, list(dict.fromkeys(zones))
-    return "ids", []
-
-
 def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterator[Finding]:
     """All client zones lie in the stack's region; without one, in that of the first zone."""
-    kind, zones = _zones(client_zones)
+    kind, zones = zones_of(client_zones)
     region = given.get("region") or (region_of_zone(zones[0]) if zones else None)
     if REGION.holds(region):
         for index, zone in enumerate(items_of(client_zones, kind)):
@@ -138,7 +131,7 @@ def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterat
 
 def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
     """One subnet per client zone; with zone IDs they cannot be found by lookup."""
-    kind, zones = _zones(client_zones)
+    kind, zones = zones_of(client_zones)
     subnets = mapping_of(network, "subnets")
     if "vpc_id" in network and "subnets" not in network and kind == "ids" and zones:
         yield finding(NEEDS_ANOTHER, "network", "vpc_id", got="vpc_id with zone IDs, no subnets",
@@ -146,7 +139,7 @@ def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Ite
                       what="zones given by ID need the existing VPC's subnet for each",
                       mend="Add network.subnets, or give client_zones by names: a lookup finds "
                            "subnets by zone name only.")
-    if subnets and zones and set(subnets) != set(zones):
+    if "subnets" in network and zones and set(subnets) != set(zones):
         missing = [zone for zone in zones if zone not in subnets]
         foreign = [zone for zone in subnets if zone not in zones]
         parts = [f"none for {', '.join(missing)}"] * bool(missing)
@@ -165,10 +158,10 @@ def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Ite
 
 def _room(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
     """The new VPC has room for a subnet of the wanted size in each client zone."""
-    _, zones = _zones(client_zones)
+    _, zones = zones_of(client_zones)
     length = network.get("subnet_prefix_length")
     cidr = network.get("cidr", DEFAULT_CIDR)
-    sound = not list(breaches((), check_vpc_cidr, cidr))
+    sound = not list(breaches((), vpc_block, cidr))
     if sound and zones and limits.SUBNET_PREFIX_LENGTH.holds(length):
         yield from breaches(("network", "subnet_prefix_length"),
                             plan_subnets, cidr, zones, length)
@@ -188,8 +181,8 @@ def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:
             yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check,
                                 len({*shared, *own}))
         name = endpoint.get("endpoint_name")
-        if isinstance(name, str) and name in names:
+        if isinstance(name, str) and name.lower() in names:  # as SageMaker compares them
             yield finding(ENDPOINT_NAME_TWICE, "endpoints", key, "endpoint_name", got=name,
-                          allowed=f"another name than that of {names[name]}")
+                          allowed=f"another name than that of {names[name.lower()]}")
         elif isinstance(name, str):
-            names[name] = key
+            names[name.lower()] = key

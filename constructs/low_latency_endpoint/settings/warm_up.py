@@ -10,8 +10,8 @@ from pydantic import Field
 
 from ..planning import warm_up_rules as rules
 from ..planning.plan_inputs import WARM_UP_REQUESTS
-from .breach import Finding, finding
-from .fields import Asset, Limited
+from .breach import Finding, breaches, finding
+from .fields import Asset, Limited, duration_of
 from .model_base import SettingsModel
 from .rules import NEEDS_ANOTHER
 
@@ -39,7 +39,13 @@ class WarmUpPayloadSettings(SettingsModel):
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
-        """A file does not say what it holds."""
+        """A file does not say what it holds; headers are what HTTP can carry."""
+        for name, header in (("content_type", "ContentType"), ("target_model", "TargetModel")):
+            if isinstance(given.get(name), str):
+                yield from breaches((name,), rules.check_header, header, given[name])
+        text = given.get("text")
+        if isinstance(text, str):
+            yield from breaches(("text",), rules.PAYLOAD_BYTES.check, len(text.encode()))
         if "file" in given and "content_type" not in given:
             yield finding(NEEDS_ANOTHER, "file", got="file without content_type",
                           allowed="content_type beside file",
@@ -62,6 +68,15 @@ class KeepWarmSettings(SettingsModel):
     window: Annotated[timedelta, Limited(rules.KEEP_WARM_WINDOW)] = Field(
         default=timedelta(minutes=5), examples=["5m"],
         description="Time over which traffic is measured, in whole minutes. Default: 5m.")
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """EventBridge and SageMaker's metrics count in minutes."""
+        for name, limit in (("every", rules.KEEP_WARM_EVERY), ("window", rules.KEEP_WARM_WINDOW)):
+            lasting = duration_of(given.get(name))
+            if lasting is not None and limit.holds(lasting.total_seconds()):
+                yield from breaches((name,), rules.check_whole_minutes, limit,
+                                    lasting.total_seconds())
 
 
 class WarmUpSettings(SettingsModel):

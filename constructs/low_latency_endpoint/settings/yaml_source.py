@@ -19,13 +19,27 @@ import yaml
 
 from ..errors import ConfigurationError
 from .breach import Place, path_of
-from .rules import KEY_TWICE, NOT_YAML, UNREADABLE, UNUSUAL_YAML
+from .rules import (
+    KEY_TWICE,
+    NOT_YAML,
+    TEXT_NOT_CARRIED,
+    TEXT_WITH_TOKEN,
+    TOO_LARGE,
+    UNREADABLE,
+    UNUSUAL_YAML,
+)
 
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {
     _TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq")
 }
 _MOST_NODES = 20_000  # aliases of aliases grow without bound; no settings file comes near
+_MOST_BYTES = 1_000_000  # reading YAML takes seconds for each megabyte, of comments too
+# What the CDK takes for its own placeholders; nothing is behind one that a file spells out.
+_TOKEN = re.compile(r"[$#]\{Token\[")
+# What XML 1.0 cannot carry, in which CloudFormation's API answers: control characters, and halves
+# of characters that not even UTF-8 can carry. YAML lets them in as escapes.
+_NOT_CARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True,
              "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -47,9 +61,13 @@ class WrittenFloat(float):
 
 @dataclass
 class YamlSource:
-    """The values of a YAML file, the line of each, and what is wrong with the YAML itself."""
+    """The values of a YAML file, the line of each, and what is wrong with the YAML itself.
+
+    ``broken`` has the places of values about which all is said.
+    """
 
     values: Any = None
+    broken: set[Place] = field(default_factory=set)
     lines: dict[Place, int] = field(default_factory=dict)
     problems: list[tuple[int, ConfigurationError]] = field(default_factory=list)
 
@@ -64,7 +82,11 @@ class YamlSource:
 def read_yaml(path: str | Path) -> YamlSource:
     """Read a file; problems of the file and of its YAML are in ``problems``."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            return _too_large()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return _failed(1, UNREADABLE.error(
             got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8"))
@@ -76,8 +98,12 @@ def read_yaml(path: str | Path) -> YamlSource:
 
 def parse_yaml(text: str) -> YamlSource:
     """Parse YAML text; what is wrong with it is in ``problems``."""
+    if len(text) > _MOST_BYTES:
+        return _too_large()
     try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)  # BaseLoader: resolves no scalar
+        node = yaml.compose(text, Loader=_Loader)
+    except _TooLargeError as error:
+        return _too_many(error)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, max(error.position, 0)) + 1
         return _failed(line, NOT_YAML.error(
@@ -94,10 +120,19 @@ def parse_yaml(text: str) -> YamlSource:
         try:
             source.values = _Reader(source, _Lines(text)).value(node, (), ())
         except _TooLargeError as error:
-            return _failed(error.line, UNUSUAL_YAML.error(
-                got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often "
-                                        "as they are used"))
+            return _too_many(error)
     return source
+
+
+def _too_large() -> YamlSource:
+    return _failed(1, TOO_LARGE.error(got=f"more than {_MOST_BYTES:,} bytes",
+                                      allowed=f"at most {_MOST_BYTES:,} bytes"))
+
+
+def _too_many(error: _TooLargeError) -> YamlSource:
+    return _failed(error.line, UNUSUAL_YAML.error(
+        got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often as they "
+                                "are used"))
 
 
 def _failed(line: int, error: ConfigurationError) -> YamlSource:
@@ -108,6 +143,19 @@ class _TooLargeError(Exception):
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
         self.line = line
+
+
+class _Loader(yaml.BaseLoader):  # which resolves no scalar
+    """Gives up early on a file with more values than are read afterwards."""
+
+    _composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._composed += 1
+        if self._composed > 3 * _MOST_NODES:  # keys are nodes too
+            raise _TooLargeError("more values than any settings need",
+                                 parent.start_mark.line + 1 if parent else 1)
+        return super().compose_node(parent, index)
 
 
 class _Lines:
@@ -126,12 +174,14 @@ class _Reader:
         self._lines = lines
         self._nodes = 0
 
-    def value(self, node: yaml.Node, place: Place, around: tuple[int, ...]) -> Any:
-        """The node's value; notes its line and those of all values below."""
-        self._nodes += 1
+    def value(self, node: yaml.Node, place: Place, around: tuple[int, ...],
+              taken: frozenset[str] = frozenset()) -> Any:
+        """The node's value; notes its line and those of all values below.
+
+        A mapping's keys that are ``taken`` are left out: others win over them.
+        """
+        self._count(node)
         line = self._lines.of(node.start_mark)
-        if self._nodes > _MOST_NODES:
-            raise _TooLargeError("more values than any settings need", line)
         if len(around) > 50:
             raise _TooLargeError("very deep nesting", line)
         if id(node) in around:
@@ -143,21 +193,25 @@ class _Reader:
         self._source.lines.setdefault(place, line)
         around = (*around, id(node))
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place, around)
+            return self._mapping(node, place, around, taken)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, index), around)
                     for index, item in enumerate(node.value)]
+        if self._is_unusable(node.value, node, place):
+            self._source.broken.add(place)
+            return escaped(node.value)  # not nothing, which other checks would miss
         return scalar(node.value) if _is_plain(node) else node.value
 
-    def _mapping(self, node: yaml.MappingNode, place: Place,
-                 around: tuple[int, ...]) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
+    def _count(self, node: yaml.Node) -> None:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise _TooLargeError("more values than any settings need",
+                                 self._lines.of(node.start_mark))
+
+    def _mapping(self, node: yaml.MappingNode, place: Place, around: tuple[int, ...],
+                 taken: frozenset[str]) -> dict[str, Any]:
         given: dict[str, Any] = {}
         first_line: dict[str, int] = {}
-        for key_node, value_node in node.value:
-            if _is_merge(key_node):  # first, so that lines of the mapping's own keys win
-                for name, value in self._merged(value_node, place, around).items():
-                    merged.setdefault(name, value)
         for key_node, value_node in node.value:
             line = self._lines.of(key_node.start_mark)
             if _is_merge(key_node):
@@ -172,12 +226,20 @@ class _Reader:
                     allowed="each setting once", where=path_of((*place, key)))))
                 continue
             first_line[key] = line
-            self._forget((*place, key))
-            self._source.lines[(*place, key)] = line
-            given[key] = self.value(value_node, (*place, key), around)
+            if key in taken:
+                self._count(value_node)
+            elif not self._is_unusable(key, key_node, (*place, escaped(key))):
+                self._source.lines[(*place, key)] = line
+                given[key] = self.value(value_node, (*place, key), around)
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if _is_merge(key_node):  # the mapping's own keys win, then those of earlier mappings
+                taken_here = taken.union(first_line, merged)
+                merged |= self._merged(value_node, place, around, taken_here)
         return {**merged, **given}
 
-    def _merged(self, node: yaml.Node, place: Place, around: tuple[int, ...]) -> dict[str, Any]:
+    def _merged(self, node: yaml.Node, place: Place, around: tuple[int, ...],
+                taken: frozenset[str]) -> dict[str, Any]:
         """The keys of the mappings that ``<<`` names; earlier mappings win."""
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: dict[str, Any] = {}
@@ -185,21 +247,30 @@ class _Reader:
             if not isinstance(part, yaml.MappingNode):
                 self._unusual(part, place, "<< with something that is not a mapping")
                 continue
-            value = self.value(part, place, around)
-            for name, item in (value or {}).items():
-                merged.setdefault(name, item)
+            merged |= self.value(part, place, around, taken.union(merged)) or {}
         return merged
 
-    def _forget(self, place: Place) -> None:
-        """Drop the lines of a merged value that the mapping's own value replaces."""
-        if place in self._source.lines:
-            for known in [known for known in self._source.lines
-                          if known[:len(place)] == place]:
-                del self._source.lines[known]
+    def _is_unusable(self, text: str, node: yaml.Node, place: Place) -> bool:
+        """Whether the text would not arrive in a template as it stands in the file."""
+        broken = (TEXT_WITH_TOKEN if _TOKEN.search(text) else
+                  TEXT_NOT_CARRIED if _NOT_CARRIED.search(text) else None)
+        if broken is None:
+            return False
+        self._source.problems.append((self._lines.of(node.start_mark), broken.error(
+            got=escaped(text[:120]),
+            allowed="text without CDK tokens" if broken is TEXT_WITH_TOKEN else
+                    "text without control characters but tab and line ends",
+            where=path_of(place))))
+        return True
 
     def _unusual(self, node: yaml.Node, place: Place, got: str) -> None:
         self._source.problems.append((self._lines.of(node.start_mark), UNUSUAL_YAML.error(
             got=got, allowed="plain keys and values", where=path_of(place))))
+
+
+def escaped(text: str) -> str:
+    """The text with escapes for what is not printable ASCII."""
+    return text.encode("unicode_escape").decode()
 
 
 def _is_merge(key: yaml.Node) -> bool:

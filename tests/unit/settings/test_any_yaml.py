@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import yaml
@@ -67,14 +66,14 @@ def settings_or_error(text: str) -> None:
         assert problem.allowed
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=2),
+@settings(max_examples=150, deadline=None,
           suppress_health_check=[HealthCheck.too_slow])
 @given(values_of(SCHEMA))
 def test_mappings_that_resemble_settings(values: Any) -> None:
     settings_or_error(yaml.dump(values, allow_unicode=True))
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=2))
+@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet=st.sampled_from("abk:-[]{}&*!|>'\"#%@`,?<~ \n\t0.\x00\ud800\ufeff"),
                max_size=40))
 def test_text_that_may_not_even_be_yaml(text: str) -> None:

@@ -76,8 +76,8 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"endpoint_name": "sentiment-2"},
     {"containers": "[{image: {dlc: {repository: huggingface-pytorch-inference, tag: 2.6.0-cpu, "
                    "account: '763104351884'}}}]"},
-    {"containers": "[{image: {ecr: {repository: team/model}}, data: {s3_prefix: s3://b/m/}}]"},
-    {"containers": "[{image: {uri: a/b:1}, data: {s3: s3://b/models/}, multi_model: true}]"},
+    {"containers": "[{image: {ecr: {repository: team/model}}, data: {s3_prefix: s3://bkt/m/}}]"},
+    {"containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/models/}, multi_model: true}]"},
     {"containers": TWO % ("", ""), "inference_mode": "Serial"},
     {"containers": TWO % (", hostname: one", ", hostname: two"), "inference_mode": "Direct"},
     {"containers": "[{image: {uri: a/b:1}, environment: {WORKERS: 4, COUNTRY: no, EMPTY: ''}}]"},
@@ -89,11 +89,12 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"instances": "{min: 2, initial: 4, max: 12}"},
     {"scaling": "{metric: concurrency, concurrency_target: 4, scale_in_cooldown: 5m}"},
     {"scaling": "{enabled: false}"},
-    {"data_capture": f"{{s3: s3://b/, capture: [output], kms_key_arn: {KEY}, "
+    {"data_capture": f"{{s3: s3://bkt/, capture: [output], kms_key_arn: {KEY}, "
                      "csv_content_types: [text/csv], json_content_types: [application/json]}"},
     {"tags": "{team: nlp}"},
     {"containers": "[{image: {asset: examples, file: Serve.Dockerfile, platform: linux/arm64, "
-                   "build_args: {MODEL: distilbert, PORT: 8080}}}]"},
+                   "build_args: {MODEL: distilbert, PORT: 8080}}}]",
+     "instance_type": "ml.c7g.large"},
     {"instance_type": "ml.t2.medium", "throughput": "{peak_tps: 10, tps_per_instance: 10}"},
     {"instance_type": "ml.t2.medium"},
     {"startup_health_check_timeout": "60s", "model_data_download_timeout": "1h"},
@@ -111,10 +112,12 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
                        "stairs: {steps: 5, users_per_step: 3, duration: 10m}}"},
     {"alarms": "{client_error_rate: 0.05, model_error_rate: 0.01, minimum_invocations: 0, "
                "slow_requests: {threshold: 1s, objective: 0.995}, cpu_utilization: 70, "
-               "memory_utilization: 80, disk_utilization: 80, gpu_utilization: 90, "
-               "gpu_memory_utilization: 95, cache_miss_rate: 0.1, model_loading_wait: 1s, "
-               "capacity_at_maximum: false, zone_imbalance: 1.5, expect_traffic: true, "
-               "quiet_during_deployments: true}"},
+               "memory_utilization: 80, disk_utilization: 80, capacity_at_maximum: false, "
+               "zone_imbalance: 1.5, expect_traffic: true, quiet_during_deployments: true}"},
+    {"alarms": "{gpu_utilization: 90, gpu_memory_utilization: 95}",
+     "instance_type": "ml.g5.xlarge"},
+    {"alarms": "{cache_miss_rate: 0.1, model_loading_wait: 1s}",
+     "containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/many/}, multi_model: true}]"},
     {"warm_up": "{payload: {data: {inputs: hello}}, requests: 100, concurrency_per_zone: 2, "
                 "last: 20, timeout: 5m, on_miss: warn, during_deployments: false, metrics: true, "
                 "reserve_concurrency: false, keep_warm: {every: 2m, requests_per_zone: 2, "
@@ -226,7 +229,7 @@ BAD_SHARED: list[Case] = [
       for stated in ("private_dns: false", "narrow_policy: true", "openai: true")),
     ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}", "private_link":
       "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: sg-0123456789abcdef0, "
-      f"hosted_zone_vpc_ids: [{VPC}]}}"}, "LLE929", "private_link"),
+      "hosted_zone_vpc_ids: [vpc-0fedcba9876543210]}"}, "LLE929", "private_link"),
     ({"endpoints": "{}"}, "LLE930", "endpoints"),
 ]
 BAD_ENDPOINT: list[Case] = [
@@ -249,13 +252,13 @@ BAD_ENDPOINT: list[Case] = [
     ({"containers": TWO % (", hostname: a", ""), "inference_mode": "Direct"}, "LLE323",
      "containers"),
     ({"inference_mode": "Serial"}, "LLE324", "inference_mode"),
-    ({"containers": "[{image: {uri: a/b:1}, data: {s3_prefix: s3://b/m}}]"}, "LLE325",
+    ({"containers": "[{image: {uri: a/b:1}, data: {s3_prefix: s3://bkt/m}}]"}, "LLE325",
      "containers"),
     ({"containers": "[{image: {uri: a/b:1}, multi_model: true}]"}, "LLE326", "containers"),
-    ({"containers": "[{image: {uri: a/b:1}, multi_model: true, data: {s3_prefix: s3://b/m/}}]"},
+    ({"containers": "[{image: {uri: a/b:1}, multi_model: true, data: {s3_prefix: s3://bkt/m/}}]"},
      "LLE326", "containers"),
     ({"containers": "[{image: {uri: a/b:1}, data: {asset: model.zip}}]"}, "LLE327", "containers"),
-    ({"containers": "[{image: {uri: a/b:1}, data: {s3: s3://b/m/}}]"}, "LLE329", "containers"),
+    ({"containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/m/}}]"}, "LLE329", "containers"),
     ({"variant_name": "a_b"}, "LLE402", "variant_name"),
     ({"instances": "{initial: 0}"}, "LLE403", "instances"),
     ({"instance_type": "m5.large"}, "LLE405", "instance_type"),
@@ -271,14 +274,14 @@ BAD_ENDPOINT: list[Case] = [
      "routing"),
     ({"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 0}}"}, "LLE412",
      "routing"),
-    ({"data_capture": "{s3: s3://b/, sampling_percentage: 101}"}, "LLE416", "data_capture"),
-    ({"data_capture": "{s3: s3://b/, capture: []}"}, "LLE428", "data_capture"),
-    ({"data_capture": "{s3: s3://b/, capture: [Input]}"}, "LLE909", "data_capture"),
-    ({"data_capture": "{s3: s3://b/, capture: input}"}, "LLE906", "data_capture"),
-    ({"data_capture": "{s3: s3://b/, json_content_types: [json]}"}, "LLE429", "data_capture"),
-    ({"data_capture": f"{{s3: s3://b/, csv_content_types: "
+    ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 101}"}, "LLE416", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, capture: []}"}, "LLE428", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, capture: [Input]}"}, "LLE909", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, capture: input}"}, "LLE906", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, json_content_types: [json]}"}, "LLE429", "data_capture"),
+    ({"data_capture": f"{{s3: s3://bkt/, csv_content_types: "
                       f"[{', '.join(f'a/b{n}' for n in range(11))}]}}"}, "LLE430", "data_capture"),
-    ({"data_capture": "{s3: s3://b/, kms_key_arn: mine}"}, "LLE926", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, kms_key_arn: mine}"}, "LLE926", "data_capture"),
     ({"tags": "{'aws:team': nlp}"}, "LLE918", "tags"),
     ({"tags": f"{{{', '.join(f'k{n}: v' for n in range(51))}}}"}, "LLE509", "tags"),
     ({"containers": "[{image: {uri: a/b:1, platform: linux/arm64}}]"}, "LLE928", "containers"),
@@ -386,7 +389,7 @@ BAD_ENDPOINT: list[Case] = [
     ({"scaling": "{metric: concurrency}"}, "LLE928", "scaling"),
     ({"scaling": "{concurrency_target: 4}"}, "LLE929", "scaling"),
     ({"deployment": "{rolling: {}, termination_wait: 2m}"}, "LLE929", "deployment"),
-    ({"data_capture": "{s3: s3://b/, sampling_percentage: 0}"}, "LLE932", "data_capture"),
+    ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 0}"}, "LLE932", "data_capture"),
     ({"scaling": "{metric: concurrency, concurrency_target: 0}"}, "LLE934", "scaling"),
 ]
 

@@ -1,0 +1,220 @@
+"""One settings file: `plan` accepts it and its stack has a template, or its problems have lines."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from low_latency_endpoint.cli.plan import plan as plan_command
+from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.planning.zones import region_of_zone
+from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
+from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
+from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
+
+from .cases import FILES, ROOT
+
+SLOW_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a file; ``fault`` says what should not have been."""
+
+    accepted: bool
+    codes: tuple[str, ...] = ()
+    fault: str = ""
+    seconds: float = 0.0
+    resources: int = 0
+
+
+@contextlib.contextmanager
+def folder_of_files() -> Iterator[Path]:
+    """A folder with what settings name beside themselves."""
+    folder = Path(tempfile.mkdtemp(prefix="plan-fuzz-"))
+    try:
+        for name, content in FILES.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def text_of(values: Any) -> str:
+    """The settings as YAML; what UTF-8 cannot carry stands there as an escape."""
+    return yaml.safe_dump(values, sort_keys=False, width=10_000)
+
+
+def judge(text: str, folder: Path, *, synthesise: bool) -> Judged:
+    """Plan a settings file in that folder, and synthesise what is accepted if asked to."""
+    file = folder / "settings.yaml"
+    file.write_text(text, encoding="utf-8")
+    began = time.process_time()
+    try:
+        settings = load_settings(file)
+    except SettingsError as error:
+        seconds = time.process_time() - began
+        codes = tuple(sorted({problem.code for _, problem in error.problems}))
+        return Judged(False, codes, _lines_fault(text, error) or _slow(seconds), seconds)
+    except Exception as error:  # the subject of this test
+        return Judged(False, (), f"loading: {type(error).__name__}: {error}")
+    try:
+        _print_all(file)
+    except Exception as error:  # the subject of this test
+        return Judged(True, (), f"printing: {type(error).__name__}: {error}")
+    seconds = time.process_time() - began
+    if not synthesise:
+        return Judged(True, (), _slow(seconds), seconds)
+    try:
+        template = synthesised(settings)
+    except Exception as error:  # the subject of this test
+        return Judged(True, (), f"synthesis: {type(error).__name__}: {str(error)[:2000]}", seconds)
+    made = len(template["Resources"])
+    return Judged(True, (), _miscounted(settings, template) or _slow(seconds), seconds, made)
+
+
+def counted(settings: Settings) -> tuple[int, int]:
+    """Resources and outputs of the stack, as the plan counts them."""
+    parts = [endpoint_parts(settings, key, plan_endpoint(settings, key))
+             for key in settings.endpoints]
+    return (shared_parts(settings).resources + sum(each.resources for each in parts),
+            sum(each.outputs for each in parts))
+
+
+def _miscounted(settings: Settings, template: dict[str, Any]) -> str:
+    made = len(template["Resources"]), len(template["Outputs"])
+    return "" if counted(settings) == made else (
+        f"{made[0]} resources and {made[1]} outputs, the plan counts {counted(settings)}")
+
+
+def _slow(seconds: float) -> str:
+    return f"slow: {seconds:.1f} s of processor time" if seconds > SLOW_SECONDS else ""
+
+
+def _print_all(file: Path) -> None:
+    for form in ({}, {"json": True}, {"markdown": True}):
+        with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out:
+            plan_command(file, None, None, None, None, False, False, False, False, None, True,
+                         **{"json": False, "markdown": False, **form})
+            out.flush()
+            assert out.buffer.getvalue(), "an empty plan"
+
+
+def _lines_fault(text: str, error: SettingsError) -> str:
+    if not error.problems:
+        return "refused without a problem"
+    marks = _line_of_each_path(text)
+    for line, problem in error.problems:
+        if not (problem.code.startswith("LLE") and problem.what and problem.allowed):
+            return f"a problem without a code or words: {problem}"
+        where = problem.where
+        while where and where not in marks:  # a missing setting has the line of what is around it
+            where = where[:max(where.rfind("."), where.rfind("["), 0)]
+        if problem.where and line != marks.get(where, 1):
+            return f"line {line} instead of {marks.get(where, 1)} for {problem}"
+    str(error).encode("utf-8")
+    return ""
+
+
+def _line_of_each_path(text: str) -> dict[str, int]:
+    """An oracle of its own: the lines of all settings, as PyYAML's nodes have them."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return {}
+    lines: dict[str, int] = {}
+
+    def visit(node: yaml.Node, path: str, line: int) -> None:
+        lines[path] = line
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                for name in {key.value, key.value.encode("unicode_escape").decode()}:
+                    visit(value, f"{path}.{name}" if path else str(name),
+                          key.start_mark.line + 1)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                visit(value, f"{path}[{index}]", value.start_mark.line + 1)
+
+    if root is not None:
+        visit(root, "", root.start_mark.line + 1)
+    return lines
+
+
+@cache
+def _flags() -> dict[str, Any]:
+    flags: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return {**flags, "@aws-cdk/core:failSynthOnValidationErrors": False}
+
+
+def synthesised(settings: Settings) -> dict[str, Any]:
+    """The template, as the CDK's command line gets it: what is looked up is found in between."""
+    import aws_cdk as cdk
+
+    from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+    region = settings.region or region_of_zone(settings.client_zones.zones[0]) or "us-east-1"
+    env = cdk.Environment(account=settings.account or "123456789012", region=region)
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as out, contextlib.redirect_stderr(io.StringIO()):
+        for number in range(2):
+            folder = Path(out, str(number))
+            app = cdk.App(context={**_flags(), **found}, outdir=str(folder),
+                          analytics_reporting=True)  # as the CLI has it
+            stack = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
+            _refuse_unknown_names([child.node.id for child in stack.node.children], settings)
+            app.synth()
+            missing = json.loads((folder / "manifest.json").read_text()).get("missing", ())
+            if not missing:
+                break
+            if number:
+                raise AssertionError(f"looked up and still missing: {missing}")
+            found = {each["key"]: _looked_up(settings, region, each["props"]) for each in missing}
+        template: dict[str, Any] = json.loads(
+            (folder / f"{settings.stack_name}.template.json").read_text())
+        _refuse_violations(folder / "validation-report.json")
+    return template
+
+
+def _refuse_unknown_names(names: list[str], settings: Settings) -> None:
+    """What the stack calls its parts, no endpoint may be called: the plan has to know it."""
+    unknown = [name for name in names if name not in NAMES_OF_PARTS
+               and not name.startswith(("Vpc-vpc-", "Subnet-"))
+               and not any(name == key or name.startswith(f"{key}-") for key in settings.endpoints)]
+    assert not unknown, f"parts that the plan does not know: {unknown}"
+
+
+def _refuse_violations(report: Path) -> None:
+    """What the CDK's own look at the template calls an error; of the last run, as its CLI does."""
+    if report.exists():
+        found = [f"{violation['ruleName']}: {violation['description']}"
+                 for plugin in json.loads(report.read_text())["pluginReports"]
+                 for violation in plugin["violations"] if violation["severity"] == "error"]
+        assert not found, "; ".join(found)
+
+
+def _looked_up(settings: Settings, region: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """A VPC with a subnet for each client zone: those of the settings, where they name some."""
+    zones = settings.client_zones
+    subnets = settings.network.subnets or {}
+    return {
+        "vpcId": asked["filter"]["vpc-id"],
+        "vpcCidrBlock": "10.0.0.0/8", "ownerAccountId": settings.account or "123456789012",
+        "availabilityZones": [],
+        "subnetGroups": [{"name": "Isolated", "type": "Isolated", "subnets": [
+            {"subnetId": subnets.get(zone, f"subnet-{number:017x}"), "cidr": f"10.{number}.0.0/16",
+             "availabilityZone": zone if zones.names else f"{region}{chr(ord('a') + number)}",
+             "routeTableId": f"rtb-{number:017x}"}
+            for number, zone in enumerate(zones.zones)]}],
+    }

@@ -1,0 +1,70 @@
+"""What `plan` accepts can be synthesised, and what it refuses has codes and lines.
+
+``python -m fuzzing --count 20000 --synth 1000`` makes as many cases as there is time for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from fuzzing.agreement import counted, folder_of_files, judge, synthesised, text_of
+from fuzzing.cases import bases, settings_values
+from low_latency_endpoint.settings import Settings, parse_settings
+from tests.unit.settings.test_what_synthesis_refuses import many_endpoints
+
+CASES = st.randoms(use_true_random=False)
+SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with folder_of_files() as made:
+        yield made
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(CASES)
+def test_a_plan_or_codes_and_lines(folder: Path, random: Random) -> None:
+    text = text_of(settings_values(random))
+    assert judge(text, folder, synthesise=False).fault == ""
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
+@given(CASES)
+def test_what_plan_accepts_has_a_template(folder: Path, random: Random) -> None:
+    """With as many resources and outputs as the plan counts."""
+    text = text_of(settings_values(random))
+    assume(judge(text, folder, synthesise=False).accepted)
+    judged = judge(text, folder, synthesise=True)
+    assert judged.fault == ""
+    assert judged.resources > 0
+
+
+@pytest.mark.parametrize("values", bases(), ids=lambda values: ",".join(values["endpoints"]))
+def test_what_the_cases_start_from_holds(folder: Path, values: Any) -> None:
+    judged = judge(text_of(values), folder, synthesise=True)
+    assert (judged.accepted, judged.fault) == (True, "")
+
+
+def test_a_stack_is_full_where_the_plan_says_so() -> None:
+    """Not one endpoint too many is accepted, and not one too few."""
+    most = max(count for count in range(1, 60) if _resources(count) <= 500)
+    assert len(synthesised(parse_settings(many_endpoints(most)))["Resources"]) <= 500
+    with pytest.raises(RuntimeError, match="TooManyResources"):
+        synthesised(_unchecked(most + 1))
+
+
+def _unchecked(count: int) -> Settings:
+    return Settings.model_validate(yaml.safe_load(many_endpoints(count)))
+
+
+def _resources(count: int) -> int:
+    return counted(_unchecked(count))[0]
