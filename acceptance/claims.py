@@ -113,6 +113,14 @@ def _no_failed_event(saw: Mapping[str, Any]) -> bool:
     return not any(event["status"].endswith("_FAILED") for event in saw["events"])
 
 
+def _rights_suffice(saw: Mapping[str, Any]) -> bool | None:
+    """A first deployment that failed for something else tells nothing of rights."""
+    if saw["stack_status"] == "CREATE_COMPLETE":
+        return True
+    refused = ("AccessDenied", "not authorized", "assume", "403")
+    return False if any(word in str(saw["events"]) for word in refused) else None
+
+
 def _no_fleet_series(saw: Mapping[str, Any]) -> bool | None:
     return not saw["invocations"]["new"] if saw["invocations"]["whole"] else None
 
@@ -219,6 +227,9 @@ CLAIMS = (
           lambda saw: saw["stack_status"] == "CREATE_COMPLETE"),
     Claim("fresh-roles", "Roles made by the same stack are known to AWS in time: nothing in the "
           "first deployment fails.", _UPDATES, "deploy", _no_failed_event),
+    Claim("narrow-rights", "Rights on network interfaces of this VPC alone, the roles' conditions "
+          "on the source and the S3 endpoint's policy are enough for SageMaker to start the model.",
+          "security-checks.md", "deploy", _rights_suffice),
     Claim("warm-up", "The warm-up meets its target before the stack is complete.", "warm-up.md",
           "deploy", lambda saw: saw["warm_ups"][-1]["outcome"] == "met"),
     Claim("verify", "`low-latency verify` finds nothing that fails.", _UPDATES, "deploy",

@@ -80,6 +80,11 @@ def timeline(*statuses: str) -> dict[str, Any]:
     ("create", "refuted", {"stack_status": "ROLLBACK_COMPLETE"}),
     ("fresh-roles", "seen", {"events": [{"status": "CREATE_COMPLETE"}]}),
     ("fresh-roles", "refuted", {"events": [{"status": "CREATE_FAILED"}]}),
+    ("narrow-rights", "seen", {"stack_status": "CREATE_COMPLETE"}),
+    ("narrow-rights", "refuted", {"stack_status": "ROLLBACK_COMPLETE", "events": [
+        {"status": "CREATE_FAILED", "reason": "The role is not authorized to perform: ec2:..."}]}),
+    ("narrow-rights", "open", {"stack_status": "ROLLBACK_COMPLETE", "events": [
+        {"status": "CREATE_FAILED", "reason": "The account-level service limit ..."}]}),
     ("warm-up", "seen", {"warm_ups": [{"outcome": "missed"}, {"outcome": "met"}]}),
     ("warm-up", "refuted", {"warm_ups": [{"outcome": "missed"}]}),
     ("warm-up", "open", {"warm_ups": []}),
