@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
-from constructs import IConstruct, IDependable
+from constructs import Construct, IConstruct, IDependable
 
 from .iam_documents import allow, arn, document, trust
 from .planning.argument_kinds import checked_arguments
@@ -18,7 +18,6 @@ from .validation import check
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-    from constructs import Construct
 
 __all__ = ["FunctionRole", "Safeguards", "attached", "log_group", "safeguards_of"]
 
@@ -75,7 +74,7 @@ class Safeguards:
     def __post_init__(self) -> None:
         check(LOG_RETENTION, self.log_retention_days, "log_retention_days")
 
-    def apply_to(self, scope: IConstruct) -> None:
+    def apply_to(self, scope: Construct) -> None:
         """Hold for everything that is made below the scope from now on; the nearest scope wins.
 
         What all endpoints of a stack share (two functions) follows the first of them: apply it to

@@ -10,6 +10,7 @@ import pytest
 from low_latency_endpoint.operations.kept_connections import (
     LONG_REST_SECONDS,
     REST_SECONDS,
+    SURE_SECONDS,
     KeptConnections,
     peer_watch,
 )
@@ -47,12 +48,19 @@ def test_the_one_used_last_that_has_rested(sure: bool) -> None:
 
 def test_when_none_has_rested() -> None:
     first, second = 10 - REST_SECONDS * 0.8, 10 - REST_SECONDS * 0.2
-    found, pause = kept_at(first, second).take(ORIGIN, 10, sure=True)
+    for sure in (True, False):
+        found, pause = kept_at(first, second).take(ORIGIN, 10, sure=sure)
+        assert found is not None
+        assert (found.name, pause) == (str(first), 0)
+
+
+def test_a_call_that_cannot_be_repeated_waits_for_a_farewell_behind_the_answer() -> None:
+    just_now = kept_at(10 - SURE_SECONDS * 0.2)
+    found, pause = just_now.take(ORIGIN, 10, sure=True)
     assert found is None
-    assert pause == pytest.approx(REST_SECONDS * 0.2)
-    found, pause = kept_at(first, second).take(ORIGIN, 10, sure=False)
-    assert found is not None
-    assert (found.name, pause) == (str(first), 0)
+    assert pause == pytest.approx(SURE_SECONDS * 0.8)
+    found, pause = just_now.take(ORIGIN, 10, sure=False)
+    assert (found is not None, pause) == (True, 0)
 
 
 def test_a_peer_that_ends_connections_makes_wary_for_a_while() -> None:

@@ -14,10 +14,12 @@ from low_latency_endpoint import (
     ContainerImage,
     DataCapture,
     InstanceType,
+    KeepWarmOptions,
     LatencyTarget,
     LoadTestFleet,
     LowLatencyEndpoint,
     Safeguards,
+    WarmUpOptions,
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
@@ -37,7 +39,7 @@ def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, **given):
         latency=LatencyTarget(p99=Duration.millis(200)),
         data_capture=DataCapture(destination="s3://archive/captured", key=key),
         core_dump=CoreDump("s3://archive/cores", key),
-        warm_up={"payload": WarmUpPayload.from_json({"a": 1}), "keep_warm": {}}, **given)
+        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"a": 1}), keep_warm=KeepWarmOptions()), **given)
     LoadTestFleet(stack, "Fleet", network=pattern.network, private_link=pattern.private_link,
                   endpoint=pattern.endpoint, image=ContainerImage.from_uri(
                       "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"))

@@ -18,6 +18,9 @@ __all__ = ["REST_SECONDS", "KeptConnections", "peer_watch"]
 
 #: How long a connection rests after an answer before it counts as one that the peer keeps open.
 REST_SECONDS = 0.005
+#: How long at least before a call that cannot be repeated goes on it, of a peer that has not
+#: ended connections so: what a farewell takes that was sent right behind the answer.
+SURE_SECONDS = 0.0005
 #: A connection that ends so soon after an answer was not ended for its idleness.
 SOON_SECONDS = 1.0
 #: How long after such an end all calls choose as those do that have to be sure, and those choose
@@ -70,7 +73,8 @@ class KeptConnections(Generic[C]):
         """A connection for the next request.
 
         The one used last among those that have rested: the others may grow old and go. When none
-        has, the one that has rested longest, or, for a call that has to be ``sure``, none.
+        has, the one that has rested longest; for a call that has to be ``sure`` not before half a
+        millisecond, and none while the peer is known to end connections without a word.
 
         Returns
         -------
@@ -91,7 +95,9 @@ class KeptConnections(Generic[C]):
                 return kept.pop(place), 0.0
         if not kept:
             return None, 0.0
-        if sure or wary:
+        if sure and not wary:
+            rested = now - SURE_SECONDS
+        if (sure or wary) and kept[0].idle_since > rested:
             return None, kept[0].idle_since - rested
         return kept.pop(0), 0.0
 

@@ -27,8 +27,9 @@ __all__ = ["stack_checks", "zones_of"]
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
 NAMES_OF_PARTS = frozenset({
     "AlarmTopic", "BootstrapVersion", "CDKMetadata", "CheckBootstrapVersion",
-    "DeepLearningContainerAccounts", "EndpointSecurityGroup", "EndpointServingCheck", "Exports",
-    "InterfaceEndpoint", "LowLatencyEndpointDrain", "Network", "PrivateLink",
+    "DeepLearningContainerAccounts", "EncryptionKey", "EndpointSecurityGroup",
+    "EndpointServingCheck", "Exports", "FlowLogRole", "FunctionRole", "InterfaceEndpoint",
+    "LowLatencyEndpointDrain", "Network", "PrivateLink", "S3PrefixList",
 })
 #: What the CDK's app calls a part of its own.
 NAMES_IN_APP = frozenset({"Tree"})

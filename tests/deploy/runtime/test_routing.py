@@ -201,9 +201,11 @@ def test_zones_have_listeners_of_their_own(site):
     assert len({url, here.aws.runtime_url(), here.aws.runtime_url(zones[1]["ZoneId"])}) == 3
 
     from low_latency_endpoint.local_aws import LocalAwsError
-    from low_latency_endpoint.local_aws.connections import local_client
+    from low_latency_endpoint.local_aws.admission import credentials_at
+    from low_latency_endpoint.local_aws.connections import new_client
 
-    client = local_client("sagemaker-runtime", "us-east-1", url)
+    client = new_client(
+        "sagemaker-runtime", "us-east-1", url, credentials_at(here.aws.url))
     for _ in range(40):
         client.invoke_endpoint(EndpointName=name, Body=b"")
     by_zone = here.statistics(

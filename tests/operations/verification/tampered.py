@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.admission import credentials_at
 from low_latency_endpoint.local_aws.connections import new_client
 from tests.operations.preflight.fake_aws import Refused
 
@@ -41,7 +42,7 @@ class Tampered:
 
     def _client(self, service: str) -> Any:
         # A client of our own: the others' answers stay as they are.
-        client = new_client(service, self.aws.region, self.aws.url)
+        client = new_client(service, self.aws.region, self.aws.url, credentials_at(self.aws.url))
 
         def remember(params: Any, model: Any, context: Any, **_: Any) -> None:
             # Two readings of the clock are two questions, but the answer is changed anyway.

@@ -12,7 +12,15 @@ from ..plan_fleet import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..throughput import MeasuredThroughput
 from .fleet_changes import Deployment, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
-from .rules import CONCURRENCY, MEAN_SECONDS, RATE, SIMULATED_INSTANCES, SLOPE, THROUGHPUT_NEEDED
+from .rules import (
+    CONCURRENCY,
+    MEAN_SECONDS,
+    RATE,
+    SIMULATED_INSTANCES,
+    SLOPE,
+    THROUGHPUT_NEEDED,
+    VARIATION,
+)
 from .scenario import Scenario, Zones
 from .service_laws import Lognormal, ServiceLaw
 from .traffic import OpenLoop, Shape, ShapedLoop, Traffic
@@ -296,7 +304,7 @@ def _instance(measured: float | None, target: float | None, load_test: LoadTestR
         law = load_test.service
         assumed.append(f"service times from {load_test.source}")
     else:
-        cv = VARIATION_ASSUMED if variation is None else variation
+        cv = VARIATION_ASSUMED if variation is None else VARIATION.check(variation, "variation")
         if seconds is None:
             if measured is None or (target is None and concurrency is None):
                 raise THROUGHPUT_NEEDED.error(
