@@ -39,7 +39,8 @@ def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, **given):
         latency=LatencyTarget(p99=Duration.millis(200)),
         data_capture=DataCapture(destination="s3://archive/captured", key=key),
         core_dump=CoreDump("s3://archive/cores", key),
-        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"a": 1}), keep_warm=KeepWarmOptions()), **given)
+        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"a": 1}),
+                              keep_warm=KeepWarmOptions()), **given)
     LoadTestFleet(stack, "Fleet", network=pattern.network, private_link=pattern.private_link,
                   endpoint=pattern.endpoint, image=ContainerImage.from_uri(
                       "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"))
