@@ -633,6 +633,12 @@ ELSEWHERE = {
     "LLE312": "a platform is ecr_assets.Platform in Python; the settings file names it",
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
               "says which one is meant",
+    "LLE340": "test_s3_gateway_policy.py",
+    "LLE341": "the settings file's; constructs take IKey",
+    "LLE342": "the settings file's; constructs take IPrefixList",
+    "LLE380": "as plan says it: tests/unit/settings/test_what_synthesis_refuses.py",
+    **dict.fromkeys(("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387",
+                     "LLE388", "LLE389"), "the settings file's: tests/unit/settings"),
     "LLE733": "a Duration is always finite",
     "LLE734": "the plan's; alarms take percent of the whole instance (LLE725)",
 }

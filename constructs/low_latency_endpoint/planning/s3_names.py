@@ -6,7 +6,7 @@ import re
 
 from ..errors import rule
 
-__all__ = ["bucket_of", "check_bucket", "doubtful_bucket"]
+__all__ = ["bucket_of", "check_bucket", "check_bucket_name", "doubtful_bucket"]
 
 # "General purpose bucket naming rules"
 _TODAY = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
@@ -58,7 +58,23 @@ def check_bucket(uri: str, region: str | None, where: str = "") -> None:
     >>> check_bucket("s3://my-bucket/model.tar.gz", "eu-west-1")
     """
     name = bucket_of(uri)
-    if name is None or _TODAY.fullmatch(name):
+    if name is not None:
+        check_bucket_name(name, region, where)
+
+
+def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
+    """Refuse a name that no bucket has, as :func:`check_bucket` does.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE387``.
+
+    Examples
+    --------
+    >>> check_bucket_name("my-bucket", None)
+    """
+    if _TODAY.fullmatch(name):
         return
     old = region in (None, _REGION_OF_OLD)
     if not (old and _OF_OLD.fullmatch(name)):

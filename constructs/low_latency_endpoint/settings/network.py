@@ -15,13 +15,13 @@ from ..planning.rules import (
     NARROW_WITHOUT_POLICY,
     ZONE_NAMED_TWICE,
 )
+from ..planning.s3_names import check_bucket_name
 from ..planning.subnets import vpc_block
 from .breach import BreachError, Finding, breaches, finding
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs
 from .rules import (
     AT_LEAST_ONE,
-    BUCKET_NAME,
     INTERFACE_ENDPOINT_ID,
     PREFIX_LIST_ID,
     SECURITY_GROUP_ID,
@@ -116,7 +116,7 @@ class NetworkSettings(SettingsModel):
         description="Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
                     "s3_buckets name. Default: false, all buckets of the account pass, and of "
                     "other accounts those that are named.")
-    s3_buckets: tuple[Annotated[str, Limited(BUCKET_NAME)], ...] = Field(
+    s3_buckets: tuple[str, ...] = Field(
         default=(), strict=False, examples=[["tokenizers-of-another-account"]],
         description="Further buckets that are read through the new VPC's S3 endpoint. Default: "
                     "those of model data, captured data and core dumps.")
@@ -130,6 +130,9 @@ class NetworkSettings(SettingsModel):
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:
             yield from breaches(("cidr",), vpc_block, given["cidr"])
+        for index, name in enumerate(items_of(given, "s3_buckets")):
+            if isinstance(name, str):
+                yield from breaches(("s3_buckets", index), check_bucket_name, name, None)
 
 
 class PrivateLinkSettings(SettingsModel):

@@ -159,12 +159,7 @@ KMS_KEY_ARN = _arn("LLE926", "the ARN of the KMS key", "kms",
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
     "LLE341", "the ARN of the key for everything", "kms", r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
     "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's")
-BUCKET_NAME = _form(
-    "LLE342", "the name of the bucket", r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]",
-    "3 to 63 lower-case letters, digits, dots and hyphens",
-    source="/AmazonS3/latest/userguide/bucketnamingrules.html",
-)
-PREFIX_LIST_ID = _resource_id("LLE343", "the ID of the prefix list", "pl")
+PREFIX_LIST_ID = _resource_id("LLE342", "the ID of the prefix list", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
 EXACTLY_ONE = rule(

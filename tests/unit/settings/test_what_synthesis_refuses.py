@@ -96,6 +96,12 @@ SHARED: list[Case] = [
     # A new VPC without room for the subnets of a fleet of any size, and of this one.
     ({"network": "{cidr: 10.0.0.0/24}"}, "LLE112", "network"),
     ({"network": "{cidr: 10.0.0.0/28}"}, "LLE112", "network"),
+    # What the S3 endpoint names, and the key for everything.
+    ({"network": "{s3_buckets: [models, a/b]}"}, "LLE387", "network"),
+    ({"network": "{s3_buckets: ['a b']}"}, "LLE387", "network"),
+    ({"network": "{s3_prefix_list: sg-0123456789abcdef0}"}, "LLE342", "network"),
+    ({"safeguards": "{kms_key_arn: 'arn:aws:kms:us-east-1:123456789012:alias/logs'}"}, "LLE341",
+     "safeguards"),
     ({"network": "{cidr: 10.0.0.0/255.255.0.0}"}, "LLE111", "network"),
     # Zone IDs without subnets, said with an empty list of them.
     ({"network": f"{{vpc_id: {VPC}, subnets: {{}}}}"}, "LLE153", "network"),
