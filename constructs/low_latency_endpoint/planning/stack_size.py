@@ -54,6 +54,8 @@ class SharedParts:
         Whether other VPCs get a private hosted zone.
     confirms : bool
         Whether the update of an endpoint is confirmed.
+    s3_prefix_list : bool
+        Whether the models' way out is a prefix list, which takes a rule of its own.
     """
 
     zones: int
@@ -63,11 +65,12 @@ class SharedParts:
     sagemaker_api: bool
     hosted_zone: bool
     confirms: bool
+    s3_prefix_list: bool = False
 
     @property
     def resources(self) -> int:
         """Resources of all these parts."""
-        count = _CDK_METADATA + 1  # the model's security group
+        count = _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
         if self.own_vpc:
             count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
             count += _FUNCTION + 1  # closes the default security group

@@ -32,6 +32,7 @@ def shared_parts(settings: Settings) -> SharedParts:
         sagemaker_api=link.sagemaker_api,
         hosted_zone=bool(link.hosted_zone_vpc_ids),
         confirms=any(each.confirm_updates for each in settings.endpoints.values()),
+        s3_prefix_list=network.s3_prefix_list is not None,
     )
 
 

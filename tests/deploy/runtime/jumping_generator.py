@@ -49,7 +49,8 @@ class JumpingGenerator:
     async def _run(self, step: Step) -> StepResult:
         call = self._call if step.arrivals is None else self._call_when_due
         async with AsyncRuntimeClient(
-            session=self._session, url=self._url, concurrency=1000, retries=0,
+            session=self._session, url=self._url, concurrency=1000,
+            retries=1,  # none is needed; calls without any let a connection rest before they use it
             latency_target=timedelta(seconds=30),
         ) as client:
             await asyncio.gather(*(client.invoke_endpoint(
