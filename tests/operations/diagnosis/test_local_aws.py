@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+from low_latency_endpoint.local_aws.admission import TOKEN_VARIABLE
 from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
 from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 
@@ -101,10 +102,12 @@ def _put(aws: LocalAws, endpoint: str, *, milliseconds: list[float], cpu: float,
     put("/aws/sagemaker/Endpoints", "CPUUtilization", [4 * cpu], [2])
 
 
-def _diagnosed(aws: LocalAws, endpoint: str, monkeypatch: pytest.MonkeyPatch
-               ) -> tuple[int, dict[str, Any]]:
+def _diagnosed(aws: LocalAws, endpoint: str, monkeypatch: pytest.MonkeyPatch, *,
+               by_the_wall: bool = False) -> tuple[int, dict[str, Any]]:
     for name, value in aws.exports().items():
         monkeypatch.setenv(name, value)
+    if by_the_wall:  # without the token the local AWS's own time is not asked for
+        monkeypatch.delenv(TOKEN_VARIABLE)
     result = CliRunner().invoke(app, ["diagnose", endpoint, "--since", "25m", "--json"])
     assert result.exit_code in (0, 1), result.output
     return result.exit_code, json.loads(result.stdout)
@@ -152,7 +155,7 @@ def test_a_cuda_13_image_on_the_default_driver(monkeypatch: pytest.MonkeyPatch) 
             "VariantName": "primary", "ModelName": "chat", "InitialInstanceCount": 1,
             "InstanceType": "ml.g6e.12xlarge"}])
         sagemaker.create_endpoint(EndpointName="chat", EndpointConfigName="chat")
-        code, made = _diagnosed(aws, "chat", monkeypatch)
+        code, made = _diagnosed(aws, "chat", monkeypatch, by_the_wall=True)
         assert code == 1
         (finding,) = made["findings"]
         assert finding["id"] == "LLD119"
