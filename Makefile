@@ -49,23 +49,29 @@ $(VENV)/bin/python:
 	@echo "Creating the virtual environment $(VENV) with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module did not work. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$@ -m pip install --quiet "$$(grep -E '^uv==' requirements-dev.txt)" || true
+
+# $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
+# byte code. pip does it where uv cannot: an index of packages that only pip's settings name.
+install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
+	|| { echo "Installing with pip instead of uv"; $(BIN)/python -m pip install --quiet $(1); }
 
 # What `cdk deploy` needs; the rest of the tools only when a target asks for them.
 $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
-	@echo "Installing the deploy set: AWS CDK, Node.js and the library (about half a minute)"
-	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@echo "Installing the deploy set: AWS CDK, Node.js and the library"
+	@$(call install,-r requirements.txt)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
-	@echo "Installing the tools for demo, tests and benchmarks (about half a minute)"
-	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	@echo "Installing the tools for demo, tests and benchmarks"
+	@$(call install,-r requirements-dev.txt)
 	@touch $(VENV)/.installed-operations $@
 
 # What preflight asks an account with: boto3, in the version of the other tools.
 $(VENV)/.installed-operations: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing boto3, with which preflight asks your account"
 	@grep -v '^-e' requirements-dev.txt > $(VENV)/pins.txt
-	@$(BIN)/python -m pip install --quiet --constraint $(VENV)/pins.txt -e '.[operations]'
+	@$(call install,--constraint $(VENV)/pins.txt -e '.[operations]')
 	@touch $@
 
 node_modules/.installed: $(VENV)/.installed package.json package-lock.json
@@ -161,7 +167,6 @@ wheel: $(VENV)/.installed-dev  ## Build the wheel into dist/, for your own CDK a
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
-	@python -m pip install --quiet uv
 	@for set in "requirements.txt --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
 	  read -r file options <<<"$$set"; \
 	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
