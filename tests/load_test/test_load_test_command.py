@@ -311,7 +311,7 @@ from typer.testing import CliRunner
 assert CliRunner().invoke(app, ["load-test", "--help"]).exit_code == 0
 assert CliRunner().invoke(app, ["--help"]).exit_code == 0
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "plotly", "yaml"}, loaded
+assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "jinja2", "yaml"}, loaded
 """], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

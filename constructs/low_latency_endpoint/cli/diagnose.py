@@ -52,7 +52,7 @@ def diagnose(
       low-latency diagnose sentiment --html report.html --profile production
     """
     if html is not None:
-        check_packages("boto3", "jinja2", "plotly")
+        check_packages("boto3", "jinja2")
         _writable(html)
     made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region)
     if html is not None:

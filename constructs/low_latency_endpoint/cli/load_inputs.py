@@ -61,7 +61,7 @@ def seconds_of(text: str, option: str) -> float:
 def check_installed(html: Path | None) -> None:
     """Say before anything is sent which package is missing."""
     check_packages("boto3", "locust", "geventhttpclient", "hdrh",
-                   *(("jinja2", "plotly") if html is not None else ()))
+                   *(("jinja2",) if html is not None else ()))
 
 
 def check_writable(files: list[Path]) -> None:

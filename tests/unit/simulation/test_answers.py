@@ -73,7 +73,7 @@ def test_a_load_test_replaces_the_assumptions(tmp_path: Path) -> None:
 
 
 def test_the_page_is_whole_and_has_the_answer(tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
+    pytest.importorskip("jinja2")
     page = tmp_path / "page.html"
     run(SHIPPED, "--compare-routing", "--replications", "3", "--html", str(page))
     text = page.read_text(encoding="utf-8")
