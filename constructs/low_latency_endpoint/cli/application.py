@@ -33,11 +33,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
-    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
-):
-    command.register(app)
+for name, command in {
+    "plan": plan.plan, "preflight": preflight.preflight, "verify": verify.verify,
+    "simulate": simulate.simulate, "load-test": load_test.load_test,
+    "compare-routing": compare_routing.compare_routing, "recommend": recommend.recommend,
+    "recommend-generative": recommend_generative.recommend_generative, "schema": schema.schema,
+    "errors": errors.errors, "dashboard": dashboard.dashboard, "diagnose": diagnose.diagnose,
+}.items():
+    app.command(name)(command)
+local_aws.register(app)
 
 
 def _version(wanted: bool) -> None:

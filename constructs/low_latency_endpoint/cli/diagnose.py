@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from ..operations.diagnosis import Diagnosis
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("diagnose")(diagnose)
-
-
 def diagnose(
     endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
     since: Annotated[str, typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,8 +89,7 @@ class Report:
                                            **self.options)
             self.sentences.append(shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
-            self.charts.append(lambda one=one, result=result: timeline_chart(
-                one, result, self.model))
+            self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(shapes, self.model.peak_tps, dict.fromkeys(

@@ -157,16 +157,18 @@ def step_columns(steps: Sequence[MeasuredStep], report: LoadTestReport | None = 
         f"{1e6 * each.result.generator.cpu_seconds_per_request:,.0f} µs"), groups="machines")
     if report is not None:
         windows = {id(each): report.metrics.of(each.result) for each in steps}
-        for name, metric, form, left_out in (
-                ("Model p99", "ModelLatency.p99", _ms, 5),
-                ("Overhead", "OverheadLatency.Average", _ms, 7),
-                ("CPU", "CPUUtilization.Average", "{:.0f} %".format, 2),
-                ("GPU", "GPUUtilization.Average", "{:.0f} %".format, 3),
-                (PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8)):
-            found = column(name, lambda each, metric=metric, form=form: _value(
-                windows[id(each)], metric, form), left_out, "machines")
-            if any(cell.text != "-" for cell in found.cells):
-                yield found
+
+        def joined(name: str, metric: str, form: Callable[[float], str],
+                   left_out: int) -> StepColumn:
+            return column(name, lambda each: _value(windows[id(each)], metric, form), left_out,
+                          "machines")
+
+        found = (joined("Model p99", "ModelLatency.p99", _ms, 5),
+                 joined("Overhead", "OverheadLatency.Average", _ms, 7),
+                 joined("CPU", "CPUUtilization.Average", "{:.0f} %".format, 2),
+                 joined("GPU", "GPUUtilization.Average", "{:.0f} %".format, 3),
+                 joined(PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8))
+        yield from (each for each in found if any(cell.text != "-" for cell in each.cells))
 
 
 def _ms(value: float) -> str:

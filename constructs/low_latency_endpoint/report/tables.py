@@ -87,7 +87,7 @@ class Table:
 
 
 def _longest(texts: Iterable[str]) -> int:
-    return max(map(len, texts), default=0)
+    return max((len(line) for text in texts for line in text.split("\n")), default=0)
 
 
 def _fitted(heads: Sequence[str], cells: Sequence[Sequence[str]], align: str,
