@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -33,13 +34,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, command in {
+COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan.plan, "preflight": preflight.preflight, "verify": verify.verify,
     "simulate": simulate.simulate, "load-test": load_test.load_test,
     "compare-routing": compare_routing.compare_routing, "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative, "schema": schema.schema,
     "errors": errors.errors, "dashboard": dashboard.dashboard, "diagnose": diagnose.diagnose,
-}.items():
+}
+for name, command in COMMANDS.items():
     app.command(name)(command)
 local_aws.register(app)
 

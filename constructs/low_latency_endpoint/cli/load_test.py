@@ -120,7 +120,7 @@ def load_test(
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
-    told = {} if stated is None else {
+    told: dict[str, Any] = {} if stated is None else {
         "peak_tps": stated.peak_tps, "safety_factor": stated.safety_factor,
         "planned_instances": stated.planned_instances}
     with Live(to, plan, quiet=results.json) as live:
@@ -184,7 +184,7 @@ def _plan(load: Load, sending: Sending, goal: LatencyGoal,
     if load.find_limit:
         if not goal.targets:
             raise LATENCY_NEEDED.error(got="none", allowed="--target or --settings")
-        search = {"highest_rate": load.up_to} if load.up_to else {}
+        search: dict[str, Any] = {"highest_rate": load.up_to} if load.up_to else {}
         return run_plans.limit_plan(SearchPlan(
             goal, seconds, min(10.0, seconds / 2) if alone is None else alone,
             precision=load.precision, poisson=not sending.constant, seed=sending.seed,

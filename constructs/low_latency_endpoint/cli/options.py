@@ -43,7 +43,7 @@ Verbose = Annotated[bool, typer.Option(
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let each field of a parameter that is a dataclass be an option of the command."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters = []
     for each in inspect.signature(command).parameters.values():
         if each.name not in groups:
