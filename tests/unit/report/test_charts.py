@@ -10,6 +10,7 @@ import pytest
 from low_latency_endpoint.report.charts import Chart, Line, Panel
 from low_latency_endpoint.report.pages import Section, page
 from low_latency_endpoint.report.tables import Cell, Table
+from tests.browser import needs_chromium, opened
 
 START = datetime(2026, 11, 20, 3, tzinfo=UTC)
 
@@ -103,3 +104,24 @@ def test_names_are_text_on_the_page():
     text = page(evil, [evil, Section(evil, [chart, table])], verdict=evil, under=evil)
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;alert(1)") >= 12
+
+
+@needs_chromium
+def test_the_pointer_reads_values(tmp_path):
+    """Halfway along the axis a straight line has half its value, on a logarithmic axis too."""
+    x = list(range(11))
+    chart = Chart("made", [
+        Panel("plain", [Line("straight", x, [10 * each for each in x], "blue")], " ms"),
+        Panel("powers", [Line("powers", x, [10 ** (each / 5) for each in x], "red")], " ms",
+              logarithmic=True),
+        Panel("bars", [Line("bars", x, [3 * each for each in x], "sky", "bars")])],
+        ends=(0, 10))
+    file = tmp_path / "page.html"
+    file.write_text(page("made", [chart]).replace("</body>", """<script>
+      const box = document.querySelector(".plot").getBoundingClientRect();
+      document.querySelector("figure").dispatchEvent(new PointerEvent("pointermove", {
+        clientX: box.left + box.width * 0.5 / 1.03, clientY: box.top + 5}));
+      </script></body>"""), "utf-8")
+    seen = opened(file, tmp_path)
+    assert seen.errors == []
+    assert {"straight 50 ms", "powers 10 ms", "bars 15"} <= set(seen.charts["made"].titles)
