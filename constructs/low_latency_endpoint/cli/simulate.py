@@ -9,6 +9,7 @@ import typer
 
 from .load_inputs import seconds_of
 from .options import Html, Json, SettingsFile
+from .process import check_packages
 
 if TYPE_CHECKING:
     from ..planning.decisions import LatencyPlan
@@ -87,6 +88,8 @@ def simulate(
     from ..settings.simulated_deployment import simulated_deployment
     from .simulate_report import Report
 
+    if html is not None:
+        check_packages("jinja2")
     _check_options(
         compare_routing=compare_routing, search=search, traffic=traffic, traffic_from=traffic_from,
         tps=tps, instances=instances, routing=routing, point=point, adopt=adopt, write=write,
