@@ -30,8 +30,8 @@ window.addEventListener("load", () => setTimeout(() => {
     const seen = path => { const b = path.getBBox(); return b.width + b.height > 0; };
     charts[chart.id] = {
       width: box.width, height: box.height,
-      ink: [...chart.querySelectorAll(".trace path, .bars path, .point")].filter(seen).length,
-      titles: [...chart.querySelectorAll("text")].map(text => text.textContent),
+      ink: [...chart.querySelectorAll("path.line, path.bars, path.area")].filter(seen).length,
+      titles: [...chart.querySelectorAll("b, span, p")].map(text => text.textContent.trim()),
     };
   }
   const found = document.createElement("pre");

@@ -30,7 +30,6 @@ from low_latency_endpoint.load_test.compare_routing_published import (
     compare_published,
     instructions,
 )
-from low_latency_endpoint.load_test.compare_routing_report import percent
 from low_latency_endpoint.load_test.compare_routing_sides import Side, Sides, read_sides
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.payloads import Payloads
@@ -41,6 +40,7 @@ from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedM
 from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.diagnosis.asking import Account
 from low_latency_endpoint.operations.sessions import open_clients
+from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened
 
 RANDOM, LEAST = "RANDOM", "LEAST_OUTSTANDING_REQUESTS"

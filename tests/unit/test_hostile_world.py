@@ -226,7 +226,7 @@ def test_an_early_interrupt_ends_a_command_without_a_word(at: int, ignored: bool
 
 EXTRAS = {"boto3": "operations", "botocore": "operations", "httptools": "operations",
           "matplotlib": "charts", "numba": "simulation", "numpy": "simulation", "jinja2": "report",
-          "plotly": "report", "gevent": "load-test", "geventhttpclient": "load-test",
+          "gevent": "load-test", "geventhttpclient": "load-test",
           "hdrh": "load-test", "locust": "load-test"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -33,11 +34,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
-    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
-):
-    command.register(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "plan": plan.plan, "preflight": preflight.preflight, "verify": verify.verify,
+    "simulate": simulate.simulate, "load-test": load_test.load_test,
+    "compare-routing": compare_routing.compare_routing, "recommend": recommend.recommend,
+    "recommend-generative": recommend_generative.recommend_generative, "schema": schema.schema,
+    "errors": errors.errors, "dashboard": dashboard.dashboard, "diagnose": diagnose.diagnose,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+local_aws.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ..load_test.compare_routing import Event, PairEnded, Second, Watch
@@ -57,7 +53,7 @@ class Live(LiveDisplay):
     def _show(self) -> None:
         parts: list[RenderableType] = []
         if self._so_far is not None and self._so_far.changes:
-            parts.append(_table(*self._so_far.table()))
+            parts.append(self._so_far.table())
         self._draw(parts, self._now)
 
 
@@ -74,9 +70,9 @@ def summary(report: RoutingComparison | PublishedComparison) -> None:
     """The answer for people: a sentence, a table, what to be careful about."""
     parts: list[RenderableType] = [
         Text(report.sentence, style="bold" if report.valid else "bold red")]
-    heads, rows = report.table()
-    if rows:
-        parts.append(_table(heads, rows))
+    table = report.table()
+    if table.rows:
+        parts.append(table)
     if isinstance(report, RoutingComparison):
         parts += [Text(f"{label}: {side.text}", style="dim") for label, side in
                   zip(report.sides.labels, report.sides, strict=True)]
@@ -84,12 +80,3 @@ def summary(report: RoutingComparison | PublishedComparison) -> None:
     if isinstance(report, RoutingComparison):
         parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
     print_parts(*parts)
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> Any:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if number == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table

@@ -63,31 +63,29 @@ def total_line(cost: StackCost) -> str:
 
 def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
     """A table of instances and dollars, what is not in it, and how to give what is missing."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from ..planning.hourly_cost import MOMENTS, NOT_IN_IT
+    from ..report.tables import Cell, Table
 
-    table = Table(title=f"{settings.stack_name}: US dollars per hour", title_justify="left",
-                  title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("What")
-    for moment in MOMENTS:
-        table.add_column(moment.replace("_", " "), justify="right")
+    rows: list[list[str | Cell]] = []
     for key, each in cost.endpoints.items():
         price = f"{each.price.usd:g} each, {each.price.origin}" if each.price else (
             "price not known")
-        table.add_row(Text(f"{key}: {each.instance_type}, {price}"),
-                      *(f"{each.instances(moment)} x" if each.price is None else
-                        f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
-                        for moment in MOMENTS))
+        rows.append([f"{key}: {each.instance_type}, {price}", *(
+            f"{each.instances(moment)} x" if each.price is None else
+            f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
+            for moment in MOMENTS)])
     if cost.endpoint_zones:
         price = f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}" if cost.zone_price else (
             "price not known")
-        table.add_row(Text(f"interface endpoints: {cost.endpoint_zones} zones, {price}"),
-                      *[_usd(cost.link_usd)] * len(MOMENTS))
+        rows.append([f"interface endpoints: {cost.endpoint_zones} zones, {price}",
+                     *[_usd(cost.link_usd)] * len(MOMENTS)])
     if cost.usd("at_most") is not None:
-        table.add_row("together", *(_usd(cost.usd(moment)) for moment in MOMENTS), style="bold")
+        rows.append([Cell(text, "strong") for text in (
+            "together", *(_usd(cost.usd(moment)) for moment in MOMENTS))])
+    table = Table(["What", *(moment.replace("_", " ") for moment in MOMENTS)], rows,
+                  f"{settings.stack_name}: US dollars per hour")
     yield table
     if cost.without_price:
         yield Text(_how_to_give(cost.without_price))

@@ -10,12 +10,7 @@ import typer
 from .options import Profile, Region
 from .output import progress_on_terminal
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="dashboard")(dashboard)
+__all__ = ["dashboard"]
 
 
 def dashboard(

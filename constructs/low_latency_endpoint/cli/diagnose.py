@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from ..operations.diagnosis import Diagnosis
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("diagnose")(diagnose)
-
-
 def diagnose(
     endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
     since: Annotated[str, typer.Option(
@@ -52,7 +47,7 @@ def diagnose(
       low-latency diagnose sentiment --html report.html --profile production
     """
     if html is not None:
-        check_packages("boto3", "jinja2", "plotly")
+        check_packages("boto3", "jinja2")
         _writable(html)
     made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region)
     if html is not None:

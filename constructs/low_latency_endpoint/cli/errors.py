@@ -7,11 +7,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("errors")(errors)
-
-
 def errors(
     code: Annotated[str | None, typer.Argument(
         metavar="CODE", help="Code such as LLE604; all codes without it.")] = None,

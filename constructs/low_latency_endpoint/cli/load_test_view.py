@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..load_test.latencies import milliseconds
 from ..load_test.measured_steps import MeasuredStep
-from ..load_test.report.page import verdict
+from ..load_test.report.page import follows, verdict
 from ..load_test.result_file import LoadTestReport
 from ..load_test.run_plans import RunPlan
 from ..load_test.running import Event, Second, StepEnded, StepStarted
@@ -104,19 +104,14 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
 
 
 def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
-    throughput, limit = report.throughput, report.run.limit
+    limit = report.run.limit
     if limit is not None and limit.usable and not report.invalid:
         low, high = limit.to_dict()["low"], limit.to_dict()["high"]
         yield (f"The limit of one instance lies between {low:,.4g} requests a second, which it "
                f"held with {limit.confidence:.0%} confidence, and "
                + (f"{high:,.4g}, which broke it." if high is not None else
                   "a rate that was never clearly broken."))
-    if throughput is not None:
-        yield (f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
-               f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
-               "least one per client zone; scaling target "
-               f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
-               "minute.")
+    yield from follows(report)
     if limit is not None and limit.lower_bound and not report.invalid:
         yield ("The plan does not take a limit that was not reached: leave out --up-to, or raise "
                "it.")

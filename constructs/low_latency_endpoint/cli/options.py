@@ -1,17 +1,21 @@
-"""Options that several commands have, each described once."""
+"""Options that several commands have, each described once, and groups of them as one parameter."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-__all__ = [
-    "Accept", "Adopt", "AllowedErrors", "Constant", "ContentType", "Expect", "Html", "Job",
-    "JobName", "Json", "ListJobs", "NoWait", "Payload", "PlainHttp", "Profile", "Quiet", "Region",
-    "Seed", "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
-]
+__all__ = ["Html", "Json", "Profile", "Quiet", "Region", "SettingsFile", "SettingsRegion", "Strict",
+           "Verbose", "grouped"]
+
+SettingsFile = Annotated[Path, typer.Argument(
+    show_default=False, help="The settings file, such as endpoint.yaml.")]
 
 Html = Annotated[Path | None, typer.Option(
     metavar="FILE", help="Write one self-contained page with charts.")]
@@ -24,6 +28,9 @@ Profile = Annotated[str | None, typer.Option(
 Region = Annotated[str | None, typer.Option(
     help="Region; default: the profile's.", show_default=False)]
 
+SettingsRegion = Annotated[str | None, typer.Option(
+    "--region", help="Region; default: the settings', else the profile's.", show_default=False)]
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what passes.")]
 
 Strict = Annotated[bool, typer.Option(
@@ -32,58 +39,29 @@ Strict = Annotated[bool, typer.Option(
 Verbose = Annotated[bool, typer.Option(
     "--verbose", "-v", help="Name the page behind each check.")]
 
-# What a load test sends.
 
-Payload = Annotated[str | None, typer.Option(
-    metavar="SOURCE", help="File (.jsonl: a request per line), folder, module:function, or a JSON "
-    "text. Default: the settings' warm-up payload.")]
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let each field of a parameter that is a dataclass be an option of the command."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for each in inspect.signature(command).parameters.values():
+        if each.name not in groups:
+            parameters.append(each.replace(annotation=hints[each.name]))
+            continue
+        kinds = get_type_hints(groups[each.name], include_extras=True)
+        parameters += [inspect.Parameter(
+            field.name, each.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
+            for field in fields(groups[each.name])]
 
-ContentType = Annotated[str | None, typer.Option(help="Default: application/json.")]
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+                for name, kind in groups.items()}
+        command(**given, **made)
 
-Accept = Annotated[str | None, typer.Option(help="Form of the answer.")]
-
-Expect = Annotated[str | None, typer.Option(
-    metavar="REGEX", help="Must occur in every good answer.")]
-
-Stream = Annotated[bool, typer.Option("--stream", help="Ask for response streams.")]
-
-Timeout = Annotated[str, typer.Option(metavar="TIME", help="For a whole request.")]
-
-Zonal = Annotated[list[str] | None, typer.Option(
-    metavar="URL", help="Base URL, such as the interface endpoint's of a zone; repeat it, they are "
-    "taken in turn.")]
-
-PlainHttp = Annotated[bool, typer.Option(
-    "--allow-plain-http", help="Let http:// URLs lead to other machines, requests and signatures "
-    "in clear.")]
-
-Constant = Annotated[bool, typer.Option(
-    "--constant/--poisson", help="Open loop: send at equal gaps, or at random as many independent "
-    "callers do.")]
-
-Seed = Annotated[int, typer.Option(help="The same seed sends at the same times.")]
-
-AllowedErrors = Annotated[float, typer.Option(help="Share of requests that may fail.")]
-
-# Jobs that AWS runs.
-
-JobName = Annotated[str | None, typer.Option(
-    metavar="NAME", help="Name of the new job. Default: made from endpoint and time.")]
-
-Job = Annotated[str | None, typer.Option(
-    metavar="NAME", help="Come back to a job: follow it, show its results.")]
-
-ListJobs = Annotated[bool, typer.Option("--list", help="List the newest jobs.")]
-
-StopJob = Annotated[bool, typer.Option("--stop", help="With --job: stop it.")]
-
-Adopt = Annotated[int | None, typer.Option(
-    metavar="N", help="With --job: write result N into the settings file, after showing the "
-    "difference.")]
-
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not follow the job to its end.")]
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-SettingsRegion = Annotated[str | None, typer.Option(
-    "--region", help="Region; default: the settings', else the profile's.", show_default=False)]
+    del run.__wrapped__  # typer would read the options there
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=each.KEYWORD_ONLY) for each in parameters])
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cost_view import cost_parts, minutes_data, minutes_parts, total_line, with_prices
+from .options import Json, SettingsFile
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plan")(plan)
-
-
 def plan(
-    settings: Annotated[Path, typer.Argument(
-        show_default=False, help="The settings file, such as endpoint.yaml.")],
+    settings: SettingsFile,
     endpoint: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only this endpoint of the file; all of them without it.")] = None,
     against: Annotated[Path | None, typer.Option(
@@ -55,7 +50,7 @@ def plan(
                                  "for an hour; over the settings' prices. Repeat it.")] = None,
     verbose: Annotated[bool, typer.Option(
         "--verbose", "-v", help="Add notes and sources to the table.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
     markdown: Annotated[bool, typer.Option(
         "--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
@@ -258,17 +253,11 @@ def _changes_markdown(changes: list[dict[str, Any]], before: str, after: str) ->
 
 
 def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from ..report.tables import Cell, Table
 
     if not changes:
         typer.echo(f"{after} and {before} have the same plan.")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("Endpoint", "Decision", before, after):
-        table.add_column(Text(title))
-    for each in changes:
-        table.add_row(each["endpoint"], each["title"], Text(each["before"] or "-"),
-                      Text(each["after"] or "-", style="bold"))
-    print_parts(table)
+    print_parts(Table(("Endpoint", "Decision", before, after), [
+        (each["endpoint"], each["title"], each["before"] or "-",
+         Cell(each["after"] or "-", "strong")) for each in changes], align="l"))

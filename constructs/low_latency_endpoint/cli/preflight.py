@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .options import Json, Profile, Quiet, Strict, Verbose
+from .options import Json, Profile, Quiet, SettingsFile, SettingsRegion, Strict, Verbose
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("preflight")(preflight)
+__all__ = ["preflight"]
 
 
 def preflight(
-    settings: Annotated[Path, typer.Argument(
-        show_default=False, help="The settings file, such as endpoint.yaml.")],
+    settings: SettingsFile,
     json: Json = False,
     quiet: Quiet = False,
     strict: Strict = False,
     verbose: Verbose = False,
     profile: Profile = None,
-    region: Annotated[str | None, typer.Option(
-        help="Region; default: the settings', else the profile's.", show_default=False)] = None,
+    region: SettingsRegion = None,
     wait: Annotated[str | None, typer.Option(
         metavar="TIME", help="Wait up to this long, such as 15m, while a scaling action runs on "
                              "the deployed endpoint; default: not at all.")] = None,

@@ -26,7 +26,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 40, 1000
 _EXTRAS = {
     "boto3": "operations", "botocore": "operations", "httptools": "operations",
     "uvloop": "async-client", "matplotlib": "charts", "numba": "simulation",
-    "numpy": "simulation", "jinja2": "report", "plotly": "report", "gevent": "load-test",
+    "numpy": "simulation", "jinja2": "report", "gevent": "load-test",
     "geventhttpclient": "load-test", "hdrh": "load-test", "locust": "load-test",
     "moto": "local", "flask": "local", "werkzeug": "local", "sklearn": "local-model",
 }

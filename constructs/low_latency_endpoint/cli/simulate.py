@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .load_inputs import seconds_of
+from .options import Html, Json, SettingsFile
+from .process import check_packages
+
 if TYPE_CHECKING:
     from ..planning.decisions import LatencyPlan
     from ..planning.simulation import Shape
@@ -14,14 +18,8 @@ if TYPE_CHECKING:
     from ..settings import EndpointSettings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("simulate")(simulate)
-
-
 def simulate(
-    settings: Annotated[Path, typer.Argument(
-        show_default=False, help="The settings file, such as endpoint.yaml.")],
+    settings: SettingsFile,
     endpoint: Annotated[str | None, typer.Option(
         metavar="NAME", help="Which endpoint of the file; the first without it.")] = None,
     compare_routing: Annotated[bool, typer.Option(
@@ -58,9 +56,8 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.")] = 1,
     processes: Annotated[int | None, typer.Option(
         help="Processes; as many as there are processors without it.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write one self-contained page with charts.")] = None,
+    json: Json = False,
+    html: Html = None,
     point: Annotated[int | None, typer.Option(
         metavar="NUMBER", help="With --search: the point of its tables to adopt; the best fixed "
                                "fleet without it.")] = None,
@@ -91,6 +88,8 @@ def simulate(
     from ..settings.simulated_deployment import simulated_deployment
     from .simulate_report import Report
 
+    if html is not None:
+        check_packages("jinja2")
     _check_options(
         compare_routing=compare_routing, search=search, traffic=traffic, traffic_from=traffic_from,
         tps=tps, instances=instances, routing=routing, point=point, adopt=adopt, write=write,
@@ -100,7 +99,8 @@ def simulate(
     model = model_of_plan(
         plan, throughput=stated.throughput.measured if stated.throughput else None,
         latency=stated.latency.target, load_test=load_test,
-        service_seconds=_seconds(service_time), variation=variation, concurrency=concurrency,
+        service_seconds=None if service_time is None else seconds_of(
+            service_time, "--service-time"), variation=variation, concurrency=concurrency,
         slope=slope, peak_tps=tps, instances=instances,
         routing=routing.upper().replace("-", "_") if routing else None,
         deployment=simulated_deployment(stated))
@@ -182,16 +182,3 @@ def _planned(path: Path, name: str | None) -> tuple[str, LatencyPlan, EndpointSe
     settings = load_settings(path)
     chosen = name or next(iter(settings.endpoints))
     return chosen, plan_endpoint(settings, chosen), settings.endpoints[chosen]
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    from ..settings.breach import BreachError
-    from ..settings.fields import parse_duration
-
-    try:
-        return parse_duration(text).total_seconds()
-    except BreachError:
-        raise typer.BadParameter(
-            f"{text!r} is no duration; write a number and a unit, such as 45ms") from None

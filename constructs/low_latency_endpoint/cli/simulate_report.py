@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..errors import LowLatencyEndpointError
+from ..report.tables import Table
+from .output import print_json, print_parts
 
 if TYPE_CHECKING:
     from ..planning.decisions import LatencyPlan
     from ..planning.simulation import Comparison, Shape, SimulationResult
     from ..planning.simulation.assumptions import Model
     from ..planning.simulation.search_goals import Found, SearchResult
+    from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
 
 __all__ = ["Report"]
@@ -29,8 +34,8 @@ class Report:
         self.options, self.replications = options, replications
         self.sentences: list[str] = []
         self.warnings: list[str] = []
-        self.tables: list[tuple[str, list[str], list[list[str]]]] = []
-        self.charts: list[Any] = []
+        self.tables: list[Table] = []
+        self.charts: list[Callable[[], Chart]] = []
         self.code: list[tuple[str, str]] = []
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
@@ -39,24 +44,24 @@ class Report:
     def steady(self) -> None:
         """The fleet at its peak."""
         from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import latency_chart
         from ..planning.simulation.wording import steady_sentence, steady_table
+        from .simulate_charts import latency_chart
 
         result = run(self.model.steady(), replications=self._replications(8), **self.options)
         self.sentences.append(steady_sentence(self.model, result))
-        self.tables.append(("", *steady_table({self.model.routing: result})))
+        self.tables.append(Table(*steady_table({self.model.routing: result})))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
         self.data = {"steady": result.to_dict()}
 
     def compare(self) -> None:
         """The strategies under the same chance."""
         from ..planning.simulation import compare
-        from ..planning.simulation.charts import latency_chart
         from ..planning.simulation.wording import (
             change_rows,
             comparison_sentence,
             steady_table,
         )
+        from .simulate_charts import latency_chart
 
         both: Comparison = compare(
             {routing: self.model.steady(routing=routing)
@@ -64,17 +69,17 @@ class Report:
             replications=self._replications(8), **self.options)
         self.sentences.append(comparison_sentence(self.model, both))
         self._say_prefix_aware("compared")
-        self.tables.append(("", *steady_table(both.results)))
-        self.tables.append(("", ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests",
-                                 "Change"], change_rows(both)))
+        self.tables.append(Table(*steady_table(both.results)))
+        self.tables.append(Table(["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests",
+                                  "Change"], change_rows(both)))
         self.charts.append(lambda: latency_chart(both.results, self.model))
         self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
         from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import timeline_chart
         from ..planning.simulation.wording import shape_row, shape_sentence, shape_titles
+        from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
         # Hours of requests, in which luck evens out: fewer replications do.
@@ -84,10 +89,9 @@ class Report:
                                            **self.options)
             self.sentences.append(shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
-            self.charts.append(lambda one=one, result=result: timeline_chart(
-                one, result, self.model))
+            self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
-        self.tables.append((f"{replications} replications", shape_titles(), rows))
+        self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(shapes, self.model.peak_tps, dict.fromkeys(
             each for one in shapes for each in self.model.assumed_over_time(one)))
 
@@ -95,13 +99,13 @@ class Report:
                *, write: bool) -> None:
         """Fleets and policies for a goal."""
         from ..planning.simulation import shape
-        from ..planning.simulation.charts import front_chart
         from ..planning.simulation.search_wording import (
             points_tables,
             search_data,
             search_sentences,
         )
         from ..planning.simulation.searching import parse_goal, search
+        from .simulate_charts import front_chart
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
@@ -110,7 +114,8 @@ class Report:
             shape_replications=self._replications(4), **self.options)
         self.sentences += search_sentences(result)
         self._say_prefix_aware("searched")
-        self.tables += points_tables(result)
+        self.tables += [Table(heads, rows, title)
+                        for title, heads, rows in points_tables(result)]
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
         if self.model.concurrency_target is not None:
@@ -184,18 +189,11 @@ class Report:
     def show(self, as_json: bool, html: Path | None) -> None:
         """Print it, and write the page."""
         if html is not None:
-            from ..planning.simulation.charts import page
-
-            title = f"{self.name}: what would happen"
-            _write(html, page(title, [*self.sentences, *self._warned()], self.tables,
-                              [make() for make in self.charts], self.assumed, code=self.code))
+            _write(html, self._page())
         if as_json:
-            import json
-
-            typer.echo(json.dumps(
-                {"settings": str(self.settings), "endpoint": self.name, "answer": self.sentences,
-                 "warnings": self.warnings, **self.data, "assumed": self.assumed},
-                indent=2, ensure_ascii=False))
+            print_json({"settings": str(self.settings), "endpoint": self.name,
+                        "answer": self.sentences, "warnings": self.warnings, **self.data,
+                        "assumed": self.assumed})
         else:
             self._print()
         if self.failed:
@@ -204,25 +202,25 @@ class Report:
     def _warned(self) -> list[str]:
         return [f"Warning: {each}." for each in self.warnings]
 
-    def _print(self) -> None:
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table
-        from rich.text import Text
+    def _page(self) -> str:
+        from ..report.pages import Code, Listed, Section, page
 
-        from .output import print_parts
+        charts = [make() for make in self.charts]
+        first, *others = self.sentences
+        return page(f"{self.name}: what would happen", [
+            *others, *self._warned(), *(Section("", [chart]) for chart in charts if chart),
+            *(Section(each.title, [replace(each, title="")]) for each in self.tables),
+            *(Section(head, [Code([(text, "")])]) for head, text in self.code),
+            Section("Assumed", [Listed(self.assumed, soft=True)])],
+            verdict=first, good=not self.failed)
+
+    def _print(self) -> None:
+        from rich.padding import Padding
+        from rich.text import Text
 
         parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in self.sentences]
         parts += [Padding(Text(each, style="yellow"), (0, 0, 1, 0)) for each in self._warned()]
-        for title, titles, rows in self.tables:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None,
-                          title_justify="left")
-            for number, head in enumerate(titles):
-                table.add_column(Text(head), justify="left" if number == 0 else "right")
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            parts.append(table)
-        print_parts(*parts)
+        print_parts(*parts, *self.tables)
         for head, text in self.code:
             typer.echo(f"{head}:\n\n{text}")  # lines stay whole, to be copied
         print_parts(Text("Assumed:"),

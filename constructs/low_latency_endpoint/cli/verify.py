@@ -8,12 +8,7 @@ import typer
 
 from .options import Json, Profile, Quiet, Region, Strict, Verbose
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("verify")(verify)
+__all__ = ["verify"]
 
 
 def verify(

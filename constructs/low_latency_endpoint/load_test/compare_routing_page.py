@@ -1,17 +1,16 @@
 """The comparison as one self-contained HTML page.
 
-Needs plotly, of the ``load-test`` extra.
+Needs Jinja2, of the ``load-test`` extra.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ..planning.simulation.charts import page
 from ..planning.simulation.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN
+from ..report.charts import Chart, Line, Panel, nines
+from ..report.pages import Listed, Part, Section, page
+from ..report.tables import Table
 from .compare_routing_published import PublishedComparison
 from .compare_routing_report import RoutingComparison
 from .comparison import STATISTICS
@@ -19,44 +18,47 @@ from .result_file import write_text
 
 __all__ = ["comparison_page", "published_page", "write_page"]
 
-# Okabe and Ito's colours, told apart by people with colour blindness too
-_COLOURS = ("#D55E00", "#0072B2")
-_INK, _BAND = "#1f2937", "rgba(0, 158, 115, 0.18)"
-_POINTS, _MOST_NINES = 160, 4.0
+_COLOURS = ("red", "blue")
 
 
 def comparison_page(report: RoutingComparison) -> str:
     """The page of one comparison; it loads nothing from anywhere."""
     plan = report.plan
-    charts = [_changes(report), _pairs(report), _percentiles(report)] if report.changes else []
-    sides = [("Sides", ["", "Variant", "Instances", "Type", "Routing"], [
+    parts: list[Part] = []
+    if report.changes:
+        parts = [Section(title, [chart]) for title, chart in (
+            (f"{report.sides.labels[1]} against {report.sides.labels[0]}", _changes(report)),
+            ("p99, block by block", _pairs(report)),
+            ("Latency by percentile", _percentiles(report)))]
+    sides = Table(["", "Variant", "Instances", "Type", "Routing"], [
         [label, side.name, str(side.fleet.instances or "?"), side.fleet.instance_type or "?",
          side.fleet.routing or "?"]
-        for label, side in zip(report.sides.labels, report.sides, strict=True)])]
-    return page(
-        f"Routing of {' and '.join(dict.fromkeys(side.endpoint for side in report.sides))}",
-        [report.sentence, *(f"Careful: {each}" for each in report.warnings)],
-        [("All blocks of each side together", *report.table()), *sides], charts,
-        [f"{len(report.pairs)} pairs of blocks of {plan['block_seconds']:g} s, each after "
-         f"{plan['settle_seconds']:g} s that do not count; the order turns from pair to pair",
-         f"{report.load}; payload: {report.payload or 'unknown'}",
-         "neighbouring blocks are independent: they are much longer than requests queue",
-         f"each interval holds with {plan['confidence'] * 100:g} % on its own (Student's law over "
-         "the pairs, each left out once)",
-         "would have seen: a difference of this size is found in four of five such tests",
-         *(f"unknown: {each}" for each in report.sides.unknown)])
+        for label, side in zip(report.sides.labels, report.sides, strict=True)], align="l")
+    parts += [
+        Section("All blocks of each side together", [report.table()]), Section("Sides", [sides]),
+        Section("Assumed", [Listed([
+            f"{len(report.pairs)} pairs of blocks of {plan['block_seconds']:g} s, each after "
+            f"{plan['settle_seconds']:g} s that do not count; the order turns from pair to pair",
+            f"{report.load}; payload: {report.payload or 'unknown'}",
+            "neighbouring blocks are independent: they are much longer than requests queue",
+            f"each interval holds with {plan['confidence'] * 100:g} % on its own (Student's law "
+            "over the pairs, each left out once)",
+            "would have seen: a difference of this size is found in four of five such tests",
+            *(f"unknown: {each}" for each in report.sides.unknown)], soft=True)])]
+    return _page(f"Routing of {' and '.join(dict.fromkeys(s.endpoint for s in report.sides))}",
+                 report, parts)
 
 
 def published_page(report: PublishedComparison) -> str:
     """The page of the published sizes."""
-    rows = [(f"{size} instance{'s' if size > 1 else ''} on each side", *one.table())
-            for size, one in report.rows]
-    return page(
-        "The published comparison of routing strategies, measured",
-        [report.sentence, *(f"Careful: {each}" for each in report.warnings)],
-        [("By size", *report.table()), *rows], [_by_size(report)] if report.rows else [],
-        ["four users for each instance, as published", "the published figures are AWS's, of "
-         "CodeGen2-7B on ml.g5.24xlarge"])
+    parts: list[Part] = [Section("By size", [*([_by_size(report)] if report.rows else []),
+                                             report.table()])]
+    parts += [Section(f"{size} instance{'s' if size > 1 else ''} on each side", [one.table()])
+              for size, one in report.rows]
+    parts.append(Section("Assumed", [Listed([
+        "four users for each instance, as published", "the published figures are AWS's, of "
+        "CodeGen2-7B on ml.g5.24xlarge"], soft=True)]))
+    return _page("The published comparison of routing strategies, measured", report, parts)
 
 
 def write_page(report: RoutingComparison | PublishedComparison, path: Path) -> None:
@@ -71,92 +73,62 @@ def write_page(report: RoutingComparison | PublishedComparison, path: Path) -> N
                else comparison_page(report))
 
 
-def _figure(title: str, **layout: Any) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Figure().update_layout(
-        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 16}},
-        template="plotly_white", margin={"l": 90, "r": 30, "t": 60, "b": 60},
-        legend={"orientation": "h", "y": -0.2}, font={"family": "system-ui, sans-serif"},
-        **{"height": 400, **layout})
+def _page(title: str, report: RoutingComparison | PublishedComparison,
+          parts: list[Part]) -> str:
+    return page(title, [*(f"Careful: {each}" for each in report.warnings), *parts],
+                verdict=report.sentence, good=report.valid)
 
 
-def _changes(report: RoutingComparison) -> Any:
+def _changes(report: RoutingComparison) -> Chart:
     """Each statistic's change with its interval, beside no change at all."""
-    base, other = report.sides.labels
-    figure = _figure(f"{other} against {base}", height=320, xaxis_title="change in %")
-    names = [name for name in reversed(STATISTICS) if name in report.changes]
+    names = [name for name in STATISTICS if name in report.changes]
     found = [report.changes[name] for name in names]
-    figure.add_scatter(
-        x=[100 * each.change for each in found], y=names, mode="markers", showlegend=False,
-        marker={"size": 10, "color": [_COLOURS[1] if each.found else "#9ca3af" for each in found]},
-        error_x={"type": "data", "symmetric": False, "thickness": 2, "width": 6,
-                 "color": _INK,
-                 "array": [100 * (each.high - each.change) for each in found],
-                 "arrayminus": [100 * (each.change - each.low) for each in found]},
-        hovertemplate="%{y}: %{x:+.1f} %<extra></extra>")
-    figure.add_vline(0, line_color=_INK, line_width=1)
-    return figure
+    return Chart("changes", [Panel("Change", [Line(
+        "change", names, [100 * each.change for each in found], "blue", "marks",
+        marks=["●" if each.found else "○" for each in found],
+        notes=[f"{name}: {100 * each.change:+.1f} %" for name, each in
+               zip(names, found, strict=True)],
+        low=[100 * each.low for each in found], high=[100 * each.high for each in found])],
+        " %", [("", 0.0)])], "names", "A ring: no difference that this test can tell", 240)
 
 
-def _pairs(report: RoutingComparison) -> Any:
+def _pairs(report: RoutingComparison) -> Chart:
     """p99 of each block in the order of time: what drifted, and what one pair says."""
-    figure = _figure("p99, block by block", xaxis_title="minutes", yaxis_title="milliseconds")
     start = min(each.started_at for pair in report.pairs for each in pair.results)
+    lines = []
     for at, label in enumerate(report.sides.labels):
         results = [pair.results[at] for pair in report.pairs]
-        figure.add_scatter(
-            x=[((each.started_at + each.ended_at) / 2 - start) / 60 for each in results],
-            y=[1000 * each.latency.percentile(99) if each.latency.count else None
-               for each in results],
-            name=label, mode="lines+markers", line={"color": _COLOURS[at], "width": 1.5},
-            hovertemplate="%{y:,.4~g} ms<extra>" + label + "</extra>")
-    return figure.update_yaxes(rangemode="tozero")
+        lines.append(Line(
+            label, [((each.started_at + each.ended_at) / 2 - start) / 60 for each in results],
+            [1000 * each.latency.percentile(99) if each.latency.count else None
+             for each in results], _COLOURS[at], marks=["●"] * len(results)))
+    return Chart("pairs", [Panel("p99", lines, " ms")], title="minutes", height=240)
 
 
-def _percentiles(report: RoutingComparison) -> Any:
+def _percentiles(report: RoutingComparison) -> Chart:
     """Latency by percentile, the rarer the wider."""
-    ticks = [(0.0, "0"), (math.log10(2), "p50"), (1.0, "p90"), (2.0, "p99"), (3.0, "p99.9"),
-             (4.0, "p99.99")]
-    figure = _figure("Latency by percentile", yaxis_title="milliseconds")
-    figure.update_xaxes(tickvals=[at for at, _ in ticks], ticktext=[name for _, name in ticks])
+    lines = []
     for at, label in enumerate(report.sides.labels):
         latencies = report.pooled(at)
-        nines = list(_nines(latencies.count))
-        values = latencies.quantiles(1 - 10 ** -each for each in nines)
-        figure.add_scatter(
-            x=nines, y=[1000 * each for each in values], name=label, mode="lines",
-            line={"color": _COLOURS[at], "width": 2},
-            text=[f"p{100 * (1 - 10 ** -each):.4g}" for each in nines],
-            hovertemplate="%{text}: %{y:,.4~g} ms<extra>" + label + "</extra>")
-    return figure
+        ranks = nines(latencies.count, 4.0)
+        values = latencies.quantiles([1 - 10 ** -each for each in ranks])
+        lines.append(Line(label, ranks, [1000 * each for each in values], _COLOURS[at]))
+    return Chart("percentiles", [Panel("Latency", lines, " ms")], "nines", "Percentile", 240)
 
 
-def _nines(count: int) -> Iterator[float]:
-    """Ranks evenly on the axis of nines, up to the last sample but one."""
-    most = min(_MOST_NINES, math.log10(max(count, 2)))
-    return (most * number / _POINTS for number in range(_POINTS + 1))
-
-
-def _by_size(report: PublishedComparison) -> Any:
+def _by_size(report: PublishedComparison) -> Chart:
     """Both gains by the number of instances, over what was published."""
-    figure = _figure("Gain of the other routing by instances of each side",
-                     xaxis_title="instances of each side", yaxis_title="gain in %", height=460)
-    for low, high, name in ((*PUBLISHED_P99_CUT, "p99 shorter, published"),
-                            (*PUBLISHED_THROUGHPUT_GAIN, "throughput, published")):
-        figure.add_hrect(y0=100 * low, y1=100 * high, fillcolor=_BAND, line_width=0,
-                         annotation_text=name, annotation_position="top left")
-    for at, (name, statistic, sign) in enumerate((("p99 shorter", "p99", -1),
-                                                  ("more throughput", "throughput", 1))):
+    bands = [(name, 100 * low, 100 * high) for (low, high), name in (
+        (PUBLISHED_P99_CUT, "p99 shorter, published"),
+        (PUBLISHED_THROUGHPUT_GAIN, "throughput, published"))]
+    lines = []
+    for colour, (name, statistic, sign) in zip(_COLOURS, (
+            ("p99 shorter", "p99", -100), ("more throughput", "throughput", 100)), strict=True):
         found = [(size, one.changes[statistic]) for size, one in report.rows
                  if statistic in one.changes]
-        upper = [100 * (max(sign * each.low, sign * each.high) - sign * each.change)
-                 for _, each in found]
-        lower = [100 * (sign * each.change - min(sign * each.low, sign * each.high))
-                 for _, each in found]
-        figure.add_scatter(
-            x=[size for size, _ in found], y=[100 * sign * each.change for _, each in found],
-            name=name, mode="lines+markers", line={"color": _COLOURS[at]},
-            error_y={"type": "data", "symmetric": False, "array": upper, "arrayminus": lower},
-            hovertemplate="%{x} instances: %{y:.1f} %<extra>" + name + "</extra>")
-    return figure.update_yaxes(rangemode="tozero")
+        lines.append(Line(
+            name, [size for size, _ in found], [sign * each.change for _, each in found], colour,
+            marks=["●"] * len(found), low=[sign * each.low for _, each in found],
+            high=[sign * each.high for _, each in found]))
+    return Chart("sizes", [Panel("Gain of the other routing", lines, " %", bands=bands)],
+                 title="instances of each side", height=280)

@@ -27,6 +27,7 @@ from ..planning.simulation.published import (
     SIZES,
     USERS_EACH,
 )
+from ..report.tables import Table
 from .compare_routing import ComparisonPlan, Watch
 from .compare_routing_report import SCHEMA, RoutingComparison
 from .compare_routing_rules import CAPACITY
@@ -142,12 +143,12 @@ class PublishedComparison:
                 f"(published: {_span(PUBLISHED_THROUGHPUT_GAIN)}) and a p99 {_span(p99)} shorter "
                 f"(published: {_span(PUBLISHED_P99_CUT)}).")
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows, as text."""
+    def table(self) -> Table:
+        """Both gains by size."""
         heads = ["Instances", "Users", "Throughput", "Interval", "p99", "Interval"]
-        return heads, [[str(size), str(report.plan["users"]),
-                        *_cells(report.changes.get("throughput")),
-                        *_cells(report.changes.get("p99"))] for size, report in self.rows]
+        return Table(heads, [[str(size), str(report.plan["users"]),
+                              *_cells(report.changes.get("throughput")),
+                              *_cells(report.changes.get("p99"))] for size, report in self.rows])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file."""

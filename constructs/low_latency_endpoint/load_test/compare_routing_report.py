@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from .. import __version__
+from ..report.numbers import percent
+from ..report.tables import Table
 from .compare_routing_sides import Side, Sides
 from .comparison import FEWEST_PAIRS, STATISTICS, Block, Change, Pair, changes
 from .latencies import LatencyHistogram
 from .steps import StepResult, summary_ms
 
-__all__ = ["SCHEMA", "MeasuredPair", "RoutingComparison", "percent", "ranged", "value_text"]
+__all__ = ["SCHEMA", "MeasuredPair", "RoutingComparison", "ranged", "value_text"]
 
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
 _HEADLINE = "p99"
@@ -194,11 +196,11 @@ class RoutingComparison:
         """All latencies of the base (0) or of the other side (1)."""
         return LatencyHistogram.sum(pair.results[at].latency for pair in self.pairs)
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows, as text."""
+    def table(self) -> Table:
+        """The statistics of both sides."""
         heads = ["", *self.sides.labels, "Change", f"{self.plan['confidence'] * 100:g} % interval",
                  "Would have seen"]
-        return heads, [self._row(name) for name in STATISTICS if name in self.changes]
+        return Table(heads, [self._row(name) for name in STATISTICS if name in self.changes])
 
     def _row(self, name: str) -> list[str]:
         each = self.changes[name]
@@ -230,18 +232,6 @@ class RoutingComparison:
     def to_json(self) -> str:
         """The file's text."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def percent(share: float) -> str:
-    """A share in percent: whole ones from 10 %, one decimal below.
-
-    Examples
-    --------
-    >>> percent(0.2268), percent(0.0402)
-    ('23 %', '4.0 %')
-    """
-    value = 100 * share
-    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
 
 
 def ranged(change: Change) -> str:

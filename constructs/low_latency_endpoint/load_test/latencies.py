@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..report import numbers
+
 __all__ = ["PERCENTS", "LatencyHistogram", "Percentile", "milliseconds"]
 
 #: The percentiles that every result names.
@@ -298,7 +300,4 @@ def milliseconds(seconds: float) -> str:
     >>> [milliseconds(seconds) for seconds in (0.00042, 0.0204, 0.1204, 2.5, math.nan)]
     ['0.42 ms', '20.4 ms', '120 ms', '2,500 ms', '-']
     """
-    if not math.isfinite(seconds):
-        return "-"
-    value = 1000 * seconds
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+    return numbers.milliseconds(1000 * seconds, 3)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...report.numbers import milliseconds
 from .findings import GUIDE, Change, Evidence, Finding, kind
 from .measurements import Measurements, Series
 from .starts import Start, after_starts
-from .view import WARMING, VariantView, milliseconds
+from .view import WARMING, VariantView
 
 __all__ = ["Event", "cold_start", "endpoint_state", "events", "named",
            "new_version"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...report.numbers import milliseconds, percent
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -16,7 +17,7 @@ from .findings import (
     kind,
 )
 from .measurements import Series
-from .view import VariantView, milliseconds, percent, runs
+from .view import VariantView, runs
 
 __all__ = ["errors", "multi_model", "silence"]
 

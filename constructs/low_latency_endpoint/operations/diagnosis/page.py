@@ -1,48 +1,56 @@
-"""The diagnosis as one self-contained HTML page: charts and their library inside.
+"""The diagnosis as one self-contained HTML page.
 
-Needs the ``report`` extra (Jinja2, plotly).
+Needs the ``report`` extra (Jinja2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ...errors import ConfigurationError
+from ...report.pages import Code, Listed, Part, Section, Soft
+from ...report.pages import Finding as Shown
+from ...report.pages import page as page_of
 from .breaches import PAGE_WRITTEN
-from .diagnosis import Diagnosis, split
+from .charts import chart
+from .diagnosis import Diagnosis
+from .findings import Finding
+from .measurements import Measurements, VariantReading
 from .members import members
-from .terminal import verdict
-from .view import milliseconds, percent
+from .terminal import (
+    CLOUDWATCH_LACKS,
+    alarms_text,
+    events_table,
+    evidence_text,
+    members_table,
+    split_table,
+    variant_line,
+    verdict,
+    window_text,
+)
 
 __all__ = ["page", "write_page"]
+
+_TONES = {"high": "bad", "medium": "careful", "low": "soft"}
 
 
 def page(diagnosis: Diagnosis) -> str:
     """The page's text; it loads nothing from anywhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
-
-    from .charts import figure
-
-    environment = Environment(loader=PackageLoader(__package__, "templates"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     m = diagnosis.measurements
-    variants = []
-    for variant in m.variants:
-        made = figure(diagnosis, variant)
-        variants.append({
-            "reading": variant, "split": split(m, variant),
-            "members": [(word, found) for word, found in (
-                ("Zone", members(variant.zones)), ("Instance", members(variant.instances)))
-                if found],
-            "requests": variant.get("Invocations", "Sum").sum,
-            "chart": chart_html(made, variant.name) if made is not None else "",
-        })
-    return environment.get_template("page.html.jinja").render(
-        diagnosis=diagnosis, m=m, verdict=verdict(diagnosis), variants=variants,
-        milliseconds=milliseconds, percent=percent, plotly=get_plotlyjs(),
-    )
+    parts: list[Part] = [_finding(each, m) for each in diagnosis.findings]
+    parts += [_variant(diagnosis, each) for each in m.variants]
+    if diagnosis.events:
+        parts.append(Section("What happened", [events_table(diagnosis.events, "%Y-%m-%d %H:%M")]))
+    parts.append(Section("What was looked at", [
+        Listed([f"Unknown: {each.what} ({each.why})" for each in m.unknown]),
+        Listed([*(f"No data: {text}" for text in m.absent), *_looked_at(m), CLOUDWATCH_LACKS],
+               soft=True)]))
+    said = verdict(diagnosis)
+    minutes = m.period.total_seconds() / 60
+    return page_of(f"{m.endpoint}: {said}", parts, head=m.endpoint, verdict=said,
+                   under=", ".join(filter(None, (m.region, m.status, window_text(m),
+                                                 f"periods of {minutes:g} min"))),
+                   good=diagnosis.healthy)
 
 
 def write_page(diagnosis: Diagnosis, path: Path) -> None:
@@ -57,17 +65,39 @@ def write_page(diagnosis: Diagnosis, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise PAGE_WRITTEN.error(got=f"{path}: {error.strerror or error}",
+                                 allowed="a file") from error
 
 
-def _unwritable(path: Path, error: OSError) -> ConfigurationError:
-    return PAGE_WRITTEN.error(got=f"{path}: {error.strerror or error}", allowed="a file")
+def _finding(finding: Finding, m: Measurements) -> Shown:
+    shown = [" ".join(filter(None, evidence_text(each, m))) for each in finding.evidence]
+    parts: list[Part] = [Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
+                         Listed(shown)]
+    if finding.changes:
+        parts += ["In endpoint.yaml:", Code([(each.text, each.why) for each in finding.changes])]
+    if finding.besides:
+        parts.append(finding.besides)
+    return Shown(f"{finding.id} {finding.kind.title}", finding.id,
+                 "careful" if finding.risk else "bad", parts,
+                 [(f"confidence {finding.confidence}", _TONES[finding.confidence]),
+                  *([("risk", "careful")] if finding.risk else [])], finding.kind.source)
 
 
-def chart_html(made: Any, name: str) -> str:
-    """A plotly figure as a part of a page that has plotly's script already."""
-    text: str = made.to_html(
-        full_html=False, include_plotlyjs=False, div_id=f"chart-{name}",
-        config={"displaylogo": False, "responsive": True,
-                "modeBarButtonsToRemove": ["lasso2d", "select2d"]})
-    return text
+def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
+    m = diagnosis.measurements
+    parts: list[Part] = ["No request in the window."]
+    if variant.get("Invocations", "Sum").sum:
+        parts = [split_table(m, variant), Soft(
+            "Percentiles are means over the periods, weighted by requests; CloudWatch has none for "
+            "OverheadLatency.")]
+        parts += [members_table(word, members(of)) for word, of in (
+            ("zone", variant.zones), ("instance", variant.instances)) if of]
+    made = chart(diagnosis, variant)
+    return Section(variant_line(variant, m.period), [*parts, *([made] if made else [])])
+
+
+def _looked_at(m: Measurements) -> Iterator[str]:
+    yield from alarms_text(m)
+    if m.plan:
+        peak = f" for {m.plan.peak_tps:,.0f} requests a second" if m.plan.peak_tps else ""
+        yield f"Planned by stack {m.plan.stack}{peak}"

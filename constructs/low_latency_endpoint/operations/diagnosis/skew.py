@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from ...report.numbers import milliseconds, percent
 from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
 from .measurements import MetricSeries, Series, median
 from .starts import after_starts, starts
-from .view import SLOW_OF_PERIODS, WARMING, VariantView, milliseconds, percent
+from .view import SLOW_OF_PERIODS, WARMING, VariantView
 
 __all__ = ["skew"]
 

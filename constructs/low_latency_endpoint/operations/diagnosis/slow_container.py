@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...report.numbers import milliseconds
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -17,7 +18,7 @@ from .findings import (
     kind,
 )
 from .measurements import Series
-from .view import FULL_MEMORY_PERCENT, VariantView, milliseconds
+from .view import FULL_MEMORY_PERCENT, VariantView
 
 __all__ = ["slow_container"]
 

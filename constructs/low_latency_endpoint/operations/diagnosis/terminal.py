@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
-from .diagnosis import Diagnosis, Split, split
+from ...report.numbers import milliseconds, percent, rate
+from ...report.tables import Cell, Table
+from .diagnosis import Diagnosis, split
+from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
 from .members import Member, members
-from .view import milliseconds, percent
 
-__all__ = ["print_report", "verdict"]
+__all__ = [
+    "CLOUDWATCH_LACKS", "alarms_text", "events_table", "evidence_text", "members_table",
+    "print_report", "split_table", "variant_line", "verdict", "window_text",
+]
+
+CLOUDWATCH_LACKS = ("CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
+                    "nothing of the callers' network.")
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
@@ -39,7 +47,7 @@ def _parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     m = diagnosis.measurements
     yield Text.assemble((f"{m.endpoint}", "bold"), f" in {m.region}: " if m.region else ": ",
                         (m.status, "" if m.status == "InService" else "yellow"),
-                        f", {_window(m)}")
+                        f", {window_text(m)}")
     yield Text(verdict(diagnosis), style="bold green" if diagnosis.healthy else "bold red")
     for number, finding in enumerate(diagnosis.findings, 1):
         yield _finding(number, finding, m)
@@ -72,7 +80,8 @@ def verdict(diagnosis: Diagnosis) -> str:
     return f"{text}, but {count} thing{'s are' if count > 1 else ' is'} unknown: see below."
 
 
-def _window(m: Measurements) -> str:
+def window_text(m: Measurements) -> str:
+    """From when to when."""
     zone = m.start.tzname() or ""
     same = m.start.date() == m.end.date()
     end = f"{m.end:%H:%M}" if same else f"{m.end:%Y-%m-%d %H:%M}"
@@ -85,13 +94,14 @@ def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
         head.append("  risk", style="cyan")
     head.append(f"  confidence {finding.confidence}", style=_COLOURS[finding.confidence])
     parts: list[RenderableType] = [head]
-    grid = Table.grid(padding=(0, 1))
+    grid = Grid.grid(padding=(0, 1))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold", ratio=1)
     path = " > ".join((finding.variant, *finding.path) if finding.variant else finding.path)
     grid.add_row("because", Text(path))
     for each in finding.evidence:
-        grid.add_row("measured", _evidence(each, m))
+        text, times = evidence_text(each, m)
+        grid.add_row("measured", Text.assemble(text, (f" {times}" if times else "", "dim")))
     for change in finding.changes:
         line = Text(change.text, style="bold cyan")
         if change.why:
@@ -103,13 +113,12 @@ def _finding(number: int, finding: Finding, m: Measurements) -> RenderableType:
     return Padding(Group(*parts), (1, 0, 0, 0))
 
 
-def _evidence(each: Evidence, m: Measurements) -> Text:
-    text = Text(each.text)
-    if each.start is not None:
-        text.append(f"  {m.clock(each.start)}", style="dim")
-        if each.end is not None and each.end != each.start:
-            text.append(f"-{m.clock(each.end)}", style="dim")
-    return text
+def evidence_text(each: Evidence, m: Measurements) -> tuple[str, str]:
+    """What was measured, and when."""
+    if each.start is None:
+        return each.text, ""
+    later = f"-{m.clock(each.end)}" if each.end not in (None, each.start) else ""
+    return each.text, f"({m.clock(each.start)}{later})"
 
 
 def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -118,71 +127,56 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         if not variant.get("Invocations", "Sum"):
             continue
         # Not the table's title, which would be folded at the table's width.
-        line = Text(_variant_line(variant, m.period), style="bold")
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("part", "p50", "p90", "p99", "average"):
-            table.add_column(name, justify="left" if name == "part" else "right", no_wrap=True)
-        table.add_column("worst", no_wrap=True, justify="right")
-        table.add_column("may take", overflow="fold")
-        for each in split(m, variant):
-            table.add_row(*_split_row(each, m))
-        yield Padding(Group(line, table), (1, 0, 0, 0))
+        line = Text(variant_line(variant, m.period), style="bold")
+        yield Padding(Group(line, split_table(m, variant)), (1, 0, 0, 0))
         yield _sparklines(variant, m)
         for word, of in (("zone", variant.zones), ("instance", variant.instances)):
-            if of:
-                yield _members(f"{variant.name} by {word}", word, members(of))
+            if not of:
+                continue
+            found = members(of)
+            table = members_table(word, found[:_MEMBERS])
+            yield Padding(Group(Text(f"{variant.name} by {word}", style="bold"), table),
+                          (1, 0, 0, 0))
+            if len(found) > _MEMBERS:
+                yield Text(f"the slowest {_MEMBERS} of {len(found)}; all of them in --json",
+                           style="dim")
 
 
-def _variant_line(variant: VariantReading, period: timedelta) -> str:
+def variant_line(variant: VariantReading, period: timedelta) -> str:
+    """What serves, how it is routed to, and how much it was asked."""
     requests = variant.get("Invocations", "Sum")
     seconds = max(len(requests), 1) * period.total_seconds()
     return (f"{variant.name}: {variant.current_instances or '?'} x "
             f"{variant.instance_type or 'unknown type'}, {variant.routing}, "
-            f"{requests.sum:,.0f} requests ({_rate(requests.sum / seconds)} a second)")
+            f"{requests.sum:,.0f} requests ({rate(requests.sum / seconds)} a second)")
 
 
-def _split_row(each: Split, m: Measurements) -> list[Text]:
-    def cell(value: float | None) -> Text:
-        return Text(milliseconds(value)) if value is not None else Text("-", style="dim")
-
-    worst = Text("-", style="dim")
-    if each.worst:
-        worst = Text(f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}")
-    return [Text(each.part), cell(each.p50), cell(each.p90), cell(each.p99), cell(each.average),
-            worst, Text(each.limit or ("not stated" if each.part != "client" else ""),
-                        style="red" if each.over else "")]
+def split_table(m: Measurements, variant: VariantReading) -> Table:
+    """Where the time of a variant's requests went."""
+    return Table(("part", "p50", "p90", "p99", "average", "worst", "may take"), [
+        (each.part, *map(milliseconds, (each.p50, each.p90, each.p99, each.average)),
+         f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}" if each.worst else "-",
+         Cell(each.limit or ("not stated" if each.part != "client" else ""),
+              "bad" if each.over else ""))
+        for each in split(m, variant)], align="lrrrrrl")
 
 
-def _members(title: str, word: str, found: list[Member]) -> RenderableType:
-    """Instances or zones beside each other, the slowest of many."""
-    shown = found[:_MEMBERS]
-    rows = {
-        "requests": [f"{each.requests:,.0f}" for each in shown],
-        "share": [percent(each.share) if each.share is not None else "" for each in shown],
-        "model avg": [_time(each.model_average) for each in shown],
-        "model p99": [_time(each.model_p99) for each in shown],
-        "overhead": [_time(each.overhead_average) for each in shown],
-        "CPU": [f"{each.cpu:.0f} %" if each.cpu is not None else "" for each in shown],
-    }
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(word, overflow="fold")
-    for name in rows:
-        table.add_column(name, justify="right", overflow="fold")
-    for index, each in enumerate(shown):
-        table.add_row(Text(each.name), *(values[index] or "-" for values in rows.values()))
-    parts: list[RenderableType] = [Text(title, style="bold"), table]
-    if len(found) > len(shown):
-        parts.append(Text(f"the slowest {len(shown)} of {len(found)}; all of them in --json",
-                          style="dim"))
-    return Padding(Group(*parts), (1, 0, 0, 0))
+def members_table(word: str, found: list[Member]) -> Table:
+    """Instances or zones beside each other."""
+    return Table((word, "requests", "share", "model avg", "model p99", "overhead", "CPU"), [
+        (each.name, f"{each.requests:,.0f}", percent(each.share),
+         *map(milliseconds, (each.model_average, each.model_p99, each.overhead_average)),
+         f"{each.cpu:.0f} %" if each.cpu is not None else "-") for each in found])
 
 
-def _time(value: float | None) -> str:
-    return milliseconds(value) if value is not None else ""
+def events_table(events: Sequence[Event], clock: str) -> Table:
+    """What happened, and when, by a form of time."""
+    return Table(("time", "kind", "what"), [
+        (f"{each.time:{clock}}", each.kind, each.text) for each in events], align="l")
 
 
 def _sparklines(variant: VariantReading, m: Measurements) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
+    grid = Grid.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="dim")
@@ -223,17 +217,11 @@ def _bars(points: Mapping[datetime, float], start: datetime, end: datetime,
 
 
 def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    found, m = diagnosis.events, diagnosis.measurements
+    found = diagnosis.events
     if not found:
         return
-    table = Table(title=Text("What happened", style="bold"), title_justify="left",
-                  box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("time", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for event in found[-_EVENTS:]:
-        table.add_row(m.clock(event.time), event.kind, Text(event.text))
-    yield Padding(table, (1, 0, 0, 0))
+    table = replace(events_table(found[-_EVENTS:], "%H:%M"), title="What happened")
+    yield Padding(Group(table), (1, 0, 0, 0))
     if len(found) > _EVENTS:
         yield Text(f"and {len(found) - _EVENTS} before; all of them in --json and --html",
                    style="dim")
@@ -241,21 +229,18 @@ def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 def _notes(m: Measurements) -> Iterator[RenderableType]:
     lines = [Text.assemble(("unknown: ", "yellow"), f"{u.what} ({u.why})") for u in m.unknown]
-    if m.alarms is not None and not m.alarms:
-        lines.append(Text("no alarm watches this endpoint", style="dim"))
-    firing = [a.name for a in m.alarms or () if a.state == "ALARM"]
-    if firing:
-        lines.append(Text.assemble(("in ALARM now: ", "red"), ", ".join(firing)))
+    lines += [Text(text, style="dim") for text in alarms_text(m)]
     lines += [Text(f"no data: {text}", style="dim") for text in m.absent]
-    lines.append(Text("CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
-                      "nothing of the callers' network.", style="dim"))
+    lines.append(Text(CLOUDWATCH_LACKS, style="dim"))
     yield Padding(Group(*lines), (1, 0, 0, 0))
 
 
-def _rate(tps: float) -> str:
-    """Requests per second for people.
-
-    >>> _rate(1358.3), _rate(0.0333)
-    ('1,358', '0.033')
-    """
-    return f"{tps:,.0f}" if tps >= 10 else f"{tps:.2g}"
+def alarms_text(m: Measurements) -> Iterator[str]:
+    """Which alarms watch the endpoint, and which of them fire."""
+    if m.alarms is None:
+        return
+    if not m.alarms:
+        yield "no alarm watches this endpoint"
+    firing = [each.name for each in m.alarms if each.state == "ALARM"]
+    if firing:
+        yield f"in ALARM now: {', '.join(firing)}"

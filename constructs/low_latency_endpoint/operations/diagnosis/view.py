@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from ...report.numbers import milliseconds
 from .findings import Evidence
 from .measurements import Activity, Measurements, Series, VariantReading, median
 from .serving import Rise, rises, serving
 from .tracked import INVOCATIONS, Tracked, tracked_metric
 
-__all__ = ["VariantView", "milliseconds", "percent", "runs"]
+__all__ = ["VariantView", "runs"]
 
 #: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
 #: (the load-testing post).
@@ -32,32 +33,6 @@ PERIODS, SLOW_OF_PERIODS = 5, 3
 SPARSE_SHARE = 0.25
 #: Model servers, caches and JIT compilers settle within minutes of a start.
 WARMING = timedelta(minutes=10)
-
-
-def milliseconds(value: float) -> str:
-    """A time for people.
-
-    Examples
-    --------
-    >>> milliseconds(0.8514), milliseconds(43.21), milliseconds(812.4), milliseconds(61_234)
-    ('0.85 ms', '43 ms', '812 ms', '61.2 s')
-    """
-    if value >= 10_000:
-        return f"{value / 1000:.1f} s"
-    if value >= 10:
-        return f"{value:.0f} ms"
-    return f"{value:.2g} ms"
-
-
-def percent(share: float) -> str:
-    """A share for people.
-
-    Examples
-    --------
-    >>> percent(0.034), percent(0.5)
-    ('3.4 %', '50 %')
-    """
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ...report.tables import Table
 from .generative_jobs import GenerativeJob, GenerativeResult
 from .generative_requests import Benchmark, GenerativeRecommendation
 
@@ -53,16 +52,11 @@ def generative_table(job: GenerativeJob, current: str) -> list[RenderableType]:
     if job.failure_reason:
         parts.append(Text(job.failure_reason))
     if job.results:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        table.add_column("#", justify="right", vertical="top")
-        table.add_column("Instance type", no_wrap=True)
-        table.add_column("N", justify="right")
-        table.add_column("Copies\neach", justify="right")
-        table.add_column("Expected, and what it takes", overflow="fold")
-        for each in job.results:
-            table.add_row(str(each.number), _type(each, current), _count(each.instance_count),
-                          _count(each.copies_per_instance), "\n".join(_details(each)))
-        parts.append(table)
+        parts.append(Table(
+            ("#", "Instance type", "N", "Copies each", "Expected, and what it takes"),
+            [(str(each.number), _type(each, current), _count(each.instance_count),
+              _count(each.copies_per_instance), "\n".join(_details(each)))
+             for each in job.results], align="rlrrl"))
     if job.succeeded:
         parts.append(Text(f"Everything else is in {job.output}", style="dim"))
     return parts

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ...report.tables import Cell, Table
 from ...settings.fields import duration_text
 from .job_requests import RecommendationRequest
 from .results import Job, Recommendation
@@ -17,7 +16,7 @@ from .scaling import ScalingAdvice
 from .threshold import LatencyThreshold
 from .traffic import traffic_text
 
-__all__ = ["job_table", "jobs_table", "price_lines", "scaling_lines"]
+__all__ = ["job_table", "price_lines", "scaling_lines"]
 
 PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 
@@ -61,17 +60,11 @@ def job_table(job: Job, threshold: LatencyThreshold, current: str) -> list[Rende
     title = f"{job.name} ({job.job_type}): {job.status}"
     if not job.recommendations:
         return [Text(title, style="bold"), *([Text(job.failure_reason)] * bool(job.failure_reason))]
-    table = Table(title=Text(title), title_justify="left", title_style="bold",
-                  box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("#", justify="right")
-    table.add_column("Within\ntarget", no_wrap=True)
-    table.add_column("Instance type", no_wrap=True)
-    for heading in ("N", "USD per\nhour", "USD per\nmillion", "Calls\nper s", "Model\nms",
-                    "CPU\n%", "Mem.\n%"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in job.recommendations:
-        table.add_row(*_row(each, threshold, current))
-    lines: list[RenderableType] = [table]
+    lines: list[RenderableType] = [Table(
+        ("#", "Within target", "Instance type", "N", "USD per hour", "USD per million",
+         "Calls per s", "Model ms", "CPU %", "Mem. %"),
+        [list(_row(each, threshold, current)) for each in job.recommendations], title, "rllr",
+        tight=True)]
     lines += [Text(f"{each.number}: {name}={value}", style="dim") for each in job.recommendations
               for name, value in each.environment.items()]
     lines.append(Text(
@@ -83,13 +76,13 @@ def job_table(job: Job, threshold: LatencyThreshold, current: str) -> list[Rende
     return lines
 
 
-def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Iterator[Text | str]:
+def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Iterator[str | Cell]:
     within = each.within(threshold)
     yield str(each.number)
-    yield (Text("?", style="magenta") if within is None else
-           Text("yes", style="green") if within else Text("no", style="bold red"))
+    yield Cell("?", "other") if within is None else \
+        Cell("yes", "good") if within else Cell("no", "bad")
     name = each.instance_type or "serverless"
-    yield Text(name + " (now)" if name == current else name)
+    yield f"{name} (now)" if name == current else name
     yield _number(each.instance_count, "d")
     yield _number(each.cost_per_hour, ".3f")
     yield _number(None if each.cost_per_inference is None else each.cost_per_inference * 1e6,
@@ -119,15 +112,3 @@ def scaling_lines(advice: ScalingAdvice, planned_target: float | None) -> Iterat
 
 def _seconds(value: int | None) -> str:
     return "-" if value is None else f"{value}s"
-
-
-def jobs_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> list[RenderableType]:
-    """A list of jobs."""
-    if not rows:
-        return [Text("There are no jobs in this account and region.")]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return [table]
