@@ -197,13 +197,13 @@ def _check_options(preset: Preset | None, change_instances: bool, size: list[int
 def _print_instructions(endpoints: list[str], variants: list[str], plan: ComparisonPlan,
                         sizes: tuple[int, ...] | None, price: float | None, profile: str | None,
                         region: str) -> None:
+    from ..account.calls import Account
+    from ..account.sessions import open_clients
     from ..load_test.compare_routing_published import PublishedCost, instructions
     from ..load_test.compare_routing_sides import read_sides
-    from ..operations.diagnosis.asking import Account
-    from ..operations.sessions import open_clients
 
     client, _ = open_clients(profile, region)
-    sides = read_sides(Account(client, lambda text: None), endpoints, variants, region)
+    sides = read_sides(Account(client, region), endpoints, variants)
     for line in instructions(sides, PublishedCost.of(plan, sizes, price)):
         typer.echo(line)
 

@@ -42,7 +42,7 @@ def payloads_of(source: str | None, stated: StatedEndpoint | None) -> Payloads:
 
 def region_of(profile: str | None, region: str | None, stated: StatedEndpoint | None) -> str:
     """The option's, else the settings', else the AWS CLI's."""
-    from ..operations.sessions import open_clients
+    from ..account.sessions import open_clients
 
     return region or (stated.region if stated else None) or open_clients(profile, None)[1]
 

@@ -133,8 +133,8 @@ def recommend(
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
     loaded = load_settings(settings)
     key = only_endpoint(list(loaded.endpoints), endpoint)
+    from ..account.sessions import open_clients
     from ..operations import recommendation
-    from ..operations.checking.account import open_clients
     from ..operations.recommendation.rules import JOB_ROLE
 
     client, _ = open_clients(profile, region, loaded.region)
@@ -250,22 +250,24 @@ def _load_test(types: tuple[str, ...], phases: list[str], stairs: str | None, va
 
 def _model(here: _Here, name: str | None, package: str | None) -> tuple[Any, Any]:
     """The model to test and its network."""
+    from ..account.calls import Account
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation import ModelSource, find_deployed_model, read_model
-    from ..operations.sessions import aws_errors_in_words
 
     if package is not None:
         return ModelSource(name, package), None
     with aws_errors_in_words():
-        found = (read_model(here.client, name) if name else
-                 find_deployed_model(here.client, here.settings, here.key))
+        account = Account(here.client)
+        found = (read_model(account, name) if name else
+                 find_deployed_model(account, here.settings, here.key))
     return ModelSource(found.name), found.vpc
 
 
 def _start(here: _Here, request: RecommendationRequest, payload: SamplePayload,
            doubts: list[str]) -> str:
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation import job_request, start, upload
     from ..operations.recommendation.view import price_lines
-    from ..operations.sessions import aws_errors_in_words
     from .job_following import confirm
 
     job_request(request)  # what is wrong with it is said before the question

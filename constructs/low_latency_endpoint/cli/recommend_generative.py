@@ -129,7 +129,7 @@ def recommend_generative(
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
     loaded = load_settings(settings)
     key = only_endpoint(list(loaded.endpoints), endpoint)
-    from ..operations.checking.account import open_clients
+    from ..account.sessions import open_clients
     from ..operations.recommendation import generative_jobs, generative_requests
 
     client, _ = open_clients(profile, region, loaded.region)
@@ -219,15 +219,17 @@ def _check_start(role_arn: str | None, output: str | None) -> None:
 
 def _benchmark(here: _Here, name: str, role_arn: str, output: str, workload: str,
                components: list[str], no_vpc: bool) -> Benchmark:
+    from ..account.calls import Account
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation.deployed_model import find_deployed_model, find_endpoint
     from ..operations.recommendation.generative_requests import Benchmark
-    from ..operations.sessions import aws_errors_in_words
 
     with aws_errors_in_words():
-        found = find_endpoint(here.client, here.settings, here.key)
+        account = Account(here.client, once=False)
+        found = find_endpoint(account, here.settings, here.key)
         # An endpoint of inference components has no model that names a network.
         vpc = None if no_vpc or components else find_deployed_model(
-            here.client, here.settings, here.key).vpc
+            account, here.settings, here.key).vpc
     return Benchmark(name, role_arn, found, output, workload, components, vpc)
 
 

@@ -5,14 +5,15 @@ Needs the ``charts`` extra (matplotlib).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .dashboard_data import Graph, Series, read_graphs
+from ..account.alarms import alarms_named
+from ..account.calls import Account
+from .dashboard_data import Graph, GraphSeries, read_dashboard_body, read_graphs
 
 __all__ = ["draw_dashboard", "read_dashboard_body"]
 
@@ -23,20 +24,13 @@ _STATES = {"OK": "#2ca02c", "ALARM": "#d62728", "INSUFFICIENT_DATA": "#9e9e9e"}
 _GREY = "#5f6b7a"
 
 
-def read_dashboard_body(cloudwatch: Any, dashboard_name: str) -> dict[str, Any]:
-    """The body of a dashboard, parsed; needs ``cloudwatch:GetDashboard``."""
-    text = cloudwatch.get_dashboard(DashboardName=dashboard_name)["DashboardBody"]
-    body: dict[str, Any] = json.loads(text)
-    return body
-
-
-def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, start: datetime,
+def draw_dashboard(account: Account, body: dict[str, Any], path: str | Path, *, start: datetime,
                    end: datetime) -> list[Graph]:
     """Draw a dashboard's body with the data of a window into an SVG, PNG or PDF file.
 
     Parameters
     ----------
-    cloudwatch : boto3 client
+    account : Account
         Needs ``cloudwatch:GetMetricData`` and ``cloudwatch:DescribeAlarms``.
     body : dict
         As :func:`read_dashboard_body` returns it.
@@ -53,7 +47,7 @@ def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, s
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    graphs = read_graphs(cloudwatch, body, start=start, end=end)
+    graphs = read_graphs(account, body, start=start, end=end)
     rows = max(widget["y"] + widget["height"] for widget in body["widgets"])
     with rc_context({"font.size": 9, "font.family": "DejaVu Sans", "svg.hashsalt": "dashboard",
                      "axes.spines.top": False}):
@@ -62,7 +56,7 @@ def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, s
             if widget["type"] == "text":
                 _text(figure, _box(widget, rows), widget["properties"]["markdown"])
             elif widget["type"] == "alarm":
-                _alarms(figure, _box(widget, rows), _states(cloudwatch, widget["properties"]))
+                _alarms(figure, _box(widget, rows), _states(account, widget["properties"]))
         for graph in graphs:
             x, y, width, height = graph.place
             place = {"x": x, "y": y, "width": width, "height": height}
@@ -96,17 +90,10 @@ def _text(figure: Any, box: tuple[float, float, float, float], markdown: str) ->
         )
 
 
-def _states(cloudwatch: Any, properties: dict[str, Any]) -> list[tuple[str, str]]:
+def _states(account: Account, properties: dict[str, Any]) -> list[tuple[str, str]]:
     names = [arn.split(":alarm:")[-1] for arn in properties["alarms"]]
-    found: dict[str, str] = {}
-    for first in range(0, len(names), 100):  # DescribeAlarms takes a hundred names
-        answer = cloudwatch.describe_alarms(
-            AlarmNames=names[first : first + 100], AlarmTypes=["MetricAlarm", "CompositeAlarm"],
-            MaxRecords=100,
-        )
-        for alarm in [*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])]:
-            found[alarm["AlarmName"]] = alarm["StateValue"]
-    return [(name, found.get(name, "INSUFFICIENT_DATA")) for name in names]
+    found = {**alarms_named(account, names), **alarms_named(account, names, composite=True)}
+    return [(name, found.get(name, {}).get("StateValue", "INSUFFICIENT_DATA")) for name in names]
 
 
 def _alarms(figure: Any, box: tuple[float, float, float, float],
@@ -184,7 +171,7 @@ def _draw(figure: Any, box: tuple[float, float, float, float], graph: Graph, sta
                   columnspacing=1.4)
 
 
-def _plot(axes: Any, series: Sequence[Series], stacked: bool, *, dashed: bool = False) -> None:
+def _plot(axes: Any, series: Sequence[GraphSeries], stacked: bool, *, dashed: bool = False) -> None:
     if stacked and series:
         times = sorted({time for each in series for time in each.times})
         layers = [

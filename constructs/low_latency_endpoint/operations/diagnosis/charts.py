@@ -9,8 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ...account.metrics import Series
 from .diagnosis import Diagnosis
-from .measurements import Series, VariantReading
+from .measurements import VariantReading
 from .view import VariantView
 
 __all__ = ["figure"]

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...account.metrics import Series
 from .findings import GUIDE, Change, Evidence, Finding, kind
-from .measurements import Measurements, Series
+from .measurements import Measurements
 from .starts import Start, after_starts
 from .view import WARMING, VariantView, milliseconds
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...account.metrics import Series
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -15,7 +16,6 @@ from .findings import (
     Finding,
     kind,
 )
-from .measurements import Series
 from .view import VariantView, milliseconds, percent, runs
 
 __all__ = ["errors", "multi_model", "silence"]

@@ -6,10 +6,12 @@ CloudWatch has them in: the conversion happens once, when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...account.calls import Unknown
+from ...account.metrics import MetricSeries, Series
 from ...planning.instance_types import InstanceFacts, instance_facts
 
 __all__ = [
@@ -20,83 +22,10 @@ __all__ = [
     "Measurements",
     "PlanFacts",
     "ScalingReading",
-    "Series",
     "Threshold",
-    "Unknown",
     "Unstarted",
     "VariantReading",
 ]
-
-MetricSeries = Mapping[tuple[str, str], "Series"]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Values of one statistic by the start of their period; a period without data is absent.
-
-    Examples
-    --------
-    >>> start = datetime(2026, 11, 20, 3, 0)
-    >>> series = Series({start: 2.0, start + timedelta(minutes=1): 4.0})
-    >>> series.sum, series.mean, series.max, len(series.only([start]))
-    (6.0, 3.0, 4.0, 1)
-    """
-
-    points: Mapping[datetime, float] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __bool__(self) -> bool:
-        return bool(self.points)
-
-    @property
-    def times(self) -> list[datetime]:
-        """Starts of the periods, in order."""
-        return sorted(self.points)
-
-    @property
-    def sum(self) -> float:
-        """Sum of the values; 0 without data."""
-        return sum(self.points.values())
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the values, each period counting alike."""
-        return self.sum / len(self.points) if self.points else None
-
-    @property
-    def max(self) -> float | None:
-        """Largest value."""
-        return max(self.points.values()) if self.points else None
-
-    @property
-    def median(self) -> float | None:
-        """Value in the middle."""
-        return median(self.points.values())
-
-    def only(self, times: Iterable[datetime]) -> Series:
-        """The same at these periods only."""
-        return Series({time: self.points[time] for time in times if time in self.points})
-
-    def between(self, start: datetime, end: datetime) -> Series:
-        """The same from ``start`` (included) to ``end`` (not)."""
-        return Series({time: v for time, v in self.points.items() if start <= time < end})
-
-    def weighted_mean(self, weights: Series) -> float | None:
-        """Mean in which each period counts by its weight, such as its number of requests."""
-        common = [time for time in self.points if weights.points.get(time, 0) > 0]
-        total = sum(weights.points[time] for time in common)
-        if not total:
-            return self.mean
-        return sum(self.points[time] * weights.points[time] for time in common) / total
-
-
-def median(values: Iterable[float]) -> float | None:
-    """Value in the middle, the upper of two; ``None`` of nothing."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else None
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -247,14 +176,6 @@ class Unstarted:
     log_group: str
     since: timedelta
     amis: Mapping[str, str | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Something that could not be read, and why: never taken for fine."""
-
-    what: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

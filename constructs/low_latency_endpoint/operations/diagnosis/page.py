@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigurationError
-from .breaches import PAGE_WRITTEN
 from .diagnosis import Diagnosis, split
 from .members import members
+from .options import PAGE_WRITTEN
 from .terminal import verdict
 from .view import milliseconds, percent
 

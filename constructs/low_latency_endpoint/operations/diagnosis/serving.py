@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from .measurements import MetricSeries, Series
+from ...account.metrics import MetricSeries, Series
 
 __all__ = ["Rise", "rises", "serving"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from ...account.metrics import MetricSeries, Series, median
 from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
-from .measurements import MetricSeries, Series, median
 from .starts import after_starts, starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView, milliseconds, percent
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...account.metrics import Series
 from .findings import (
     GUIDE,
     KNOWLEDGE_CENTER,
@@ -16,7 +17,6 @@ from .findings import (
     Finding,
     kind,
 )
-from .measurements import Series
 from .view import FULL_MEMORY_PERCENT, VariantView, milliseconds
 
 __all__ = ["slow_container"]

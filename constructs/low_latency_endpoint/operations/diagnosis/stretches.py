@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
+from ...account.metrics import median
 from .findings import Evidence, Finding
-from .measurements import median
 from .view import (
     ENOUGH_REQUESTS,
     PERIODS,

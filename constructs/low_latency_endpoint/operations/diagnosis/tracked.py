@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from .measurements import ScalingReading, Series
+from ...account.metrics import Series
+from .measurements import ScalingReading
 
 __all__ = ["INVOCATIONS", "IN_FLIGHT", "Tracked", "tracked_metric"]
 

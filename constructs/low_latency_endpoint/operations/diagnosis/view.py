@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from ...account.metrics import Series, median
 from .findings import Evidence
-from .measurements import Activity, Measurements, Series, VariantReading, median
+from .measurements import Activity, Measurements, VariantReading
 from .serving import Rise, rises, serving
 from .tracked import INVOCATIONS, Tracked, tracked_metric
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..sessions import AwsUnavailable, aws_errors_in_words
+from ...account.sessions import AwsUnavailable, aws_errors_in_words
 from .job_requests import RecommendationRequest, job_request
 from .results import Job, read_job
 
