@@ -361,11 +361,11 @@ def _adopt(here: _Here, job: Job, number: int) -> dict[str, Any]:
 
 
 def _list(client: Any, *, json: bool) -> None:
-    from ..operations.recommendation import list_jobs
+    from ..operations.recommendation import newest_jobs
     from ..operations.recommendation.view import jobs_table
     from .output import print_json, print_parts
 
-    jobs = list_jobs(client)
+    jobs = newest_jobs(client)
     if json:
         print_json([each.to_dict() for each in jobs])
         return

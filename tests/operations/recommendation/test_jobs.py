@@ -19,7 +19,7 @@ from low_latency_endpoint.operations.recommendation import (
     ask_for_scaling,
     chosen,
     find_deployed_model,
-    list_jobs,
+    newest_jobs,
     read,
     read_job,
     sample_payload,
@@ -110,7 +110,7 @@ def test_stopping_and_listing(account: Account) -> None:
             "CreationTime": THEN, "LastModifiedTime": THEN,
             "RoleArn": "arn:aws:iam::123456789012:role/recommender"}]})
     stop(account, "j")
-    [found] = list_jobs(account)
+    [found] = newest_jobs(account)
     assert (found.name, found.job_type, found.status) == ("j", "Default", "STOPPING")
     account.all_asked()
 
