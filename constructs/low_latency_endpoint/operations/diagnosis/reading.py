@@ -45,10 +45,11 @@ from .measurements import (
     ScalingReading,
     Threshold,
     VariantReading,
+    rises,
+    serving,
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-from .serving import rises, serving
 
 __all__ = ["read_measurements"]
 
