@@ -23,6 +23,8 @@ def scalable_targets(account: Account, endpoint: str,
                      variants: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """Variant name to its scalable target, for the variants that scale."""
     ids = {_resource(endpoint, name): name for name in variants}
+    if not ids:
+        return {}  # AWS would list those of all endpoints
     found = account.every(_SERVICE, "describe_scalable_targets", "ScalableTargets",
                           ResourceIds=sorted(ids), **_INSTANCES)
     return {ids[each["ResourceId"]]: each for each in found if each["ResourceId"] in ids}

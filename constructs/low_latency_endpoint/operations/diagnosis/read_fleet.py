@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...account.alarms import alarm_changes, alarm_dimensions, alarm_metrics, metric_alarms
-from ...account.calls import Account
+from ...account.calls import Account, Unreadable
 from ...account.scaling import (
     scalable_targets,
     scaling_activities,
@@ -157,7 +157,13 @@ def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
     if owner is None:
         return None
     stack, logical_id = owner
-    plan = template(account, stack).get(logical_id, {}).get("Metadata", {}).get(PLAN_METADATA)
+    try:
+        resources = template(account, stack)
+    except Unreadable as refusal:
+        if refusal.error is None:
+            return None  # not JSON, so not the CDK's, which alone writes plans
+        raise
+    plan = resources.get(logical_id, {}).get("Metadata", {}).get(PLAN_METADATA)
     return plan_facts(stack, plan) if isinstance(plan, Mapping) else None
 
 

@@ -94,6 +94,8 @@ def run_verification(
     account = Account(client, region)
     context = VerificationContext(stack_name, account, machine or Machine())
     with suppress(Unreadable):
+        account.identity()  # without credentials nothing else is asked
+    with suppress(Unreadable):
         if stack_description(account, stack_name) is None:
             raise STACK_EXISTS.error(got=stack_name, allowed="the name of a deployed stack",
                                      where=stack_name)
