@@ -52,7 +52,7 @@ class DeployedVariant:
     @property
     def stated_routing(self) -> str | None:
         """The routing strategy that its configuration states."""
-        stated = self.configured.get("RoutingConfig") or self.running.get("RoutingConfig") or {}
+        stated = (self.configured or self.running).get("RoutingConfig") or {}
         strategy: str | None = stated.get("RoutingStrategy")
         return strategy
 
