@@ -21,6 +21,7 @@ from types import FrameType
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from examples.demo_state import State, changes_table, state, state_table
 from examples.demo_surroundings import (
     changed_settings,
     model_uris,
@@ -57,8 +58,6 @@ from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
 from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
 from low_latency_endpoint.local_aws.connections import ACCOUNT
 from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
-from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
 from low_latency_endpoint.settings import load_settings
 
 LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"
@@ -74,16 +73,13 @@ def deployed_stacks(aws: LocalAws) -> list[str]:
     return sorted(s["StackName"] for s in answer if s["StackName"] != "CDKToolkit")
 
 
-def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
-    """Read every stack back through boto3 and print its tables."""
-    found = {}
-    for name in deployed_stacks(aws):
-        found[name] = stack = read_deployed(aws.client, name)
-        say(f"{name}: {stack.status}, {stack.resources} resources")
-        for table in tables(stack):
-            show(table)
+def read_and_show(aws: LocalAws) -> dict[str, State]:
+    """Read every stack back and print what is there."""
+    found = {name: state(aws, name) for name in deployed_stacks(aws)}
     if not found:
         raise StepFailed("no stack was created", [], f"The local AWS's log: {aws.log_path}")
+    for name, each in found.items():
+        show(state_table(name, each))
     return found
 
 
@@ -100,12 +96,12 @@ def waits_for_interfaces(aws: LocalAws, stack_ids: dict[str, str]) -> list[str]:
     return found
 
 
-def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
+def show_changes(before: dict[str, State], after: dict[str, State]) -> None:
     """Print every deployed value that the update changed; none is a failure."""
-    found = [change for name in before for change in changes(before[name], after[name])]
-    if not found:
+    table = changes_table(before, after)
+    if not table.row_count:
         raise StepFailed("the update changed nothing that is deployed", [], "See cdk diff above.")
-    show(changes_table(found))
+    show(table)
 
 
 def near(path: Path) -> str:
@@ -189,7 +185,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
             # Deploys exactly what the diff has shown.
             cdk.run("deploy", "--all", "--require-approval", "never", "--app", assembly)
-            after = {name: read_deployed(aws.client, name) for name in before}
+            after = {name: state(aws, name) for name in before}
             show_changes(before, after)
         with next_step("Fault: one instance is slow, and routing is RANDOM"):
             aws.set_model_servers({"*": ONE_SLOW})

@@ -163,7 +163,8 @@ def shortened(line: str) -> str:
     return f"{count:>5}  {done:<9}  {kind:<44} {re.sub(r' [(].*', '', name)}"
 
 
-def low_latency(aws: LocalAws, *arguments: str, expected: int | None = None) -> str:
+def low_latency(aws: LocalAws, *arguments: str, expected: int | None = None,
+                shown: bool = True) -> str:
     """Run the command line against the local AWS and show what it says; give that back.
 
     Any status but 0 and 1, which says that something was found, is a failure; so is another one
@@ -174,7 +175,7 @@ def low_latency(aws: LocalAws, *arguments: str, expected: int | None = None) -> 
         [str(Path(sys.executable).with_name("low-latency")), *arguments], cwd=ROOT,
         env={**aws.environment(), "COLUMNS": "120"}, capture_output=True, text=True, check=False,
     )
-    for line in done.stdout.splitlines():
+    for line in done.stdout.splitlines() if shown else ():
         console.print(f"      {line}", markup=False, soft_wrap=True)
     if done.returncode not in ((0, 1) if expected is None else (expected,)):
         raise StepFailed(f"low-latency {arguments[0]} ended with status {done.returncode}",

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from examples.demo_terminal import ROOT, StepFailed, low_latency
+from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
 from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
@@ -79,12 +80,12 @@ def diagnose(aws: LocalAws, *expected: str) -> None:
 
 def draw(aws: LocalAws) -> str:
     """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
-    cloudwatch = aws.client("cloudwatch")
-    (entry, *_) = cloudwatch.list_dashboards()["DashboardEntries"]
+    (entry, *_) = aws.client("cloudwatch").list_dashboards()["DashboardEntries"]
     PICTURE.parent.mkdir(exist_ok=True)
     end = aws.runtime_time()
+    account = Account(aws.client, aws.region)
     draw_dashboard(
-        cloudwatch, read_dashboard_body(cloudwatch, entry["DashboardName"]), PICTURE,
+        account, read_dashboard_body(account, entry["DashboardName"]), PICTURE,
         start=end - timedelta(minutes=20), end=end,
     )
     return str(PICTURE.relative_to(ROOT))

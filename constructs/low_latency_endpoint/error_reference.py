@@ -13,8 +13,9 @@ __all__ = ["all_rules", "errors_markdown", "explained"]
 
 #: Modules outside planning that register rules; none of them may need the CDK.
 _RULE_MODULES = (
-    "settings.rules", "operations.deployed", "operations.client_timing",
-    "operations.diagnosis.breaches", "operations.recommendation.rules",
+    "settings.rules", "account.error_codes", "operations.client_timing",
+    "operations.diagnosis.options", "operations.diagnosis.reading",
+    "operations.recommendation.rules",
     "load_test.fleet.rules", "load_test.rules", "load_test.request_rules", "load_test.run_rules",
     "load_test.compare_routing_rules",
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.judging import LatencyGoal
 from low_latency_endpoint.load_test.limit_search import SearchPlan
@@ -21,8 +24,6 @@ from low_latency_endpoint.load_test.run_plans import (
 )
 from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.operations.diagnosis.asking import Account
-from low_latency_endpoint.operations.diagnosis.measurements import Series
 
 from .fake_generator import FakeGenerator
 
@@ -49,8 +50,18 @@ class FakeAws:
     series: dict[str, list[float]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def account(self) -> Account:
-        return Account(lambda service: self, lambda text: None)
+    def account(self, region: str = "") -> Account:
+        return Account(lambda service: self, region, once=False)
+
+    @property
+    def meta(self) -> Any:
+        return SimpleNamespace(method_to_api_mapping={
+            name: "".join(map(str.capitalize, name.split("_"))) for name in (
+                "describe_endpoint", "describe_endpoint_config", "describe_scalable_targets",
+                "get_metric_data")})
+
+    def can_paginate(self, operation: str) -> bool:
+        return False
 
     def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
         if operation.startswith("__"):
@@ -80,7 +91,9 @@ class FakeAws:
             "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}]}
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {"ScalableTargets": [{"MinCapacity": 2, "MaxCapacity": 6}] if self.scaled else []}
+        return {"ScalableTargets": [
+            {"ResourceId": "endpoint/sentiment/variant/primary", "MinCapacity": 2,
+             "MaxCapacity": 6}] if self.scaled else []}
 
     def _get_metric_data(self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime,  # noqa: N803
                          **_: Any) -> dict[str, Any]:
@@ -110,9 +123,9 @@ class TwoVariants(FakeAws):
         return {"ProductionVariants": [{"VariantName": name, "InstanceType": kind} for name, kind
                                        in zip(("a", "b", "idle"), self.types, strict=True)]}
 
-    def _describe_scalable_targets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:  # noqa: N803
-        return {"ScalableTargets": [{"MinCapacity": 3, "MaxCapacity": 6}]
-                if ResourceIds == ["endpoint/sentiment/variant/b"] else []}
+    def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
+        return {"ScalableTargets": [
+            {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}]}
 
 
 def limit_test(monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator,

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from low_latency_endpoint.account.calls import Account, Unreadable
+from low_latency_endpoint.account.sessions import open_clients
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
@@ -38,8 +40,6 @@ from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Tar
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.operations.diagnosis.asking import Account
-from low_latency_endpoint.operations.sessions import open_clients
 from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened
 
@@ -279,7 +279,7 @@ def make_endpoint(aws: LocalAws, name: str, *variants: dict[str, Any]) -> str:
 
 def read(*endpoints: str, variants: tuple[str, ...] = ()) -> Sides:
     client, region = open_clients(None, None)
-    return read_sides(Account(client, lambda text: None), endpoints, variants, region)
+    return read_sides(Account(client, region), endpoints, variants)
 
 
 def test_two_variants_of_one_endpoint_need_no_names(aws):
@@ -345,13 +345,14 @@ def test_what_are_no_two_sides_is_refused(aws, endpoints, variants, code):
 
 
 def test_what_may_not_be_read_is_unknown_and_not_random(aws, monkeypatch):
-    asked = Account.ask
+    answered = Account.read
 
-    def refused(self: Account, what: str, service: str, operation: str, **more: Any) -> Any:
-        return None if operation == "describe_endpoint_config" else \
-            asked(self, what, service, operation, **more)
+    def refused(self: Account, service: str, operation: str, *more: Any, **request: Any) -> Any:
+        if operation == "describe_endpoint_config":
+            raise Unreadable("denied")
+        return answered(self, service, operation, *more, **request)
 
-    monkeypatch.setattr(Account, "ask", refused)
+    monkeypatch.setattr(Account, "read", refused)
     found = read("sentiment")
     assert not found.known
     assert found.labels == ("least", "random")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
@@ -31,7 +32,6 @@ from low_latency_endpoint.load_test.running import LoadTestRun, run
 from low_latency_endpoint.load_test.saturation import verdicts
 from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.operations.diagnosis.measurements import Series
 from tests.browser import needs_chromium, opened
 
 from .fake_generator import FakeGenerator

@@ -10,20 +10,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from low_latency_endpoint.cli import app
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.operations.account_clock import (
+from low_latency_endpoint.account.clock import (
     TOKEN_VARIABLE,
     AccountClock,
     Reading,
     account_now,
     keeps_own_time,
 )
-from low_latency_endpoint.operations.diagnosis.measurements import Series
-from low_latency_endpoint.operations.sessions import AwsUnavailable
+from low_latency_endpoint.account.metrics import Series
+from low_latency_endpoint.account.sessions import AwsUnavailable
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
+from low_latency_endpoint.local_aws import LocalAws
+from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
+from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 
 SPEED = 60
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.dashboard_data import Graph
 from low_latency_endpoint.operations.dashboard_picture import draw_dashboard
@@ -56,7 +57,7 @@ def graphs(cloudwatch: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         alarm_arns=[f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:{name}" for name in ALARMS],
     )
     path = PICTURE if os.environ.get("UPDATE_DOCS") else tmp_path_factory.mktemp("a") / "a.png"
-    drawn = draw_dashboard(cloudwatch, body, path, start=START, end=END)
+    drawn = draw_dashboard(Account(lambda service: cloudwatch), body, path, start=START, end=END)
     assert path.read_bytes().startswith(b"\x89PNG")
     return {graph.title: graph for graph in drawn}
 

@@ -13,12 +13,12 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operations.sessions import (
+from low_latency_endpoint.account.sessions import (
     AwsUnavailable,
     aws_errors_in_words,
     open_clients,
 )
+from low_latency_endpoint.errors import ConfigurationError
 
 
 @pytest.fixture(autouse=True)

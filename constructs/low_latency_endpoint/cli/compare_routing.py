@@ -156,13 +156,13 @@ def compare_routing(
 
 def _print_instructions(endpoints: list[str], variants: list[str], plan: ComparisonPlan,
                         walk: Walk, profile: str | None, region: str) -> None:
+    from ..account.calls import Account
+    from ..account.sessions import open_clients
     from ..load_test.compare_routing_published import PublishedCost, instructions
     from ..load_test.compare_routing_sides import read_sides
-    from ..operations.diagnosis.asking import Account
-    from ..operations.sessions import open_clients
 
     client, _ = open_clients(profile, region)
-    sides = read_sides(Account(client, lambda text: None), endpoints, variants, region)
+    sides = read_sides(Account(client, region), endpoints, variants)
     for line in instructions(sides, PublishedCost.of(plan, walk.sizes, walk.hourly_price)):
         typer.echo(line)
 

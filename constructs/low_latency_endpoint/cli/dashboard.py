@@ -29,14 +29,14 @@ def dashboard(
     """
     from datetime import timedelta
 
-    from ..operations.account_clock import account_now
+    from ..account.calls import Account
+    from ..account.clock import account_now
+    from ..account.sessions import aws_errors_in_words, open_clients
     from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
-    from ..operations.sessions import aws_errors_in_words, open_clients
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
-        client, _ = open_clients(profile, region)
-        cloudwatch = client("cloudwatch")
+        account = Account(*open_clients(profile, region))
         end = account_now()
-        draw_dashboard(cloudwatch, read_dashboard_body(cloudwatch, name), picture,
+        draw_dashboard(account, read_dashboard_body(account, name), picture,
                        start=end - timedelta(hours=hours), end=end)
     typer.echo(f"wrote {picture}")

@@ -70,11 +70,15 @@ def diagnose(
 def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
               client_latency: list[str], profile: str | None,
               region: str | None) -> Diagnosis:
-    from ..operations.account_clock import account_now
+    from ..account.clock import account_now
+    from ..account.sessions import open_clients
     from ..operations.diagnosis import diagnose
-    from ..operations.diagnosis.breaches import CLIENT_LATENCY_FORM, TARGET_FORM
-    from ..operations.diagnosis.options import parse_latencies, parse_window
-    from ..operations.sessions import open_clients
+    from ..operations.diagnosis.options import (
+        CLIENT_LATENCY_FORM,
+        TARGET_FORM,
+        parse_latencies,
+        parse_window,
+    )
 
     now = account_now()
     start, end = parse_window(since, until, now)

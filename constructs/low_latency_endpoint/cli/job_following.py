@@ -179,7 +179,7 @@ def opened(command: str, path: Path, options: JobOptions, *, flag: str = "",
         got = f"there is no endpoint {wanted}" if wanted else "the file has several endpoints"
         raise typer.BadParameter(f"{got}: choose one of {', '.join(endpoints)}.",
                                  param_hint="--endpoint")
-    from ..operations.checking.account import open_clients
+    from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
     return Run(command, path, settings, wanted, client, options, flag,

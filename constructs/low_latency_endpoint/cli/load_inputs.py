@@ -92,7 +92,7 @@ class Sending:
 
     def found_region(self, stated: StatedEndpoint | None) -> str:
         """The option's, else the settings', else the AWS CLI's."""
-        from ..operations.sessions import open_clients
+        from ..account.sessions import open_clients
 
         return self.region or (stated.region if stated else None) or \
             open_clients(self.profile, None)[1]

@@ -151,8 +151,8 @@ def load_test(
 
 def _fleet_run(target: Target, payloads: Payloads, plan: RunPlan, workers: int,
                profile: str | None, tell: Callable[[str], None]) -> FleetRun:
+    from ..account.sessions import open_clients
     from ..load_test.fleet.running import FleetRun
-    from ..operations.sessions import open_clients
 
     client, _ = open_clients(profile, target.region)
     return FleetRun(client, target, payloads, workers=workers, tell=tell,
@@ -226,8 +226,7 @@ def _rate(text: str) -> Any:
 def _goal(target: list[str] | None, allowed_errors: float,
           stated: StatedEndpoint | None) -> LatencyGoal:
     from ..load_test.judging import FIRST_BYTE, LatencyGoal
-    from ..operations.diagnosis.breaches import TARGET_FORM
-    from ..operations.diagnosis.options import parse_latencies
+    from ..operations.diagnosis.options import TARGET_FORM, parse_latencies
 
     targets: dict[str, float] = {}
     for prefix in ("", FIRST_BYTE):

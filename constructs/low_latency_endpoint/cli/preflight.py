@@ -46,7 +46,7 @@ def preflight(
 
     longest = seconds_of(wait, "--wait") if wait is not None else 0.0
     loaded = load_settings(settings)
-    from ..operations.checking.account import open_clients
+    from ..account.sessions import open_clients
     from ..operations.preflight import run_preflight
     from ..operations.preflight.waiting import wait_for_endpoints
 

@@ -118,7 +118,7 @@ def recommend(
     from ..operations import recommendation
 
     if options.list_:
-        jobs = recommendation.list_jobs(run.client)
+        jobs = recommendation.newest_jobs(run.client)
         run.show_jobs(jobs, ("Job", "Type", "Status", "Created"), [
             (each.name, each.job_type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
             for each in jobs])
@@ -202,22 +202,24 @@ def _load_test(types: tuple[str, ...], tests: Tests, threshold: LatencyThreshold
 
 def _model(run: Run, name: str | None, package: str | None) -> tuple[Any, Any]:
     """The model to test and its network."""
+    from ..account.calls import Account
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation import ModelSource, find_deployed_model, read_model
-    from ..operations.sessions import aws_errors_in_words
 
     if package is not None:
         return ModelSource(name, package), None
     with aws_errors_in_words():
-        found = (read_model(run.client, name) if name else
-                 find_deployed_model(run.client, run.settings, run.key))
+        account = Account(run.client)
+        found = (read_model(account, name) if name else
+                 find_deployed_model(account, run.settings, run.key))
     return ModelSource(found.name), found.vpc
 
 
 def _start(run: Run, request: RecommendationRequest, payload: SamplePayload,
            doubts: list[str]) -> str:
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation import job_request, start, upload
     from ..operations.recommendation.view import price_lines
-    from ..operations.sessions import aws_errors_in_words
 
     job_request(request)  # what is wrong with it is said before the question
     for line in price_lines(request, doubts):

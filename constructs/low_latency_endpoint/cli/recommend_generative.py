@@ -180,16 +180,18 @@ def _model_of(settings: Settings, key: str) -> str:
 
 
 def _benchmark(run: Run, name: str, subject: Subject, workload: str) -> Benchmark:
+    from ..account.calls import Account
+    from ..account.sessions import aws_errors_in_words
     from ..operations.recommendation.deployed_model import find_deployed_model, find_endpoint
     from ..operations.recommendation.generative_requests import Benchmark
-    from ..operations.sessions import aws_errors_in_words
 
     components = subject.inference_component or []
     with aws_errors_in_words():
-        found = find_endpoint(run.client, run.settings, run.key)
+        account = Account(run.client, once=False)
+        found = find_endpoint(account, run.settings, run.key)
         # An endpoint of inference components has no model that names a network.
         vpc = None if subject.no_vpc or components else find_deployed_model(
-            run.client, run.settings, run.key).vpc
+            account, run.settings, run.key).vpc
     return Benchmark(name, subject.role_arn or "", found, subject.output or "", workload,
                      components, vpc)
 

@@ -37,7 +37,7 @@ def verify(
       low-latency verify LowLatencyEndpoint
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
-    from ..operations.checking.account import open_clients
+    from ..account.sessions import open_clients
     from ..operations.verification import run_verification
     from .checks import finish, with_progress
 

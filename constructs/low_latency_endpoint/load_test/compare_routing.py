@@ -22,8 +22,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..operations.diagnosis.asking import Account
-from ..operations.sessions import open_clients
+from ..account.calls import Account
+from ..account.sessions import open_clients
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .compare_routing_report import MeasuredPair, RoutingComparison
 from .compare_routing_rules import CONFIDENCE, PAIRS, SAME_ROUTING
@@ -243,9 +243,9 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
     """
     watch = watch or Watch()
     client, found_region = open_clients(profile, region or (target.region if target else None))
-    account = Account(client, lambda text: None)
+    account = Account(client, found_region, once=False)
     watch.say("Reading both sides")
-    sides = read_sides(account, endpoints, variants, found_region)
+    sides = read_sides(account, endpoints, variants)
     if sides.same_routing and not plan.same_routing:
         raise SAME_ROUTING.error(
             got=f"{sides.base.fleet.routing} for {sides.base.name} and {sides.other.name}",
@@ -265,7 +265,7 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
         report = run(plan, sides, opened, watch.emit)
     after = read_sides(account, [sides.base.endpoint, sides.other.endpoint],
-                       [sides.base.fleet.variant, sides.other.fleet.variant], found_region) \
+                       [sides.base.fleet.variant, sides.other.fleet.variant]) \
         if all(side.fleet.variant for side in sides) else None
     return replace(report, payload=payloads.source, after=after)
 

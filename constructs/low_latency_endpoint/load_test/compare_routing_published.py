@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .. import __version__
-from ..operations.diagnosis.asking import Account, ClientFactory, in_words
-from ..operations.sessions import open_clients
+from ..account.calls import Account
+from ..account.endpoints import describe_endpoint
+from ..account.scaling import scalable_targets
+from ..account.sessions import in_words, open_clients
 from ..planning.simulation.published import (
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,
@@ -40,6 +42,7 @@ __all__ = ["Capacities", "PublishedComparison", "PublishedCost", "compare_publis
 _START_MINUTES = 10.0  # a guess: from the order of an instance to its first answer
 _WAIT_SECONDS = 3600.0
 _POLL_SECONDS = 10.0
+_GONE = {"EndpointStatus": "Failed", "FailureReason": "it was deleted"}
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ class Capacities:
     ----------
     sides : Sides
         As they are now, which is what :meth:`set_back` returns to.
-    client : callable
-        Makes a client of a service, as :func:`..operations.sessions.open_clients` does.
+    account : Account
+        That reads anew at each look.
     say : callable
         Is told what is changed.
     poll_seconds : float
@@ -186,11 +189,10 @@ class Capacities:
         ``LLE964`` when the counts are not known, or scaling would change them back.
     """
 
-    def __init__(self, sides: Sides, client: ClientFactory, say: Callable[[str], None],
+    def __init__(self, sides: Sides, account: Account, say: Callable[[str], None],
                  poll_seconds: float = _POLL_SECONDS) -> None:
         self._sides, self._say = sides, say
-        self._sagemaker = client("sagemaker")
-        self._account = Account(client, lambda text: None)
+        self._account = account
         self._poll_seconds = poll_seconds
         self._changed = False
         for side in sides:
@@ -209,11 +211,9 @@ class Capacities:
     def _scaled(self, side: Side) -> bool:
         if side.fleet.maximum is None:
             return False
-        found = self._account.ask(
-            "scaling", "application-autoscaling", "describe_scalable_targets",
-            ServiceNamespace="sagemaker",
-            ResourceIds=[f"endpoint/{side.endpoint}/variant/{side.fleet.variant}"]) or {}
-        states = [each.get("SuspendedState", {}) for each in found.get("ScalableTargets", [])]
+        found = self._account.known("scaling", scalable_targets, side.endpoint,
+                                    [side.fleet.variant]) or {}
+        states = [each.get("SuspendedState", {}) for each in found.values()]
         return not all(state.get("DynamicScalingInSuspended")
                        and state.get("DynamicScalingOutSuspended") for state in states)
 
@@ -248,7 +248,7 @@ class Capacities:
             f"{side.name} {count}" for side, count in zip(self._sides, counts, strict=True)))
         for endpoint, desired in wanted.items():
             try:
-                self._sagemaker.update_endpoint_weights_and_capacities(
+                self._account.client("sagemaker").update_endpoint_weights_and_capacities(
                     EndpointName=endpoint, DesiredWeightsAndCapacities=desired)
             except (ClientError, BotoCoreError) as error:
                 raise CAPACITY.error(got=in_words(error), where=endpoint,
@@ -259,8 +259,8 @@ class Capacities:
         """Until nothing is under way and, where counts are given, they serve."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
-            states = {side.endpoint: self._sagemaker.describe_endpoint(
-                EndpointName=side.endpoint) for side in self._sides}
+            states = {side.endpoint: describe_endpoint(self._account, side.endpoint) or _GONE
+                      for side in self._sides}
             settled = all(state["EndpointStatus"] in ("InService", "Failed")
                           for state in states.values())
             if settled and (counts is None or self._serve(states, counts)):
@@ -273,7 +273,7 @@ class Capacities:
                                      where=", ".join(failed or states))
             time.sleep(self._poll_seconds)
 
-    def _serve(self, states: dict[str, Any], counts: Sequence[int]) -> bool:
+    def _serve(self, states: Mapping[str, Any], counts: Sequence[int]) -> bool:
         for side, count in zip(self._sides, counts, strict=True):
             variants = {each["VariantName"]: each
                         for each in states[side.endpoint].get("ProductionVariants", [])}
@@ -312,8 +312,9 @@ def compare_published(
     """
     watch = watch or Watch()
     client, found_region = open_clients(profile, region)
-    sides = read_sides(Account(client, lambda text: None), endpoints, variants, found_region)
-    capacities = Capacities(sides, client, watch.say, poll_seconds)
+    account = Account(client, found_region, once=False)
+    sides = read_sides(account, endpoints, variants)
+    capacities = Capacities(sides, account, watch.say, poll_seconds)
     rows: list[tuple[int, RoutingComparison]] = []
     set_back = False
     try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..operations.diagnosis.asking import Account
+from ..account.calls import Account
+from ..account.endpoints import describe_model, existing_endpoint
 from .compare_routing_rules import TWO_SIDES
 from .serving import Fleet, read_fleet
 
@@ -125,8 +126,7 @@ class Sides:
         return tuple(dict.fromkeys(each for side in self for each in side.fleet.unknown))
 
 
-def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[str] = (),
-               region: str = "") -> Sides:
+def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[str] = ()) -> Sides:
     """Describe both sides.
 
     Parameters
@@ -137,8 +137,6 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     variants : sequence of str
         One for each side; none for the only two variants of one endpoint, or for the first of each
         of two.
-    region : str
-        For errors.
 
     Raises
     ------
@@ -151,7 +149,7 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
             got=f"{_counted(endpoints, 'endpoint')}, {_counted(variants, 'variant')}",
             allowed="one or two endpoints, and either no variant or two")
     if len(endpoints) == 1 and not variants:
-        variants = read_fleet(account, endpoints[0], None, region).variants
+        variants = read_fleet(account, endpoints[0]).variants
         if len(variants) != 2:
             raise TWO_SIDES.error(
                 got=f"{endpoints[0]} with {_counted(variants, 'variant')}",
@@ -161,7 +159,7 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     if names[0] == names[1] and wanted[0] == wanted[1]:
         raise TWO_SIDES.error(got=f"{names[0]}/{wanted[0] or 'its first variant'} twice",
                               allowed="two different sides")
-    one, two = (_side(account, name, variant, region)
+    one, two = (_side(account, name, variant)
                 for name, variant in zip(names, wanted, strict=True))
     models = _models(account, one, two)
     # The difference is that of the other strategy against RANDOM, in whatever order they came.
@@ -170,38 +168,28 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     return Sides(one, two, tuple(_differences(one, two, models)))
 
 
-def _side(account: Account, endpoint: str, variant: str | None, region: str) -> Side:
-    fleet = read_fleet(account, endpoint, variant, region)
+def _side(account: Account, endpoint: str, variant: str | None) -> Side:
+    fleet = read_fleet(account, endpoint, variant)
     if fleet.parts:  # a side is one variant
-        fleet = read_fleet(account, endpoint, fleet.variants[0], region)
-    described = account.ask("endpoint", "sagemaker", "describe_endpoint",
-                            EndpointName=endpoint) or {}
-    if "EndpointConfigName" not in described:
+        fleet = read_fleet(account, endpoint, fleet.variants[0])
+    found = account.known("endpoint", existing_endpoint, endpoint)
+    if found is None or fleet.variant not in found.variants:
         return Side(endpoint, fleet)
-    config = account.ask("endpoint configuration", "sagemaker", "describe_endpoint_config",
-                         EndpointConfigName=described["EndpointConfigName"]) or {}
-    configured = next((each for each in config.get("ProductionVariants", [])
-                       if each["VariantName"] == fleet.variant), None)
-    if configured is None:  # not known, so not RANDOM by default either
-        return Side(endpoint, _unrouted(fleet))
-    return Side(endpoint, fleet, {**configured, **{
-        name: config[name] for name in _CONFIG if name in config}})
+    configured = found.variants[fleet.variant].configured
+    return Side(endpoint, fleet, configured and {**configured, **{
+        name: found.configuration[name] for name in _CONFIG if name in found.configuration}})
 
 
-def _unrouted(fleet: Fleet) -> Fleet:
-    return replace(fleet, routing="")
-
-
-def _models(account: Account, one: Side, two: Side) -> list[dict[str, Any] | None]:
+def _models(account: Account, one: Side, two: Side) -> list[Mapping[str, Any] | None]:
     """What the models are made of; the same for both where they have the same one."""
-    names = [side.settings.get("ModelName") for side in (one, two)]
+    names: list[Any] = [side.settings.get("ModelName") for side in (one, two)]
     if names[0] == names[1] or None in names:
         return [{}, {}]
-    return [account.ask("model", "sagemaker", "describe_model", ModelName=name) for name in names]
+    return [account.known("model", describe_model, name) for name in names]
 
 
 def _differences(one: Side, two: Side,
-                 models: Sequence[dict[str, Any] | None]) -> Iterator[str]:
+                 models: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
     pairs = [("instance type", one.fleet.instance_type, two.fleet.instance_type),
              ("number of instances", one.fleet.instances, two.fleet.instances)]
     for name in sorted({*one.settings, *two.settings} - _OWN):

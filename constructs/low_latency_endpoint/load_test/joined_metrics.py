@@ -16,12 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..errors import ConfigurationError
-from ..operations.account_clock import WALL_CLOCK, AccountClock
-from ..operations.diagnosis.asking import Account
-from ..operations.diagnosis.breaches import METRICS_READABLE
-from ..operations.diagnosis.measurements import Series
-from ..operations.diagnosis.read_metrics import Query, read_queries, variant_queries
+from ..account.calls import Account, Unreadable
+from ..account.clock import WALL_CLOCK, AccountClock
+from ..account.metrics import Query, Series, read_queries, variant_queries
 from .serving import Fleet
 from .steps import StepResult
 
@@ -165,10 +162,8 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
     while True:
         try:
             found = read_queries(account, queries, first, last, PERIOD)
-        except ConfigurationError as error:
-            if error.code != METRICS_READABLE.code:
-                raise
-            return JoinedMetrics(unknown=(f"CloudWatch: {error.got}",), clock=clock)
+        except Unreadable as refusal:
+            return JoinedMetrics(unknown=(f"CloudWatch: {refusal.why}",), clock=clock)
         series = _merged(found, fleet)
         counted = series.get(("Invocations", "Sum"), Series()).sum
         if counted >= _COUNTED * answers or waited >= wait:
@@ -184,11 +179,11 @@ def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str]
     """All variants' values of a minute as one: sums added, latencies weighted by their requests,
     all else by instances."""
     weights = {each.variant: float(each.instances or 1) for each in fleet.each}
-    counts = {query.target[0]: values for query, values in found.items()
+    counts = {query.owner[0]: values for query, values in found.items()
               if (query.metric, query.statistic) == ("ModelLatency", "SampleCount")}
     by_name: dict[tuple[str, str], dict[str, Series]] = {}
     for query, values in found.items():
-        by_name.setdefault((query.metric, query.statistic), {})[query.target[0]] = values
+        by_name.setdefault((query.metric, query.statistic), {})[query.owner[0]] = values
     merged = {}
     for (metric, statistic), parts in by_name.items():
         if len(parts) == 1:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
-from ..operations.account_clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
-from ..operations.diagnosis.asking import Account
-from ..operations.sessions import AwsUnavailable, open_clients
+from ..account.calls import Account
+from ..account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
+from ..account.sessions import AwsUnavailable, open_clients
 from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
@@ -84,8 +84,8 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
                                        allowed="targets of whole answers")
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
-    account = Account(client, lambda text: None)
-    fleet = read_fleet(account, target.endpoint_name, target.target_variant, region)
+    account = Account(client, region, once=False)
+    fleet = read_fleet(account, target.endpoint_name, target.target_variant)
     # Minutes of a local AWS may be shorter than ours.
     plan = replace(_divided(plan, instances, fleet, target),
                    whole_minutes=bool(metrics_wait) and not keeps_own_time())

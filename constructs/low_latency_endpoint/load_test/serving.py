@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..operations.diagnosis.asking import Account
-from ..operations.diagnosis.breaches import ENDPOINT_EXISTS
+from ..account.calls import Account
+from ..account.endpoints import DeployedVariant, describe_endpoint, existing_endpoint
+from ..account.error_codes import ENDPOINT_EXISTS
+from ..account.scaling import scalable_targets
 from .run_rules import INSTANCES_KNOWN, ONE_INSTANCE_TYPE
 
 __all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
@@ -60,8 +62,7 @@ class Fleet:
         return content
 
 
-def read_fleet(account: Account, endpoint: str, variant: str | None = None,
-               region: str = "") -> Fleet:
+def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> Fleet:
     """Describe what answers.
 
     Parameters
@@ -71,8 +72,6 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None,
     variant : str, optional
         To which the requests are sent. By default all variants that the endpoint gives requests
         to: those with a weight above 0.
-    region : str
-        For errors.
 
     Raises
     ------
@@ -80,42 +79,29 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None,
         ``LLE581`` when there is no such endpoint, or no such variant of it, ``LLE583`` without
         credentials.
     """
-    described = account.ask("endpoint", "sagemaker", "describe_endpoint", EndpointName=endpoint)
-    if described is None:
-        why = account.unknown[-1].why
-        if "ould not find" in why:
-            raise ENDPOINT_EXISTS.error(got=f"{endpoint} in {region}" if region else endpoint,
-                                        allowed="the name of an endpoint")
-        return Fleet(variant or "", unknown=(f"instances: {why}",))
-    running = {each["VariantName"]: each for each in described.get("ProductionVariants", [])}
+    found = account.known("endpoint", existing_endpoint, endpoint)
+    if found is None:
+        return Fleet(variant or "", unknown=tuple(
+            f"instances: {each.why}" for each in account.unknown if each.what == "endpoint"))
+    running = {name: each for name, each in found.variants.items() if each.running}
     if variant is not None and variant not in running:
         raise ENDPOINT_EXISTS.error(got=f"variant {variant} of {endpoint}",
                                     allowed=", ".join(running) or "a variant of the endpoint",
                                     what="the variant must exist", mend="Check --variant.")
-    config = account.ask("endpoint configuration", "sagemaker", "describe_endpoint_config",
-                         EndpointConfigName=described["EndpointConfigName"]) or {}
-    configured = {each["VariantName"]: each for each in config.get("ProductionVariants", [])}
-    parts = [_one(account, endpoint, name, running[name], configured.get(name, {}))
-             for name in ([variant] if variant is not None else _weighted(running))]
-    unknown = tuple(f"{each.what}: {each.why}" for each in account.unknown)
-    return replace(_together(parts), variants=tuple(running), unknown=unknown)
+    # Those that get requests; a variant whose weight is not told may.
+    answering = [name for name, each in running.items()
+                 if name == variant or (variant is None
+                                        and each.running.get("CurrentWeight") != 0.0)]
+    targets = account.known("scaling", scalable_targets, endpoint, answering) or {}
+    fleet = _together([_one(running[name], targets.get(name, {})) for name in answering])
+    return replace(fleet, variants=tuple(running),
+                   unknown=tuple(f"{each.what}: {each.why}" for each in account.unknown))
 
 
-def _weighted(running: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The variants that get requests; a variant whose weight is not told may."""
-    return [name for name, each in running.items() if each.get("CurrentWeight") != 0.0]
-
-
-def _one(account: Account, endpoint: str, name: str, running: Mapping[str, Any],
-         configured: Mapping[str, Any]) -> Fleet:
-    targets = account.ask(
-        "scaling", "application-autoscaling", "describe_scalable_targets",
-        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{endpoint}/variant/{name}"]) or {}
-    target: dict[str, Any] = next(iter(targets.get("ScalableTargets", [])), {})
+def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> Fleet:
     return Fleet(
-        variant=name, instance_type=configured.get("InstanceType", ""),
-        instances=running.get("CurrentInstanceCount"),
-        routing=(configured.get("RoutingConfig") or {}).get("RoutingStrategy", "RANDOM"),
+        variant=variant.name, instance_type=_same(variant.instance_types),
+        instances=variant.current_instances, routing=variant.routing,
         minimum=target.get("MinCapacity"), maximum=target.get("MaxCapacity"))
 
 
@@ -149,8 +135,7 @@ def read_instances(account: Account, endpoint: str, fleet: Fleet) -> int | None:
 
     ``None`` where that may not be read, or a variant is gone.
     """
-    described = account.ask("endpoint", "sagemaker", "describe_endpoint",
-                            EndpointName=endpoint) or {}
+    described = account.known("endpoint", describe_endpoint, endpoint) or {}
     counts = {each["VariantName"]: each.get("CurrentInstanceCount")
               for each in described.get("ProductionVariants", [])}
     found = [counts.get(each.variant) for each in fleet.each]

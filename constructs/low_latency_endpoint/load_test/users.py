@@ -19,9 +19,9 @@ import gevent
 from locust.exception import StopUser
 from locust.runners import WorkerRunner
 
+from ..account.sessions import aws_errors_in_words, open_session
 from ..errors import LowLatencyEndpointError
 from ..operations.runtime_wire import body_bytes
-from ..operations.sessions import aws_errors_in_words, open_session
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_endings import heed_signals, invalid, sends_open_loop, take_part, valid
 from .locust_options import add_options, settings_of

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["Graph", "Line", "Series", "read_graphs"]
+from ..account.calls import Account
+from ..account.metrics import metric_data
 
-_QUERIES_PER_CALL = 500  # GetMetricData's limit
+__all__ = ["Graph", "GraphSeries", "Line", "read_dashboard_body", "read_graphs"]
 
 
 @dataclass(frozen=True)
-class Series:
+class GraphSeries:
     """One line of a graph.
 
     Attributes
@@ -53,17 +55,24 @@ class Graph:
     left_label: str
     right_label: str
     stacked: bool
-    series: tuple[Series, ...]
+    series: tuple[GraphSeries, ...]
     lines: tuple[Line, ...]
 
 
-def read_graphs(cloudwatch: Any, body: dict[str, Any], *, start: datetime,
+def read_dashboard_body(account: Account, dashboard_name: str) -> dict[str, Any]:
+    """The body of a dashboard, parsed; needs ``cloudwatch:GetDashboard``."""
+    body: dict[str, Any] = json.loads(account.read(
+        "cloudwatch", "get_dashboard", DashboardName=dashboard_name)["DashboardBody"])
+    return body
+
+
+def read_graphs(account: Account, body: dict[str, Any], *, start: datetime,
                 end: datetime) -> list[Graph]:
     """Read the data of every graph of a dashboard's body.
 
     Parameters
     ----------
-    cloudwatch : boto3 client
+    account : Account
         Needs ``cloudwatch:GetMetricData``.
     body : dict
         The dashboard's body, as ``GetDashboard`` returns it (parsed).
@@ -71,23 +80,17 @@ def read_graphs(cloudwatch: Any, body: dict[str, Any], *, start: datetime,
         The window.
     """
     widgets = [widget for widget in body["widgets"] if widget["type"] == "metric"]
-    return [_graph(cloudwatch, widget, start, end) for widget in widgets]
+    return [_graph(account, widget, start, end) for widget in widgets]
 
 
-def _graph(cloudwatch: Any, widget: dict[str, Any], start: datetime, end: datetime) -> Graph:
+def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datetime) -> Graph:
     properties = widget["properties"]
     rows = list(_rows(properties["metrics"]))
     period = _period(int(properties.get("period", 60)), end - start)
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Mapping[str, Any]]] = {}
     queries = [_query(index, row, period) for index, row in enumerate(rows)]
-    for first in range(0, len(queries), _QUERIES_PER_CALL):
-        pages = cloudwatch.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=queries[first : first + _QUERIES_PER_CALL],
-            StartTime=start, EndTime=end, ScanBy="TimestampAscending",
-        )
-        for page in pages:
-            for result in page["MetricDataResults"]:
-                found.setdefault(result["Id"], []).append(result)
+    for result in metric_data(account, queries, start, end):
+        found.setdefault(result["Id"], []).append(result)
     axes = properties.get("yAxis", {})
     return Graph(
         title=properties.get("title", ""),
@@ -143,8 +146,8 @@ def _query(index: int, row: tuple[list[str], dict[str, Any]], period: int) -> di
 def _series(
     rows: Sequence[tuple[list[str], dict[str, Any]]],
     queries: Sequence[dict[str, Any]],
-    found: dict[str, list[dict[str, Any]]],
-) -> Iterator[Series]:
+    found: Mapping[str, list[Mapping[str, Any]]],
+) -> Iterator[GraphSeries]:
     for (_, options), query in zip(rows, queries, strict=True):
         if not query["ReturnData"]:
             continue
@@ -154,7 +157,7 @@ def _series(
             points += zip(result["Timestamps"], result["Values"], strict=True)
         for label, points in by_label.items():
             points.sort()
-            yield Series(
+            yield GraphSeries(
                 label=label,
                 color=options.get("color", ""),
                 right=options.get("yAxis") == "right",

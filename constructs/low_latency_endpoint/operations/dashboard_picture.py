@@ -5,15 +5,16 @@ Needs the ``charts`` extra (matplotlib).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ..account.alarms import alarms_named
+from ..account.calls import Account
 from ..report.colours import COLOURS
-from .dashboard_data import Graph, read_graphs
+from .dashboard_data import Graph, read_dashboard_body, read_graphs
 
 __all__ = ["draw_dashboard", "read_dashboard_body"]
 
@@ -24,20 +25,13 @@ _INK, _GREY = COLOURS["ink"][0], COLOURS["grey"][0]
 _Box = tuple[float, float, float, float]
 
 
-def read_dashboard_body(cloudwatch: Any, dashboard_name: str) -> dict[str, Any]:
-    """The body of a dashboard, parsed; needs ``cloudwatch:GetDashboard``."""
-    text = cloudwatch.get_dashboard(DashboardName=dashboard_name)["DashboardBody"]
-    body: dict[str, Any] = json.loads(text)
-    return body
-
-
-def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, start: datetime,
+def draw_dashboard(account: Account, body: dict[str, Any], path: str | Path, *, start: datetime,
                    end: datetime) -> list[Graph]:
     """Draw a dashboard's body with the data of a window into an SVG, PNG or PDF file.
 
     Parameters
     ----------
-    cloudwatch : boto3 client
+    account : Account
         Needs ``cloudwatch:GetMetricData`` and ``cloudwatch:DescribeAlarms``.
     body : dict
         As :func:`read_dashboard_body` returns it.
@@ -54,7 +48,7 @@ def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, s
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    graphs = read_graphs(cloudwatch, body, start=start, end=end)
+    graphs = read_graphs(account, body, start=start, end=end)
     rows = max(widget["y"] + widget["height"] for widget in body["widgets"])
 
     def box(x: int, y: int, width: int, height: int) -> _Box:
@@ -71,7 +65,7 @@ def draw_dashboard(cloudwatch: Any, body: dict[str, Any], path: str | Path, *, s
             if widget["type"] == "text":
                 _text(figure, place, widget["properties"]["markdown"])
             elif widget["type"] == "alarm":
-                _alarms(figure, place, _states(cloudwatch, widget["properties"]))
+                _alarms(figure, place, _states(account, widget["properties"]))
         for graph in graphs:
             left, bottom, width, height = box(*graph.place)
             # room for axes, legend and title
@@ -93,16 +87,10 @@ def _text(figure: Any, box: _Box, markdown: str) -> None:
                     weight="bold" if heading else "normal", color=_INK if heading else _GREY)
 
 
-def _states(cloudwatch: Any, properties: dict[str, Any]) -> list[tuple[str, str]]:
+def _states(account: Account, properties: dict[str, Any]) -> list[tuple[str, str]]:
     names = [arn.split(":alarm:")[-1] for arn in properties["alarms"]]
-    found: dict[str, str] = {}
-    for first in range(0, len(names), 100):  # DescribeAlarms takes a hundred names
-        answer = cloudwatch.describe_alarms(
-            AlarmNames=names[first : first + 100], AlarmTypes=["MetricAlarm", "CompositeAlarm"],
-            MaxRecords=100)
-        found |= {alarm["AlarmName"]: alarm["StateValue"] for kind in (
-            "MetricAlarms", "CompositeAlarms") for alarm in answer.get(kind, [])}
-    return [(name, found.get(name, "INSUFFICIENT_DATA")) for name in names]
+    found = {**alarms_named(account, names), **alarms_named(account, names, composite=True)}
+    return [(name, found.get(name, {}).get("StateValue", "INSUFFICIENT_DATA")) for name in names]
 
 
 def _alarms(figure: Any, box: _Box, states: Sequence[tuple[str, str]]) -> None:

@@ -31,14 +31,20 @@ def _client(service: str) -> Any:
 
 
 class _Client:
-    """The real client's methods, answered by an account."""
+    """The real client's methods and paginators, answered by an account."""
 
-    def __init__(self, operations: dict[str, str], call: Callable[..., Any]) -> None:
-        self._operations, self._call = operations, call
+    def __init__(self, real: Any, call: Callable[..., Any]) -> None:
+        self._real, self._call = real, call
+        self.meta, self.can_paginate = real.meta, real.can_paginate
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        operation = self._operations[method]
+        operation = self.meta.method_to_api_mapping[method]
         return lambda **request: self._call(operation, request)
+
+    def get_paginator(self, method: str) -> Any:
+        paginator = self._real.get_paginator(method)
+        paginator._method = getattr(self, method)
+        return paginator
 
 
 class FakeAccount:
@@ -80,7 +86,7 @@ class FakeAccount:
                 validate_parameters(answer, shapes.output_shape)
             return answer
 
-        return _Client(_client(service).meta.method_to_api_mapping, call)
+        return _Client(_client(service), call)
 
     def _operations(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
         return {

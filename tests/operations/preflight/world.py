@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from low_latency_endpoint.operations.checking.account import Account
+from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.operations.checking.results import Result
 from low_latency_endpoint.operations.preflight import CHECKS, ENDPOINT_CHECKS
 from low_latency_endpoint.operations.preflight.context import PreflightContext

@@ -39,7 +39,7 @@ class Command:
             return self.account, region or otherwise or ""
 
         self.monkeypatch.setattr(
-            "low_latency_endpoint.operations.checking.account.open_clients", open_clients)
+            "low_latency_endpoint.account.sessions.open_clients", open_clients)
         self.monkeypatch.setattr("time.sleep", sleep)
         self.monkeypatch.setattr(sys, "argv", ["low-latency", *arguments])
         self.monkeypatch.setattr(sys, "stdin", _Terminal(answer))

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.account.calls import Account as Reader
+from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operations.recommendation import (
     Job,
@@ -17,7 +19,7 @@ from low_latency_endpoint.operations.recommendation import (
     ask_for_scaling,
     chosen,
     find_deployed_model,
-    list_jobs,
+    newest_jobs,
     read,
     read_job,
     sample_payload,
@@ -26,7 +28,6 @@ from low_latency_endpoint.operations.recommendation import (
     wait,
 )
 from low_latency_endpoint.operations.recommendation.results import model_latency_ms
-from low_latency_endpoint.operations.sessions import AwsUnavailable
 from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
 
@@ -109,7 +110,7 @@ def test_stopping_and_listing(account: Account) -> None:
             "CreationTime": THEN, "LastModifiedTime": THEN,
             "RoleArn": "arn:aws:iam::123456789012:role/recommender"}]})
     stop(account, "j")
-    [found] = list_jobs(account)
+    [found] = newest_jobs(account)
     assert (found.name, found.job_type, found.status) == ("j", "Default", "STOPPING")
     account.all_asked()
 
@@ -127,7 +128,7 @@ def test_refusals_in_words(account: Account, code: str, said: str) -> None:
 # --- the deployed model ------------------------------------------------------------------------
 def test_the_deployed_model_and_its_network(account: Account, settings: Settings) -> None:
     account.deployed()
-    found = find_deployed_model(account, settings, "sentiment")
+    found = find_deployed_model(Reader(account), settings, "sentiment")
     assert found.name == "Model-1"
     assert found.vpc is not None
     assert found.vpc.request() == {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}
@@ -142,14 +143,14 @@ def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
             "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
             "ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": THEN}]})
     account.deployed(endpoint="made-1", vpc=False)
-    assert find_deployed_model(account, settings, "sentiment").vpc is None
+    assert find_deployed_model(Reader(account), settings, "sentiment").vpc is None
 
 
 def test_nothing_deployed(account: Account, settings: Settings) -> None:
     account.refuses("sagemaker", "describe_endpoint", "ValidationException",
                     'Could not find endpoint "sentiment".')
     with pytest.raises(ConfigurationError) as caught:
-        find_deployed_model(account, settings, "sentiment")
+        find_deployed_model(Reader(account), settings, "sentiment")
     assert caught.value.code == "LLE972"
     assert "no endpoint sentiment" in caught.value.got
 

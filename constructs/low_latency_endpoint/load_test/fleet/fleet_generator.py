@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError
-from ...operations.sessions import aws_errors_in_words
 from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
 from ..payloads import Payloads
 from ..problems import error_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...operations.sessions import aws_errors_in_words
+from ...account.sessions import aws_errors_in_words
 from ..payloads import Payloads
 from ..target import Target
 from .description import find_fleet

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from ...account.calls import Account, Unreadable
+from ...account.network import zones
 from ...errors import AWS_DOCS
-from .account import Unreadable
-from .results import Outcome, Result, unknown
+from .results import Outcome, Report, Result, unknown
 
 __all__ = ["Check", "check", "guarded", "run_checks"]
 
@@ -31,7 +33,7 @@ class Check(Generic[C]):
         Page on which AWS states it; empty when the check is the library's own.
     find : callable
         Context to outcomes. Nothing is yielded where the check does not apply; what cannot be
-        read is left to raise :class:`~.account.Unreadable`.
+        read is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
     """
 
     id: str
@@ -68,19 +70,34 @@ def guarded(find: Callable[..., Iterable[Outcome]], *arguments: Any,
         yield unknown(refusal.evidence or _GIVEN_UP, refusal.mend, about=about)
 
 
-def run_checks(steps: Sequence[tuple[Check[Any], Any, str]],
-               on_check: Callable[[str, int, int], None] | None = None) -> tuple[Result, ...]:
-    """Run checks in order.
+def run_checks(what: str, account: Account, steps: Sequence[tuple[Check[Any], Any, str]],
+               on_check: Callable[[str, int, int], None] | None = None) -> Report:
+    """Run checks by their ids, then in the order given.
 
     Parameters
     ----------
+    what : str
+        What is checked.
+    account : Account
     steps : sequence of (Check, context, subject)
     on_check : callable, optional
         Told the title, the number of checks done and that of all, before each.
+
+    Raises
+    ------
+    AwsUnavailable
+        When AWS cannot be reached.
+    ConfigurationError
+        ``LLE583`` without working credentials.
     """
+    number, named = "", {}
+    with suppress(Unreadable):
+        number = account.account_id()
     found: list[Result] = []
-    for number, (each, context, subject) in enumerate(steps):
+    for done, (each, context, subject) in enumerate(sorted(steps, key=lambda step: step[0].id)):
         if on_check:
-            on_check(each.title, number, len(steps))
+            on_check(each.title, done, len(steps))
         found += each.results(context, subject)
-    return tuple(found)
+    with suppress(Unreadable):
+        named = zones(account)
+    return Report(what, number, account.region, tuple(found), named)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...account.metrics import MetricSeries, Series
 from ...report.charts import Chart, Line, Panel
 from ...report.colours import PALETTE
 from .diagnosis import Diagnosis
-from .measurements import MetricSeries, Series, VariantReading
+from .measurements import VariantReading
 from .view import VariantView
 
 __all__ = ["chart"]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .asking import ClientFactory
+from ...account.metrics import Series
+from ...account.sessions import ClientFactory
 from .events import Event, events
 from .findings import Finding
-from .measurements import Measurements, Series, VariantReading
+from .measurements import Measurements, VariantReading
 from .members import members
 from .reading import read_measurements
 from .tree import walk

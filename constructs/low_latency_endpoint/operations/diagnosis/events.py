@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...account.metrics import Series
 from ...report.numbers import milliseconds
 from .findings import GUIDE, Change, Evidence, Finding, kind
-from .measurements import Measurements, Series
-from .starts import Start, after_starts
+from .instance_starts import Start, after_starts
+from .measurements import Measurements
 from .view import WARMING, VariantView
 
 __all__ = ["Event", "cold_start", "endpoint_state", "events", "named",
@@ -90,7 +91,7 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         before = latency.between(view.measurements.start, each.time)
         since = latency.between(each.time, view.measurements.end)
         lasted = view.measurements.end - each.done > WARMING + 3 * view.period
-        # Around the threshold the slow periods come in several stretches.
+        # Around the threshold the slow periods come in several time windows.
         late = [t for t in view.whole.slow_times if t > each.done + WARMING]
         judged_late = [t for t in since.times if t > each.done + WARMING]
         if (len(after) < 0.9 * len(slow) or not before or not lasted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...account.metrics import Series
 from ...report.numbers import milliseconds, percent
 from .findings import (
     GUIDE,
@@ -16,7 +17,6 @@ from .findings import (
     Finding,
     kind,
 )
-from .measurements import Series
 from .view import VariantView, runs
 
 __all__ = ["errors", "multi_model", "silence"]
@@ -83,14 +83,14 @@ def _too_many(view: VariantView, series: Series, option: str) -> float:
     total = invocations.sum
     if series.sum >= _LEAST and total and series.sum / total >= rate:
         return series.sum / total
-    for first, last in _stretches(view, series):
+    for first, last in _failing_windows(view, series):
         part, all_ = series.between(first, last).sum, invocations.between(first, last).sum
         if part >= 4 * _LEAST and all_ and part / all_ >= 5 * rate:
             return part / all_
     return 0.0
 
 
-def _stretches(view: VariantView, series: Series) -> list[tuple[datetime, datetime]]:
+def _failing_windows(view: VariantView, series: Series) -> list[tuple[datetime, datetime]]:
     times = [t for t, v in series.points.items() if v > 0]
     return [(first, last + view.period) for first, last in runs(times, 2 * view.period)]
 

@@ -6,10 +6,12 @@ CloudWatch has them in: the conversion happens once, when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...account.calls import Unknown
+from ...account.metrics import MetricSeries, Series
 from ...planning.instance_types import InstanceFacts, instance_facts
 
 __all__ = [
@@ -19,84 +21,14 @@ __all__ = [
     "Deployment",
     "Measurements",
     "PlanFacts",
+    "Rise",
     "ScalingReading",
-    "Series",
     "Threshold",
-    "Unknown",
     "Unstarted",
     "VariantReading",
+    "rises",
+    "serving",
 ]
-
-MetricSeries = Mapping[tuple[str, str], "Series"]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Values of one statistic by the start of their period; a period without data is absent.
-
-    Examples
-    --------
-    >>> start = datetime(2026, 11, 20, 3, 0)
-    >>> series = Series({start: 2.0, start + timedelta(minutes=1): 4.0})
-    >>> series.sum, series.mean, series.max, len(series.only([start]))
-    (6.0, 3.0, 4.0, 1)
-    """
-
-    points: Mapping[datetime, float] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __bool__(self) -> bool:
-        return bool(self.points)
-
-    @property
-    def times(self) -> list[datetime]:
-        """Starts of the periods, in order."""
-        return sorted(self.points)
-
-    @property
-    def sum(self) -> float:
-        """Sum of the values; 0 without data."""
-        return sum(self.points.values())
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the values, each period counting alike."""
-        return self.sum / len(self.points) if self.points else None
-
-    @property
-    def max(self) -> float | None:
-        """Largest value."""
-        return max(self.points.values()) if self.points else None
-
-    @property
-    def median(self) -> float | None:
-        """Value in the middle."""
-        return median(self.points.values())
-
-    def only(self, times: Iterable[datetime]) -> Series:
-        """The same at these periods only."""
-        return Series({time: self.points[time] for time in times if time in self.points})
-
-    def between(self, start: datetime, end: datetime) -> Series:
-        """The same from ``start`` (included) to ``end`` (not)."""
-        return Series({time: v for time, v in self.points.items() if start <= time < end})
-
-    def weighted_mean(self, weights: Series) -> float | None:
-        """Mean in which each period counts by its weight, such as its number of requests."""
-        common = [time for time in self.points if weights.points.get(time, 0) > 0]
-        total = sum(weights.points[time] for time in common)
-        if not total:
-            return self.mean
-        return sum(self.points[time] * weights.points[time] for time in common) / total
-
-
-def median(values: Iterable[float]) -> float | None:
-    """Value in the middle, the upper of two; ``None`` of nothing."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else None
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -250,14 +182,6 @@ class Unstarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """Something that could not be read, and why: never taken for fine."""
-
-    what: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Measurements:
     """Everything the rules may look at."""
 
@@ -285,3 +209,36 @@ class Measurements:
         """A time for people: with its day where the window has several."""
         return f"{time:%H:%M}" if self.end - self.start <= timedelta(days=1) else \
             f"{time:%m-%d %H:%M}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """From ``time`` on more instances served than before, and went on to."""
+
+    time: datetime
+    few: int
+    more: int
+
+
+def serving(metrics: MetricSeries) -> Series:
+    """Instances that served, by period: SageMaker publishes no count, but each request adds 1/n."""
+    total = metrics.get(("Invocations", "Sum"), Series()).points
+    each = metrics.get(("InvocationsPerInstance", "Sum"), Series()).points
+    return Series({t: total[t] / v for t, v in each.items() if v > 0 and t in total})
+
+
+def rises(counts: Series) -> Iterator[Rise]:
+    """All rises that last for more than a period.
+
+    >>> from datetime import timedelta
+    >>> times = [datetime(2026, 11, 20) + timedelta(minutes=n) for n in range(6)]
+    >>> counts = Series(dict(zip(times, [2.0, 2.0, 3.2, 4.0, 4.0, 4.0])))
+    >>> [(rise.time.minute, rise.few, rise.more) for rise in rises(counts)]
+    [(2, 2, 4), (3, 3, 4)]
+    """
+    times = counts.times
+    for index in range(1, len(times)):
+        after = times[min(index + 1, len(times) - 1)]
+        few, some, more = (round(counts.points[t]) for t in (times[index - 1], times[index], after))
+        if few < some <= more:
+            yield Rise(times[index], few, more)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .measurements import MetricSeries, Series
+from ...account.metrics import MetricSeries, Series
 
 __all__ = ["Member", "members"]
 

@@ -6,13 +6,13 @@ be the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
+from ...account.calls import Account
+from ...account.endpoints import DeployedEndpoint
 from ...errors import AWS_DOCS
 from ...planning.images import cuda_words, driver_doubts, needed_inference_ami
-from .asking import Account
 from .findings import GUIDE, Change, Evidence, Finding, kind
 from .measurements import Measurements, Unstarted
 
@@ -28,19 +28,18 @@ _SOON = timedelta(minutes=10)
 _LONG = timedelta(minutes=30)
 
 
-def read_unstarted(account: Account, described: Mapping[str, Any],
-                   configuration: Mapping[str, Any] | None, now: datetime) -> Unstarted | None:
+def read_unstarted(account: Account, endpoint: DeployedEndpoint,
+                   now: datetime) -> Unstarted | None:
     """What is known of an endpoint without a log group; ``None`` when it has one, or has served."""
-    if described["EndpointStatus"] not in ("Creating", "Failed"):
+    if endpoint.status not in ("Creating", "Failed"):
         return None
-    group = f"/aws/sagemaker/Endpoints/{described['EndpointName']}"
-    found = account.ask("the containers' log group", "logs", "describe_log_groups",
-                        logGroupNamePrefix=group)
-    if found is None or any(each["logGroupName"] == group for each in found["logGroups"]):
+    group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
+    if any(each["logGroupName"] == group for each in account.every(
+            "logs", "describe_log_groups", "logGroups", logGroupNamePrefix=group)):
         return None
-    return Unstarted(log_group=group, since=now - described["CreationTime"],
-                     amis={each["VariantName"]: each.get("InferenceAmiVersion")
-                           for each in (configuration or {}).get("ProductionVariants", ())})
+    return Unstarted(log_group=group, since=now - endpoint.description["CreationTime"],
+                     amis={name: each.configured.get("InferenceAmiVersion")
+                           for name, each in endpoint.variants.items() if each.configured})
 
 
 def not_started(measurements: Measurements) -> Iterator[Finding]:

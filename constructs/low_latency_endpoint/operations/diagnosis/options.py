@@ -6,12 +6,32 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from ...errors import Rule
+from ...errors import Rule, rule
 from ...planning.limits import ALARM_THRESHOLD_MILLISECONDS
-from .breaches import SINCE_FORM, UNTIL_FORM
 
 __all__ = ["parse_latencies", "parse_window"]
 
+SINCE_FORM = rule(
+    "LLE584", "the window is no length of time that CloudWatch keeps",
+    mend="Write a number and m, h or d: 30m, 1h, 2d.",
+    source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
+)
+UNTIL_FORM = rule(
+    "LLE585", "the end of the window is no time in the past",
+    mend="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
+)
+TARGET_FORM = rule(
+    "LLE586", "a latency target is not a statistic with a time",
+    mend="Write p99=200ms; repeat the option for another statistic.",
+)
+CLIENT_LATENCY_FORM = rule(
+    "LLE587", "a client latency is not a statistic with a time",
+    mend="Write p99=240ms, as the callers measured it in the same window.",
+)
+PAGE_WRITTEN = rule(
+    "LLE588", "the page could not be written",
+    mend="Give --html a file in a folder that exists and that you may write to.",
+)
 _KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
 _SHORTEST = timedelta(minutes=5)
 _STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
@@ -83,7 +103,7 @@ def parse_latencies(values: Iterable[str], rule: Rule) -> dict[str, float]:
 
     Examples
     --------
-    >>> from low_latency_endpoint.operations.diagnosis.breaches import TARGET_FORM
+    >>> from low_latency_endpoint.operations.diagnosis.options import TARGET_FORM
     >>> parse_latencies(["p99=200ms", "Average=0.06s"], TARGET_FORM)
     {'p99': 200.0, 'Average': 60.0}
     """

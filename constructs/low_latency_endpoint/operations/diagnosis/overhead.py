@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...report.numbers import milliseconds, percent
 from .events import named
 from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, kind
-from .starts import after_starts
+from .instance_starts import after_starts
 from .view import WARMING, VariantView
 
 __all__ = ["client", "overhead"]

@@ -11,12 +11,12 @@ from pathlib import Path
 from ...report.pages import Code, Listed, Part, Section, Soft
 from ...report.pages import Finding as Shown
 from ...report.pages import page as page_of
-from .breaches import PAGE_WRITTEN
 from .charts import chart
 from .diagnosis import Diagnosis
 from .findings import Finding
 from .measurements import Measurements, VariantReading
 from .members import members
+from .options import PAGE_WRITTEN
 from .terminal import (
     CLOUDWATCH_LACKS,
     alarms_text,

@@ -8,8 +8,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from ...account.alarms import alarm_changes, alarm_dimensions, alarm_metrics, metric_alarms
+from ...account.calls import Account, Unreadable
+from ...account.scaling import (
+    scalable_targets,
+    scaling_activities,
+    scaling_policies,
+    tracked_metric,
+    tracked_value,
+)
+from ...account.stacks import PLAN_METADATA, owner_of, template
 from ...planning.metrics import metrics, milliseconds_from_microseconds
-from .asking import Account
 from .measurements import (
     Activity,
     AlarmReading,
@@ -21,8 +30,6 @@ from .measurements import (
 
 __all__ = ["alarm_thresholds", "read_alarms", "read_plan", "read_scaling", "read_transitions"]
 
-PLAN_METADATA = "LowLatencyEndpoint::Plan"
-_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
 _LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
 _ERROR_RATES = {"Invocation5XXErrors": "error_rate", "Invocation4XXErrors": "client_error_rate",
@@ -32,44 +39,38 @@ _ERROR_RATES = {"Invocation5XXErrors": "error_rate", "Invocation4XXErrors": "cli
 def read_scaling(account: Account, endpoint: str, variant: str, start: datetime,
                  end: datetime) -> ScalingReading | None:
     """Application Auto Scaling's word on a variant; ``None`` when it may not be read."""
-    resource = f"endpoint/{endpoint}/variant/{variant}"
-    request = {"ServiceNamespace": "sagemaker", "ScalableDimension": _DIMENSION}
-    what, service = f"scaling of {variant}", "application-autoscaling"
-    targets = account.pages(what, service, "describe_scalable_targets", "ScalableTargets",
-                            ResourceIds=[resource], **request)
+    targets = account.known(f"scaling of {variant}", scalable_targets, endpoint, [variant])
     if targets is None:
         return None
-    if not targets:
+    if variant not in targets:
         return ScalingReading()
-    policies = account.pages(f"scaling policies of {variant}", service,
-                             "describe_scaling_policies", "ScalingPolicies",
-                             ResourceId=resource, **request)
-    activities = account.pages(f"scaling activities of {variant}", service,
-                               "describe_scaling_activities", "ScalingActivities",
-                               ResourceId=resource, IncludeNotScaledActivities=True, **request)
+    policies = account.known(f"scaling policies of {variant}", scaling_policies, endpoint, variant)
+    activities = account.known(f"scaling activities of {variant}", scaling_activities, endpoint,
+                               variant)
     metric, target, cooldown = _tracking(policies or [])
     return ScalingReading(
-        minimum=targets[0]["MinCapacity"], maximum=targets[0]["MaxCapacity"],
+        minimum=targets[variant]["MinCapacity"], maximum=targets[variant]["MaxCapacity"],
         metric=metric, target=target, scale_out_cooldown=cooldown,
-        scale_out_suspended=targets[0].get("SuspendedState", {}).get(
+        scale_out_suspended=targets[variant].get("SuspendedState", {}).get(
             "DynamicScalingOutSuspended", False),
         activities=None if activities is None else tuple(_activities(activities, start, end)),
     )
 
 
-def _tracking(policies: list[dict[str, Any]]) -> tuple[str, float | None, float | None]:
+def _tracking(policies: list[Mapping[str, Any]]) -> tuple[str, float | None, float | None]:
     """Metric, target and scale-out cooldown of the policy that tracks a target."""
-    tracking = [p["TargetTrackingScalingPolicyConfiguration"] for p in policies
-                if "TargetTrackingScalingPolicyConfiguration" in p]
+    configuration = "TargetTrackingScalingPolicyConfiguration"
+    tracking = [policy for policy in policies if configuration in policy]
     # Invocations first: the load of each minute is measured against their target.
-    for config in sorted(tracking, key=lambda c: "Invocations" not in json.dumps(c, default=str)):
-        name = config.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType") \
-            or config.get("CustomizedMetricSpecification", {}).get("MetricName", "metric math")
-        return name, config["TargetValue"], config.get("ScaleOutCooldown", 300)
+    for policy in sorted(tracking, key=lambda each: "Invocations" not in json.dumps(
+            each[configuration], default=str)):
+        return (tracked_metric(policy) or "metric math", tracked_value(policy),
+                policy[configuration].get("ScaleOutCooldown", 300))
     return (policies[0]["PolicyType"] if policies else "", None, None)
 
 
-def _activities(found: list[dict[str, Any]], start: datetime, end: datetime) -> Iterator[Activity]:
+def _activities(found: list[Mapping[str, Any]], start: datetime,
+                end: datetime) -> Iterator[Activity]:
     for each in found:
         if not start - timedelta(minutes=15) <= each["StartTime"] <= end:
             continue
@@ -85,37 +86,22 @@ def _activities(found: list[dict[str, Any]], start: datetime, end: datetime) -> 
 # ------------------------------------------------------------------------------------------ alarms
 
 
-def read_alarms(account: Account, endpoint: str) -> tuple[AlarmReading, ...] | None:
-    """Alarms on the endpoint's metrics; ``None`` when they may not be read.
-
-    CloudWatch cannot filter by dimension, so all metric alarms of the region are paged through.
-    """
-    found = account.pages("alarms", "cloudwatch", "describe_alarms", "MetricAlarms",
-                          AlarmTypes=["MetricAlarm"], MaxRecords=100)
-    if found is None:
-        return None
-    return tuple(r for alarm in found if (r := _alarm(alarm, endpoint)) is not None)
+def read_alarms(account: Account, endpoint: str) -> tuple[AlarmReading, ...]:
+    """Alarms on the endpoint's metrics."""
+    return tuple(_alarm(alarm) for alarm in metric_alarms(account)
+                 if alarm_dimensions(alarm).get("EndpointName") == endpoint)
 
 
-def _alarm(alarm: dict[str, Any], endpoint: str) -> AlarmReading | None:
-    stats = [q["MetricStat"] for q in alarm.get("Metrics", []) if "MetricStat" in q]
-    dimensions = [d for stat in stats for d in stat["Metric"].get("Dimensions", [])]
-    dimensions += alarm.get("Dimensions", [])
-    values = {d["Name"]: d["Value"] for d in dimensions}
-    if values.get("EndpointName") != endpoint:
-        return None
+def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
     threshold, unit = alarm.get("Threshold", 0.0), ""
-    if stats:
-        names = sorted({stat["Metric"]["MetricName"] for stat in stats})
-        metric, statistic = names[0], stats[0]["Stat"]
-        if len(stats) > 1 or any("Expression" in q for q in alarm["Metrics"]):
-            rate = [n for n in names if n in _ERROR_RATES]
-            metric = _ERROR_RATES[rate[0]] if rate and names == sorted(["Invocations", *rate]) \
-                else " and ".join(names)
-            statistic = "Rate" if rate else "formula"
-    else:
-        metric = alarm["MetricName"]
-        statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic", "")
+    watched = alarm_metrics(alarm)
+    names = sorted({each["Metric"]["MetricName"] for each in watched})
+    metric, statistic = names[0], watched[0]["Stat"]
+    if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
+        rate = [n for n in names if n in _ERROR_RATES]
+        metric = _ERROR_RATES[rate[0]] if rate and names == sorted(["Invocations", *rate]) \
+            else " and ".join(names)
+        statistic = "Rate" if rate else "formula"
     simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
     if simple and any(f.name == metric and f.unit == "Microseconds" for f in metrics()):
         threshold, unit = milliseconds_from_microseconds(threshold), "ms"
@@ -123,7 +109,8 @@ def _alarm(alarm: dict[str, Any], endpoint: str) -> AlarmReading | None:
     return AlarmReading(
         name=alarm["AlarmName"], metric=metric, statistic=statistic if above else f"{statistic} <",
         threshold=threshold, unit=unit, state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
-        since=alarm.get("StateUpdatedTimestamp"), variant=values.get("VariantName", ""),
+        since=alarm.get("StateUpdatedTimestamp"),
+        variant=alarm_dimensions(alarm).get("VariantName", ""),
         reason=alarm.get("StateReason", ""),
     )
 
@@ -134,9 +121,7 @@ def read_transitions(account: Account, alarms: tuple[AlarmReading, ...], start: 
     for alarm in alarms:
         if alarm.since is not None and alarm.since < start:
             continue
-        items = account.pages("history of alarms", "cloudwatch", "describe_alarm_history",
-                              "AlarmHistoryItems", AlarmName=alarm.name,
-                              HistoryItemType="StateUpdate", StartDate=start, EndDate=end)
+        items = account.known("history of alarms", alarm_changes, alarm.name, start, end)
         if items is None:
             return
         for item in items:
@@ -168,26 +153,17 @@ def alarm_thresholds(alarms: tuple[AlarmReading, ...] | None, variant: str
 
 def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
     """The plan in the template of the stack that owns the endpoint; ``None`` without one."""
-    what = "the stack's plan"
-    before = len(account.unknown)
-    answer = account.ask(what, "cloudformation", "describe_stack_resources",
-                         PhysicalResourceId=endpoint_arn)
-    if answer is None:
-        # An endpoint that no stack made is an error of CloudFormation's, and nothing unknown.
-        if "does not exist" in account.unknown[-1].why:
-            del account.unknown[before:]
+    owner = owner_of(account, endpoint_arn)
+    if owner is None:
         return None
-    own = [r for r in answer["StackResources"] if r.get("PhysicalResourceId") == endpoint_arn]
-    if not own:
-        return None
-    stack = own[0]["StackName"]
-    template = account.ask(what, "cloudformation", "get_template", StackName=stack)
-    if template is None:
-        return None
-    body = template["TemplateBody"]
-    resources = (body if isinstance(body, Mapping) else _json(body)).get("Resources", {})
-    resource = resources.get(own[0]["LogicalResourceId"], {})
-    plan = resource.get("Metadata", {}).get(PLAN_METADATA)
+    stack, logical_id = owner
+    try:
+        resources = template(account, stack)
+    except Unreadable as refusal:
+        if refusal.error is None:
+            return None  # not JSON, so not the CDK's, which alone writes plans
+        raise
+    plan = resources.get(logical_id, {}).get("Metadata", {}).get(PLAN_METADATA)
     return plan_facts(stack, plan) if isinstance(plan, Mapping) else None
 
 

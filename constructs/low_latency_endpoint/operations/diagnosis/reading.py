@@ -13,34 +13,52 @@ would have told is unknown: ``sagemaker:DescribeEndpoint``, ``cloudwatch:GetMetr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from ...errors import ConfigurationError
+from ...account.calls import Account, Unknown, Unreadable
+from ...account.endpoints import (
+    DeployedEndpoint,
+    DeployedVariant,
+    describe_model,
+    existing_endpoint,
+)
+from ...account.metrics import (
+    MetricSeries,
+    Query,
+    Series,
+    by_dimension,
+    period_for,
+    read_queries,
+    variant_queries,
+)
+from ...account.sessions import ClientFactory, who_is_asking
+from ...errors import rule
 from ...planning.plan_alarms import DEFAULT_OVERHEAD_SHARE
-from .asking import Account, ClientFactory
-from .breaches import ENDPOINT_EXISTS
 from .measurements import (
     Activity,
     Deployment,
     Measurements,
-    MetricSeries,
     PlanFacts,
     ScalingReading,
-    Series,
     Threshold,
-    Unknown,
     VariantReading,
+    rises,
+    serving,
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-from .read_metrics import Query, by_dimension, period_for, read_queries, variant_queries
-from .serving import rises, serving
 
 __all__ = ["read_measurements"]
+
+METRICS_READABLE = rule(
+    "LLE582", "AWS must answer what the diagnosis cannot do without",
+    mend="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
+         "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
+    source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
+)
 
 #: Series by variant and kind, then by member.
 Shares = dict[tuple[str, str], dict[str, MetricSeries]]
@@ -58,69 +76,86 @@ def read_measurements(
     progress: Callable[[str], None] = lambda text: None,
 ) -> Measurements:
     """Read what the rules need; parameters and errors are those of ``diagnose``."""
-    account = Account(client, progress)
+    account = Account(client, region)
     progress("Endpoint")
-    described = _endpoint(account, endpoint, region)
+    with _needed():
+        found = existing_endpoint(account, endpoint)
     period = period_for(start, end, now)
     start, end = _aligned(start, period), _aligned(end, period)
-    configuration = account.ask("endpoint configuration", "sagemaker", "describe_endpoint_config",
-                                EndpointConfigName=described["EndpointConfigName"])
-    configured = {v["VariantName"]: v for v in (configuration or {}).get("ProductionVariants", [])}
     progress("Alarms")
-    alarms = read_alarms(account, endpoint)
+    alarms = account.known("alarms", read_alarms, endpoint)
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
-    plan = read_plan(account, described["EndpointArn"])
+    plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
     variants = []
-    # An endpoint that was never in service may be described without its variants.
-    for running in described.get("ProductionVariants") or [{"VariantName": v} for v in configured]:
-        name = running["VariantName"]
+    for name, each in found.variants.items():
         progress(f"Variant {name}")
+        model = account.known(f"model {each.model_name}", describe_model, each.model_name) \
+            if each.model_name else None
         variants.append(_Variant(
-            running, configured.get(name, {}), _model(account, configured.get(name, {})),
-            read_scaling(account, endpoint, name, start, end),
+            each, model, read_scaling(account, endpoint, name, start, end),
             _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)))
-    queries, listed = _queries(account, endpoint, variants)
-    series = read_queries(account, queries, start, end, period)
+    queries = [query for each in variants for query in variant_queries(
+        endpoint, each.name, each.instance_type,
+        [key for key in each.thresholds if key[1] != "Rate"])]
+    progress("List of metrics")
+    listed = account.known("metrics per instance and zone", by_dimension, endpoint,
+                           {each.name: each.instance_type for each in variants})
+    parts, configurations = listed or ([], {})
+    queries += [*parts, *(Query((name, "configuration", name), "Invocations", "Sum", dimensions)
+                          for name, dimensions in configurations.items())]
+    with _needed():
+        series = read_queries(account, queries, start, end, period, progress)
     shares = _shares(series)
-    absent = _absent(listed, variants, shares)
-    unstarted = read_unstarted(account, described, configuration, now)
     return Measurements(
         endpoint=endpoint, region=region, start=start, end=end, period=period,
-        status=described["EndpointStatus"], configuration=described["EndpointConfigName"],
-        failure_reason=described.get("FailureReason", ""),
-        data_capture_percent=_capture(described),
-        enhanced_metrics=(described.get("MetricsConfig") or (configuration or {}).get(
+        status=found.status, configuration=found.configuration_name,
+        failure_reason=found.failure_reason,
+        data_capture_percent=_capture(found.description),
+        enhanced_metrics=(found.description.get("MetricsConfig") or found.configuration.get(
             "MetricsConfig") or {}).get("EnableEnhancedMetrics"),
         variants=tuple(each.reading(shares) for each in variants),
-        deployments=tuple(_deployments(described, configuration, series, shares, variants, start,
-                                       end, period)),
+        deployments=tuple(_deployments(found, series, shares, variants, start, end, period)),
         alarms=alarms, transitions=transitions, plan=plan,
-        unstarted=unstarted,
+        unstarted=account.known("the containers' log group", read_unstarted, found, now),
         client_latency=dict(client_latency or {}),
-        unknown=tuple(account.unknown) + tuple(_type_unknown(v) for v in variants
-                                               if not v.instance_type_known),
-        absent=tuple(absent),
+        unknown=(*account.unknown, *(_type_unknown(each) for each in variants
+                                     if not each.instance_type_known)),
+        absent=tuple(_absent(listed is not None, variants, shares)),
     )
+
+
+@contextmanager
+def _needed() -> Iterator[None]:
+    """What the diagnosis cannot do without.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE582``, or ``LLE583`` where AWS does not know who asks.
+    """
+    try:
+        yield
+    except Unreadable as refusal:
+        error = refusal.error or refusal
+        raise who_is_asking(error) or METRICS_READABLE.error(
+            got=refusal.why, allowed="an answer") from error
 
 
 class _Variant:
     """A variant on its way from descriptions to a reading."""
 
-    def __init__(self, running: dict[str, Any], configured: dict[str, Any],
-                 model: dict[str, Any] | None, scaling: ScalingReading | None,
+    def __init__(self, deployed: DeployedVariant, model: Mapping[str, Any] | None,
+                 scaling: ScalingReading | None,
                  thresholds: dict[tuple[str, str], Threshold]) -> None:
-        self.name: str = running["VariantName"]
-        pools = configured.get("InstancePools") or running.get("InstancePools") or []
-        self.instance_type: str = configured.get("InstanceType") or \
-            (pools[0]["InstanceType"] if pools else "")
+        self.name = deployed.name
+        self.instance_type = next(iter(deployed.instance_types), "")
         self.thresholds = thresholds
-        self._running, self._configured = running, configured
-        self._model, self._scaling = model, scaling
+        self._deployed, self._model, self._scaling = deployed, model, scaling
 
     @property
     def instance_type_known(self) -> bool:
-        return bool(self.instance_type) or "ServerlessConfig" in self._configured
+        return bool(self.instance_type) or "ServerlessConfig" in self._deployed.configured
 
     @property
     def scaling_activities(self) -> tuple[Activity, ...]:
@@ -128,22 +163,21 @@ class _Variant:
 
     @property
     def inference_components(self) -> bool:
-        return bool(self._configured) and not self._configured.get("ModelName")
+        return bool(self._deployed.configured) and not self._deployed.model_name
 
     def reading(self, shares: Shares) -> VariantReading:
-        routing = (self._running.get("RoutingConfig") or self._configured.get("RoutingConfig")
-                   or {}).get("RoutingStrategy")
-        containers = _containers(self._model)
-        environment: dict[str, str] = {}
-        for container in containers:
-            environment |= container.get("Environment", {})
+        model = self._model or {}
+        containers = [model["PrimaryContainer"]] if model.get("PrimaryContainer") \
+            else model.get("Containers", [])
         return VariantReading(
             name=self.name, instance_type=self.instance_type,
-            routing=routing or "RANDOM", routing_stated=routing is not None,
-            current_instances=self._running.get("CurrentInstanceCount"),
-            desired_instances=self._running.get("DesiredInstanceCount"),
+            routing=self._deployed.routing or "RANDOM",
+            routing_stated=self._deployed.stated_routing is not None,
+            current_instances=self._deployed.current_instances,
+            desired_instances=self._deployed.desired_instances,
             images=None if self._model is None else tuple(c.get("Image", "") for c in containers),
-            environment=environment,
+            environment={name: value for each in containers
+                         for name, value in each.get("Environment", {}).items()},
             multi_model=None if self._model is None else any(
                 c.get("Mode") == "MultiModel" for c in containers),
             inference_components=self.inference_components,
@@ -154,38 +188,12 @@ class _Variant:
         )
 
 
-def _endpoint(account: Account, endpoint: str, region: str) -> dict[str, Any]:
-    try:
-        return account.must("sagemaker", "describe_endpoint", EndpointName=endpoint)
-    except ConfigurationError as error:
-        cause = error.__cause__
-        said = cause.response["Error"] if isinstance(cause, ClientError) else {}
-        if said.get("Code") == "ValidationException" and "ould not find" in said["Message"]:
-            raise ENDPOINT_EXISTS.error(
-                got=f"{endpoint} in {region}" if region else endpoint,
-                allowed="the name of an endpoint") from cause
-        raise
-
-
 def _aligned(time: datetime, period: timedelta) -> datetime:
     """The start of the period that contains the time, as CloudWatch counts them."""
     return time - timedelta(seconds=time.timestamp() % period.total_seconds())
 
 
-def _model(account: Account, configured: dict[str, Any]) -> dict[str, Any] | None:
-    name = configured.get("ModelName")
-    return account.ask(f"model {name}", "sagemaker", "describe_model", ModelName=name) \
-        if name else None
-
-
-def _containers(model: dict[str, Any] | None) -> list[dict[str, Any]]:
-    if not model:
-        return []
-    primary = model.get("PrimaryContainer")
-    return [primary] if primary else list(model.get("Containers", []))
-
-
-def _capture(described: dict[str, Any]) -> int:
+def _capture(described: Mapping[str, Any]) -> int:
     capture = described.get("DataCaptureConfig") or {}
     return int(capture.get("CurrentSamplingPercentage", 0)) if capture.get("EnableCapture") else 0
 
@@ -213,30 +221,13 @@ def _thresholds(targets: Mapping[str, float], alarms: dict[tuple[str, str], Thre
     return {**latencies, **rates}
 
 
-def _queries(account: Account, endpoint: str, variants: list[_Variant]
-             ) -> tuple[list[Query], bool]:
-    queries: list[Query] = []
-    for each in variants:
-        statistics = [key for key in each.thresholds if key[1] != "Rate"]
-        queries += variant_queries(endpoint, each.name, each.instance_type, statistics)
-    account.progress("List of metrics")
-    found = by_dimension(account, endpoint, {v.name: v.instance_type for v in variants})
-    if found is None:
-        return queries, False
-    members, configurations = found
-    queries += members
-    queries += [Query((name, "configuration", name), "Invocations", "Sum", dimensions)
-                for name, dimensions in configurations.items()]
-    return queries, True
-
-
 def _shares(series: dict[Query, Series]) -> Shares:
     """Series by variant and kind, then by member; members without data are left out."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
         if not values:
             continue
-        variant, kind, member = query.target
+        variant, kind, member = query.owner
         metrics = found.setdefault((variant, kind), {}).setdefault(member, {})
         known = metrics.get((query.metric, query.statistic))
         # One zone may have several series, one for each instance type: requests add up.
@@ -277,13 +268,13 @@ def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bo
         for rise in rises(counts))
 
 
-def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None,
-                 series: dict[Query, Series], shares: Shares, variants: list[_Variant],
-                 start: datetime, end: datetime, period: timedelta) -> Iterable[Deployment]:
-    name = described["EndpointConfigName"]
-    made = (configuration or {}).get("CreationTime")
-    changed = described.get("LastModifiedTime")
-    created = described.get("CreationTime")
+def _deployments(found: DeployedEndpoint, series: dict[Query, Series], shares: Shares,
+                 variants: list[_Variant], start: datetime, end: datetime,
+                 period: timedelta) -> Iterable[Deployment]:
+    name = found.configuration_name
+    made = found.configuration.get("CreationTime")
+    changed = found.description.get("LastModifiedTime")
+    created = found.description.get("CreationTime")
     first = bool(created and created >= start - timedelta(minutes=1))
     until = changed if changed and made and timedelta(0) <= changed - made <= _DEPLOYMENT else None
     if until and any(a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
@@ -292,15 +283,16 @@ def _deployments(described: dict[str, Any], configuration: dict[str, Any] | None
     if until and any(_capacity_raised(serving(shares.get((v.name, ""), {}).get("", {})), until,
                                       period) for v in variants):
         until = None  # and so does whoever sets its capacity
-    own = next((v for q, v in series.items() if q.target == (name, "configuration", name)), None)
+    own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
     # The series lasts, so it may also start anew after a silence. That it started with a deployment
     # shows by requests before it, which another fleet answered.
     before = any(
         own and time < own.times[0] and count
-        for q, v in series.items() if q.target[1:] == ("", "") and q.metric == "Invocations"
+        for q, v in series.items() if q.owner[1:] == ("", "") and q.metric == "Invocations"
         for time, count in v.points.items())
-    resolved = [image["ResolutionTime"] for variant in described.get("ProductionVariants", [])
-                for image in variant.get("DeployedImages", []) if "ResolutionTime" in image]
+    resolved = [image["ResolutionTime"] for variant in found.variants.values()
+                for image in variant.running.get("DeployedImages", [])
+                if "ResolutionTime" in image]
     if own and before and own.times[0] > start + timedelta(minutes=5):
         time, how = own.times[0], "first request to the new fleet"
     elif made and made >= start - _LOOK_BACK:

@@ -17,9 +17,9 @@ from .findings import (
     FindingKind,
     kind,
 )
+from .instance_starts import scale_outs
 from .measurements import Activity, ScalingReading
-from .starts import scale_outs
-from .tracked import Tracked
+from .target_tracking import TrackedMetric
 from .view import PERIODS, VariantView
 
 __all__ = ["at_the_limit", "saturated"]
@@ -253,7 +253,7 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
                    "A rise at known hours is best met by a scheduled action ahead of it.")
 
 
-def _lower_target(tracked: Tracked, held: float, why: str) -> Change:
+def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Change:
     """What the scaling target follows from, at what full instances held."""
     if tracked.concurrency:
         return Change("scaling.concurrency_target", f"{held:.3g}", why)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from ...account.metrics import MetricSeries, Series, median
 from ...report.numbers import milliseconds, percent
 from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
-from .measurements import MetricSeries, Series, median
-from .starts import after_starts, starts
+from .instance_starts import after_starts, instance_starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView
 
 __all__ = ["skew"]
@@ -55,7 +55,7 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
     """
     began = view.whole.arrivals
     # Which instances were new when the window began, nobody can say.
-    early = [start.last for start in starts(view) if not start.deployment
+    early = [start.last for start in instance_starts(view) if not start.deployment
              and start.first <= view.measurements.start + 2 * view.period]
     cold: dict[str, set[datetime]] = {}
     for name in view.variant.instances:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
+from ...account.metrics import Series
 from ...report.numbers import milliseconds
 from .findings import (
     GUIDE,
@@ -17,7 +18,6 @@ from .findings import (
     Finding,
     kind,
 )
-from .measurements import Series
 from .view import FULL_MEMORY_PERCENT, VariantView
 
 __all__ = ["slow_container"]
@@ -97,7 +97,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
     each = slow / max(instances, 1)
-    # Another slow stretch may have another cause.
+    # Another slow time window may have another cause.
     elsewhere = set(view.whole.slow_times) - set(view.slow_times)
     follows = _correlation(in_flight, latency.only(set(latency.points) - elsewhere))
     if stated and each >= 2 * int(stated):

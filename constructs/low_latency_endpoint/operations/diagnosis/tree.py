@@ -14,7 +14,7 @@ from .overhead import client, overhead
 from .saturated import at_the_limit, saturated
 from .skew import skew
 from .slow_container import slow_container
-from .stretches import each_cause, stretches
+from .slow_windows import each_cause, slow_windows
 from .view import VariantView
 
 __all__ = ["walk"]
@@ -25,7 +25,7 @@ def walk(measurements: Measurements) -> list[Finding]:
 
     Follows `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
-    Each slow stretch gets one cause. Errors, traffic and deployments are looked at besides.
+    Each slow time window gets one cause. Errors, traffic and deployments are looked at besides.
     """
     found = [*not_started(measurements), *endpoint_state(measurements)]
     for variant in measurements.variants:
@@ -36,7 +36,7 @@ def walk(measurements: Measurements) -> list[Finding]:
 def _variant(view: VariantView) -> Iterator[Finding]:
     models = list(multi_model(view))
     yield from models
-    parts = stretches(view, view.slow_times) or [view.slow_times]
+    parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
     yield from model_time
     if not any(each.id in ("LLD102", "LLD103") for each in model_time):
@@ -58,7 +58,7 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     yield from apart
     if not apart and not view.has_model_threshold:
         busy = view.busy_times
-        yield from each_cause(view, stretches(view, busy) or [busy], _full)
+        yield from each_cause(view, slow_windows(view, busy) or [busy], _full)
 
 
 def _full(view: VariantView) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def _full(view: VariantView) -> Iterator[Finding]:
 
 
 def _cause(view: VariantView) -> Iterator[Finding]:
-    """The cause of one slow stretch: the first that fits."""
+    """The cause of one slow time window: the first that fits."""
     full = view.saturation(view.slow_times)
     apart = list(skew(view, full=full is not None))
     if apart:
@@ -87,7 +87,7 @@ def _cause(view: VariantView) -> Iterator[Finding]:
 def _overhead(view: VariantView, parts: list[list[datetime]]) -> Iterator[Finding]:
     full = {time for part in parts if view.saturation(part) for time in part}
     times = sorted({time for slow in view.slow_overhead for time in slow.values.points} - full)
-    parts = stretches(view, times)
+    parts = slow_windows(view, times)
     if times and not full:
         parts = parts or [times]
     yield from each_cause(view, parts, overhead)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from ...account.metrics import Series, median
 from ...report.numbers import milliseconds
 from .findings import Evidence
-from .measurements import Activity, Measurements, Series, VariantReading, median
-from .serving import Rise, rises, serving
-from .tracked import INVOCATIONS, Tracked, tracked_metric
+from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
+from .target_tracking import INVOCATIONS, TrackedMetric, tracked_unit
 
 __all__ = ["VariantView", "runs"]
 
@@ -224,12 +224,13 @@ class VariantView:
         return self.get("ConcurrentRequestsPerModel", "Maximum")
 
     @cached_property
-    def tracked(self) -> Tracked | None:
+    def tracked(self) -> TrackedMetric | None:
         """What scaling tracks, with its target; ``None`` without either."""
-        unit, scaling = tracked_metric(self.variant.scaling), self.variant.scaling
+        unit, scaling = tracked_unit(self.variant.scaling), self.variant.scaling
         if unit is None or scaling is None or scaling.target is None:
             return None
-        return Tracked(self.load if unit == INVOCATIONS else self.in_flight, scaling.target, unit)
+        series = self.load if unit == INVOCATIONS else self.in_flight
+        return TrackedMetric(series, scaling.target, unit)
 
     @property
     def load_target(self) -> float | None:

@@ -8,11 +8,11 @@ credentials may not read is ``unknown``. See docs/preflight.md for the checks an
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
+from ...account.calls import Account
+from ...account.sessions import ClientFactory
 from ...settings import Settings, plan_endpoint
-from ..checking.account import Account, ClientFactory, Unreadable
 from ..checking.checks import Check, run_checks
 from ..checking.results import Report
 from . import (
@@ -83,18 +83,9 @@ def run_preflight(
     ConfigurationError
         ``LLE583`` without working credentials.
     """
-    account = Account(client, region)
-    number = ""
-    with suppress(Unreadable):
-        number = account.account_id()
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
-    context = PreflightContext(settings, plans, account, fetch=fetch)
+    context = PreflightContext(settings, plans, Account(client, region), fetch=fetch)
     steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]
     steps += [(each, endpoint, endpoint.key)
               for each in ENDPOINT_CHECKS for endpoint in context.endpoints]
-    steps.sort(key=lambda step: step[0].id)
-    results = run_checks(steps, on_check)
-    zones: dict[str, str] = {}
-    with suppress(Unreadable):
-        zones = account.zones()
-    return Report(what or settings.stack_name, number, region, results, zones)
+    return run_checks(what or settings.stack_name, context.account, steps, on_check)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...account.stacks import stack_description
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, warned
-from ..checking.stack import stack_description
 from .context import PreflightContext
 
 __all__ = ["CHECKS"]

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...account.calls import Account, Unreadable
+from ...account.stacks import stack_description, template_resources
 from ...planning.warm_up_rules import (
     LEAST_UNRESERVED,
     RESERVED_EXECUTIONS,
     least_unreserved,
 )
-from ..checking.account import Account, Unreadable
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import stack_description, template_resources
 from .context import EndpointContext, PreflightContext
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS"]

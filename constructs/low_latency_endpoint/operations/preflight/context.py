@@ -6,6 +6,8 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...account.calls import Account
+from ...account.network import resolve
 from ...planning.latency_plan import LatencyPlan
 from ...settings import (
     EndpointSettings,
@@ -13,10 +15,8 @@ from ...settings import (
     instances_in_update,
     largest_fleet_of_plan,
 )
-from ..checking.account import Account
-from ..checking.network import resolve
 
-__all__ = ["EndpointContext", "PreflightContext", "fetch", "runtime_name", "service_name"]
+__all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
 
 Fetch = Callable[[str], bytes]
 
@@ -80,13 +80,6 @@ class PreflightContext:
     def endpoints(self) -> tuple[EndpointContext, ...]:
         """One context per endpoint, in the order of the file."""
         return tuple(EndpointContext(self, key) for key in self.settings.endpoints)
-
-
-def runtime_name(context: PreflightContext) -> str:
-    """The runtime's own name in the account's region."""
-    fips = "-fips" if context.settings.private_link.fips else ""
-    suffix = "amazonaws.com.cn" if context.account.partition() == "aws-cn" else "amazonaws.com"
-    return f"runtime{fips}.sagemaker.{context.account.region}.{suffix}"
 
 
 @dataclass(frozen=True)

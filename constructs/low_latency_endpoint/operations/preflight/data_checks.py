@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ...account.calls import Account, Unreadable
 from ...settings import ModelDataSettings
-from ..checking.account import Account, Unreadable
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...account.calls import Account, Unreadable
 from ...planning.instance_types import instance_facts
-from ..checking.account import Account, Unreadable
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown
 from .context import EndpointContext, Fetch

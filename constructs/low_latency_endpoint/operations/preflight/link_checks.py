@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...account.network import (
+    SecurityGroupSources,
+    adopted_interface_endpoint,
+    describe_subnets,
+    https_sources,
+    vpc_endpoints,
+    zones_of_subnets,
+)
+from ...account.stacks import stack_ids
 from ..checking.checks import check, guarded
-from ..checking.network import DEAD, SecurityGroupSources, https_sources
 from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import stack_ids
 from .context import PreflightContext
 
 __all__ = ["CHECKS", "private_dns_owners"]
@@ -36,12 +43,8 @@ def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
 
 def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
     """The VPC's interface endpoints that answer the runtime's own name."""
-    found = context.account.every(
-        "ec2", "describe_vpc_endpoints", "VpcEndpoints",
-        Filters=[{"Name": "vpc-id", "Values": [vpc_id]},
-                 {"Name": "service-name", "Values": [context.runtime_service]}])
-    return [each for each in found
-            if each.get("PrivateDnsEnabled") and each["State"].lower() not in DEAD]
+    return [each for each in vpc_endpoints(context.account, [vpc_id])
+            if each["ServiceName"] == context.runtime_service and each.get("PrivateDnsEnabled")]
 
 
 def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
@@ -119,16 +122,11 @@ def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
     endpoint_id = context.settings.private_link.interface_endpoint_id
     if endpoint_id is None:
         return
-    found = context.account.read(
-        "ec2", "describe_vpc_endpoints",
-        ("InvalidVpcEndpointId.NotFound", "InvalidVpcEndpointId.Malformed"),
-        VpcEndpointIds=[endpoint_id])
-    endpoints = (found or {}).get("VpcEndpoints") or []
-    if not endpoints:
+    endpoint = adopted_interface_endpoint(context.account, endpoint_id)
+    if endpoint is None:
         yield failed(f"{endpoint_id} does not exist in {context.account.region}",
                      "Correct `interface_endpoint_id`.")
         return
-    endpoint = endpoints[0]
     yield from _is_the_runtimes(context, endpoint)
     yield from guarded(_in_each_zone, context, endpoint, about="zones")
     yield from guarded(_lets_callers_in, context, endpoint, about="security group")
@@ -155,11 +153,7 @@ def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
 
 
 def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
-    subnets = context.account.every(
-        "ec2", "describe_subnets", "Subnets",
-        Filters=[{"Name": "subnet-id", "Values": sorted(endpoint.get("SubnetIds", ()))}])
-    covered = {zone for each in subnets
-               for zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])}
+    covered = zones_of_subnets(describe_subnets(context.account, endpoint.get("SubnetIds", ())))
     missing = [zone for zone in context.settings.client_zones.zones if zone not in covered]
     if missing:
         yield failed(f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..checking.account import Account
+from ...account.calls import Account
 from ..checking.checks import check, guarded
 from ..checking.policies import document_of, items
 from ..checking.results import Outcome, failed, passed, unknown, warned

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...account.network import route_table, subnets_of_vpc, way_out, way_to_s3
+from ...account.stacks import stack_description
 from ...planning.subnets import RESERVED_ADDRESSES, addresses_per_subnet
-from ..checking.account import Account
 from ..checking.checks import check, guarded
-from ..checking.network import route_table_of, way_out, way_to_s3
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import stack_description
 from .context import PreflightContext
 
 __all__ = ["CHECKS", "subnets_by_zone"]
@@ -52,8 +51,7 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
     """The subnets of each client zone: those that are named, or those the lookup may choose."""
     vpc_id = str(context.settings.network.vpc_id)
     zones = context.settings.client_zones.zones
-    in_vpc = context.account.every("ec2", "describe_subnets", "Subnets",
-                                   Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])
+    in_vpc = subnets_of_vpc(context.account, vpc_id)
     named = context.settings.network.subnets
     if named is not None:
         return {zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)]
@@ -61,21 +59,11 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
     found = {}
     for zone in zones:
         # The stack takes isolated subnets first, then private ones, never public ones.
-        ways = [(_way_out(context.account, each), each) for each in in_vpc
+        ways = [(way_out(route_table(context.account, each)), each) for each in in_vpc
                 if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])]
         found[zone] = ([each for way, each in ways if not way]
                        or [each for way, each in ways if way and way != "internet gateway"])
     return found
-
-
-def _route_tables(account: Account, vpc_id: str) -> list[Mapping[str, Any]]:
-    return list(account.every("ec2", "describe_route_tables", "RouteTables",
-                              Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]))
-
-
-def _way_out(account: Account, subnet: Subnet) -> str:
-    table = route_table_of(_route_tables(account, subnet["VpcId"]), subnet["SubnetId"])
-    return way_out(table) if table else ""
 
 
 @check("LLP206", "There is a subnet in each client zone", source=_HOST)
@@ -154,9 +142,8 @@ def s3_reachable(context: PreflightContext) -> Iterator[Outcome]:
 
 
 def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterator[Outcome]:
-    account, vpc_id = context.account, subnet["VpcId"]
-    table = route_table_of(_route_tables(account, vpc_id), subnet["SubnetId"])
-    way = way_to_s3(account, vpc_id, table)
+    table = route_table(context.account, subnet)
+    way = way_to_s3(context.account, subnet)
     name = table["RouteTableId"] if table else "no route table"
     mend = f"Add a gateway endpoint for S3 to {name}: it is free."
     isolated = [each.key for each in context.endpoints if each.settings.network_isolation]

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ...account.endpoints import endpoints_in_service
+from ...account.network import interfaces, runtime_name
+from ...account.stacks import ENDPOINT_TYPE, stack_ids
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, passed, unknown, warned
-from ..checking.stack import ENDPOINT_TYPE, stack_ids
-from .context import PreflightContext, runtime_name
+from .context import PreflightContext
 from .link_checks import private_dns_owners
 
 __all__ = ["CHECKS"]
@@ -55,9 +57,8 @@ def _other_endpoints(context: PreflightContext) -> list[str]:
     settings = context.settings
     own = {arn.rpartition("/")[2] for arn in stack_ids(
         context.account, settings.stack_name, ENDPOINT_TYPE).values()}
-    names = [str(each["EndpointName"]) for each in context.account.every(
-        "sagemaker", "list_endpoints", "Endpoints", StatusEquals="InService")]
-    return sorted(name for name in names if name.lower() not in own)
+    return sorted(name for name in endpoints_in_service(context.account)
+                  if name.lower() not in own)
 
 
 def _mend(context: PreflightContext) -> str:
@@ -81,20 +82,20 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
             f"CloudWatch Logs in the default format, and {_NOT_IN_CLOUDTRAIL}",
             "Make such a flow log for some hours, or ask the owners of the endpoints.", about=about)
         return
-    name = runtime_name(context)
+    name = runtime_name(context.account, fips=context.settings.private_link.fips)
     addresses = context.resolve(name)[:_ADDRESSES]
     if not addresses:
         yield unknown(f"{name} does not resolve here, so that the flow log cannot be searched",
                       about=about)
         return
     group = str(readable[0]["LogGroupName"])
-    interfaces = _connecting(context, group, addresses)
+    connecting = _connecting(context, group, addresses)
     where = f"{group}, the last hour, {len(addresses)} of {name}'s changing addresses"
-    if not interfaces:
+    if not connecting:
         yield unknown(f"who they are is not known: nobody is in what was read of {where}",
                       "Ask the owners of the endpoints.", about=about)
         return
-    yield warned(f"in {where}: {', '.join(_described(context, interfaces))}", _mend(context),
+    yield warned(f"in {where}: {', '.join(_described(context, connecting))}", _mend(context),
                  about=about)
 
 
@@ -130,13 +131,11 @@ def _connecting(context: PreflightContext, group: str,
     return [who for who, _ in found.most_common(_NAMED)]
 
 
-def _described(context: PreflightContext, interfaces: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _described(context: PreflightContext, connecting: Sequence[tuple[str, str]]) -> Iterator[str]:
     """What each interface is, for people; that of a NAT gateway stands for no caller."""
-    ids = sorted({interface for interface, _ in interfaces})
-    known = {each["NetworkInterfaceId"]: each for each in context.account.every(
-        "ec2", "describe_network_interfaces", "NetworkInterfaces",
-        Filters=[{"Name": "network-interface-id", "Values": ids}])}
-    for interface, address in interfaces:
+    known = {each["NetworkInterfaceId"]: each for each in interfaces(
+        context.account, (interface for interface, _ in connecting))}
+    for interface, address in connecting:
         one = known.get(interface, {})
         if one.get("InterfaceType") in ("nat_gateway", "natGateway"):
             yield f"callers behind NAT gateway {interface}"

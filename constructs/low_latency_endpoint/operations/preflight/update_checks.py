@@ -6,19 +6,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown
-from ..checking.stack import (
+from ...account.endpoints import DeployedEndpoint, describe_endpoint, read_endpoint
+from ...account.scaling import scalable_targets
+from ...account.stacks import (
     ENDPOINT_TYPE,
-    NO_ENDPOINT,
-    ReadEndpoint,
     StackEndpoint,
-    read_endpoint,
-    scaled_variants,
     stack_description,
     stack_endpoints,
     stack_ids,
 )
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, unknown
 from .context import EndpointContext
 
 __all__ = ["ENDPOINT_CHECKS", "deployed_endpoint"]
@@ -51,7 +49,7 @@ def deployed_endpoint(context: EndpointContext) -> StackEndpoint | None:
                  if form.fullmatch(each.logical_id) and each.arn), None)
 
 
-def _current(context: EndpointContext) -> ReadEndpoint | None:
+def _current(context: EndpointContext) -> DeployedEndpoint | None:
     deployed = deployed_endpoint(context)
     return read_endpoint(context.account, deployed.name) if deployed else None
 
@@ -69,31 +67,30 @@ def allowed_change(context: EndpointContext) -> Iterator[Outcome]:
         yield passed(f"{deployed.name} becomes {stated}: a new endpoint, made before the old one "
                      "goes")
         return
-    scaled = scaled_variants(context.account, current)
+    scaled = scalable_targets(context.account, current.name, current.variants)
     planned = {context.settings.variant_name: context.settings.instance_type}
     problems = list(_problems(current, scaled, planned))
     if problems:
         yield failed(f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
                      _TWO_DEPLOYS)
     else:
-        kept = ", ".join(f"{name} {_instance_type(variant)}"
+        kept = ", ".join(f"{name} {', '.join(variant.instance_types)}"
                          for name, variant in current.variants.items())
         yield passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
 
 
-def _problems(current: ReadEndpoint, scaled: Mapping[str, Any],
+def _problems(current: DeployedEndpoint, scaled: Mapping[str, Any],
               planned: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(scaled):
-        was = _instance_type(current.variants[name])
+        was = ", ".join(current.variants[name].instance_types)
         if name not in planned:
             yield f"the scaled variant {name} would be removed"
         elif was != planned[name]:
             yield f"the scaled variant {name} would change from {was} to {planned[name]}"
 
 
-def _instance_type(variant: Mapping[str, Any]) -> str:
-    pools = (str(pool["InstanceType"]) for pool in variant.get("InstancePools", ()))
-    return str(variant.get("InstanceType") or ", ".join(pools))
+def _shown(count: int | None) -> str:
+    return "?" if count is None else str(count)
 
 
 @check("LLP602", "The deployed endpoint is in service", source=_STATES)
@@ -107,8 +104,8 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
         yield failed(f"{deployed.name} was deleted behind the stack's back",
                      "Give the endpoint another `endpoint_name` and deploy, or restore it.")
     elif current.status == "InService":
-        counts = ", ".join(f"{name}: {each.get('CurrentInstanceCount', '?')} instances"
-                           for name, each in current.running.items())
+        counts = ", ".join(f"{name}: {_shown(each.current_instances)} instances"
+                           for name, each in current.variants.items() if each.running)
         yield passed(f"{current.name} is InService; {counts}")
     elif current.status in PASSING_STATES:
         yield failed(
@@ -120,7 +117,7 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
     elif current.status in ("Creating", "RollingBack", "Deleting"):
         yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
     else:
-        reason = current.description.get("FailureReason", "no reason given")
+        reason = current.failure_reason or "no reason given"
         yield failed(f"{current.name} is {current.status}: {reason}",
                      "Mend what the reason names. A failed endpoint is replaced by giving it "
                      "another `endpoint_name`.")
@@ -132,8 +129,7 @@ def name_is_free(context: EndpointContext) -> Iterator[Outcome]:
     name = context.settings.endpoint_name
     if name is None:
         return
-    found = context.account.read("sagemaker", "describe_endpoint", NO_ENDPOINT,
-                                 EndpointName=name)
+    found = describe_endpoint(context.account, name)
     if found is None:
         yield passed(f"no endpoint is called {name}")
         return

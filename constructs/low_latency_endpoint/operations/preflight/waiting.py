@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from ...account.calls import Account, Unreadable
+from ...account.endpoints import read_endpoint
+from ...account.sessions import ClientFactory
+from ...account.stacks import stack_description
 from ...settings import Settings
-from ..checking.account import Account, ClientFactory, Unreadable
-from ..checking.stack import read_endpoint, stack_description
 from .context import PreflightContext
 from .update_checks import PASSING_STATES, deployed_endpoint
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...account.network import describe_zones, zones
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PreflightContext, service_name
@@ -13,7 +14,7 @@ __all__ = ["CHECKS", "zone_pairs"]
 
 def zone_pairs(context: PreflightContext) -> list[tuple[str, str, str]]:
     """Each client zone as given, with its name and its ID; those of this account only."""
-    pairs = context.account.zones()
+    pairs = zones(context.account)
     return [(zone, name, zone_id) for zone in context.settings.client_zones.zones
             for name, zone_id in pairs.items() if zone in (name, zone_id)]
 
@@ -22,10 +23,9 @@ def zone_pairs(context: PreflightContext) -> list[tuple[str, str, str]]:
        source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html")
 def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
     """Each client zone is one of this account's in the region, and available."""
-    described = context.account.read("ec2", "describe_availability_zones")["AvailabilityZones"]
-    states = {zone["ZoneName"]: zone["State"] for zone in described}
+    states = {zone["ZoneName"]: zone["State"] for zone in describe_zones(context.account)}
     found = zone_pairs(context)
-    here = ", ".join(f"{name} {zone_id}" for name, zone_id in context.account.zones().items())
+    here = ", ".join(f"{name} {zone_id}" for name, zone_id in zones(context.account).items())
     for zone in context.settings.client_zones.zones:
         match = next((pair for pair in found if pair[0] == zone), None)
         if match is None:

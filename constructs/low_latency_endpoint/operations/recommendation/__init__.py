@@ -18,7 +18,7 @@ from .job_requests import (
     check_types_to_try,
     job_request,
 )
-from .jobs import JobSummary, list_jobs, read, start, stop, wait
+from .jobs import JobSummary, newest_jobs, read, start, stop, wait
 from .payload import SamplePayload, sample_payload, upload
 from .results import Job, Recommendation, read_job
 from .scaling import ScalingAdvice, ask_for_scaling
@@ -49,7 +49,7 @@ __all__ = [
     "describe_container",
     "find_deployed_model",
     "job_request",
-    "list_jobs",
+    "newest_jobs",
     "parse_phases",
     "parse_stairs",
     "parse_threshold",

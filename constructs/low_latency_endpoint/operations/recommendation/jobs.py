@@ -11,11 +11,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..sessions import AwsUnavailable, aws_errors_in_words
+from ...account.sessions import AwsUnavailable, aws_errors_in_words
 from .job_requests import RecommendationRequest, job_request
 from .results import Job, read_job
 
-__all__ = ["JobSummary", "list_jobs", "progress_of", "read", "start", "stop", "wait"]
+__all__ = ["JobSummary", "newest_jobs", "progress_of", "read", "start", "stop", "wait"]
 
 ClientFactory = Callable[[str], Any]
 
@@ -129,7 +129,7 @@ def stop(client: ClientFactory, name: str) -> None:
         client("sagemaker").stop_inference_recommendations_job(JobName=name)
 
 
-def list_jobs(client: ClientFactory, most: int = 50) -> list[JobSummary]:
+def newest_jobs(client: ClientFactory, most: int = 50) -> list[JobSummary]:
     """The newest jobs of the account and region."""
     with in_words("the list"):
         answer = client("sagemaker").list_inference_recommendations_jobs(

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..checking.account import Account, ClientFactory, Unreadable
+from ...account.calls import Account, Unreadable
+from ...account.error_codes import STACK_EXISTS
+from ...account.sessions import ClientFactory
+from ...account.stacks import stack_description, stack_endpoints
 from ..checking.checks import Check, check, run_checks
 from ..checking.results import Outcome, Report, passed, unknown, warned
-from ..checking.stack import stack_description, stack_endpoints
-from ..deployed import STACK_EXISTS
 from . import alarm_checks, fleet_checks, path_checks, zone_checks
 from .context import EndpointContext, Machine, VerificationContext
 
@@ -91,10 +92,9 @@ def run_verification(
         ``LLE583`` without working credentials, ``LLE591`` when there is no such stack.
     """
     account = Account(client, region)
-    number = ""
-    with suppress(Unreadable):
-        number = account.account_id()
     context = VerificationContext(stack_name, account, machine or Machine())
+    with suppress(Unreadable):
+        account.identity()  # without credentials nothing else is asked
     with suppress(Unreadable):
         if stack_description(account, stack_name) is None:
             raise STACK_EXISTS.error(got=stack_name, allowed="the name of a deployed stack",
@@ -106,9 +106,4 @@ def run_verification(
     except Unreadable:
         # Which endpoints there are is not known: each of their checks says so.
         steps += [(_without_endpoints(each), context, "") for each in ENDPOINT_CHECKS]
-    steps.sort(key=lambda step: step[0].id)
-    results = run_checks(steps, on_check)
-    zones: dict[str, str] = {}
-    with suppress(Unreadable):
-        zones = account.zones()
-    return Report(stack_name, number, region, results, zones)
+    return run_checks(stack_name, account, steps, on_check)

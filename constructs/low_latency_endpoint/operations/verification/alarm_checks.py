@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..account_clock import account_now
-from ..checking.account import Account
+from ...account.alarms import alarm_dimensions, alarm_metrics, alarms_named
+from ...account.calls import Account
+from ...account.clock import account_now
+from ...account.metrics import metric_data
+from ...account.stacks import stack_ids, template_resources
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import stack_ids, template_resources
 from .context import EndpointContext, VerificationContext
 from .drift import differences
 
@@ -28,23 +30,12 @@ _COMPARED = ("Threshold", "ComparisonOperator", "EvaluationPeriods", "Datapoints
 _IN_MICROSECONDS = "threshold in microseconds"
 
 
-def described(account: Account, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """The metric alarms of these names that exist."""
-    found: list[Mapping[str, Any]] = []
-    ordered = sorted(names)
-    for start in range(0, len(ordered), 100):  # DescribeAlarms takes 100 names at most
-        found += account.every("cloudwatch", "describe_alarms", "MetricAlarms",
-                               AlarmNames=ordered[start : start + 100],
-                               AlarmTypes=["MetricAlarm"])
-    return {each["AlarmName"]: each for each in found}
-
-
 @check("LLV501", "The stack's alarms are as the template has them", source=_ALARMS)
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     """None deleted, changed or silenced by hand."""
     names = stack_ids(context.account, context.stack_name, ALARM)
     resources = template_resources(context.account, context.stack_name)
-    found = described(context.account, list(names.values()))
+    found = alarms_named(context.account, names.values())
     fine = 0
     for logical_id, name in sorted(names.items()):
         alarm = found.get(name)
@@ -79,11 +70,10 @@ def planned_thresholds(context: EndpointContext) -> Iterator[Outcome]:
     stack = context.stack
     names = stack_ids(context.account, stack.stack_name, ALARM)
     resources = template_resources(context.account, stack.stack_name)
-    mine = [(logical_id, alarm) for logical_id, alarm in (
-        (logical_id, described(context.account, list(names.values())).get(name))
-        for logical_id, name in names.items()) if alarm is not None
-        and _dimensions(alarm).get("EndpointName") == context.stated.name
-        and not _new_fleet_only(alarm)]
+    alarms = alarms_named(context.account, names.values())
+    mine = [(logical_id, alarms[name]) for logical_id, name in names.items() if name in alarms
+            and alarm_dimensions(alarms[name]).get("EndpointName") == context.stated.name
+            and not _new_fleet_only(alarms[name])]
     for decision in planned:
         yield _threshold(decision, mine, resources)
 
@@ -117,15 +107,15 @@ def have_data(context: EndpointContext) -> Iterator[Outcome]:
     """What each alarm watches had data in the last three hours."""
     names = stack_ids(context.account, context.stack.stack_name, ALARM)
     mine = {name: alarm for name, alarm in
-            described(context.account, list(names.values())).items()
-            if _dimensions(alarm).get("EndpointName") == context.stated.name}
+            alarms_named(context.account, names.values()).items()
+            if alarm_dimensions(alarm).get("EndpointName") == context.stated.name}
     for name, alarm in mine.items():
         if alarm.get("StateValue") == "ALARM" and not _tells_of_deployments(alarm):
             yield warned(f"{name} is in alarm: {alarm.get('StateReason', '')}",
                          f"`low-latency diagnose {context.stated.name}`.", about="state")
-    watched = {name: _metrics(alarm) for name, alarm in mine.items()
-               if not _new_fleet_only(alarm)}  # AWS names no data of those before an update
-    silent = _without_data(context.account, watched)
+    # AWS names no data of those on the new fleet before an update.
+    watched = [name for name, alarm in mine.items() if not _new_fleet_only(alarm)]
+    silent = _without_data(context.account, watched, mine)
     if not watched:
         yield warned("the stack has no alarms on this endpoint", "State latencies and "
                      "thresholds in the settings.")
@@ -141,47 +131,28 @@ def have_data(context: EndpointContext) -> Iterator[Outcome]:
         yield passed(f"all {len(watched)} alarms have data")
 
 
-def _without_data(account: Account,
-                  watched: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+def _without_data(account: Account, watched: Iterable[str],
+                  alarms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The alarms of which no metric has had data."""
-    owners = [name for name, metrics in watched.items() for _ in metrics]
-    queries = [
-        {"Id": f"m{number}", "ReturnData": True, "MetricStat": {
-            "Metric": metric, "Period": PERIOD_SECONDS, "Stat": "SampleCount"}}
-        for number, metric in enumerate(
-            metric for metrics in watched.values() for metric in metrics)
-    ]
+    queries = [(name, {"Metric": each["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
+               for name in watched for each in alarm_metrics(alarms[name])]
     end = account_now().replace(second=0, microsecond=0)
-    seen: set[str] = set()
-    for start in range(0, len(queries), 500):  # GetMetricData takes 500 at most
-        results = account.every(
-            "cloudwatch", "get_metric_data", "MetricDataResults", StartTime=end - WINDOW,
-            EndTime=end + timedelta(minutes=1), MetricDataQueries=queries[start : start + 500])
-        seen |= {owners[int(each["Id"][1:])] for each in results if each.get("Values")}
+    found = metric_data(account, [
+        {"Id": f"m{number}", "ReturnData": True, "MetricStat": query}
+        for number, (_, query) in enumerate(queries)], end - WINDOW, end + timedelta(minutes=1))
+    seen = {queries[int(each["Id"][1:])][0] for each in found if each.get("Values")}
     return sorted(set(watched) - seen)
 
 
-def _metrics(alarm: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if alarm.get("MetricName"):
-        return [{key: alarm[key] for key in ("Namespace", "MetricName", "Dimensions")
-                 if key in alarm}]
-    return [query["MetricStat"]["Metric"] for query in alarm.get("Metrics", ())
-            if "MetricStat" in query]
-
-
-def _dimensions(alarm: Mapping[str, Any]) -> dict[str, str]:
-    return {each["Name"]: each["Value"] for metric in _metrics(alarm)
-            for each in metric.get("Dimensions", ())}
-
-
 def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
-    return "EndpointConfigName" in _dimensions(alarm)
+    return "EndpointConfigName" in alarm_dimensions(alarm)
 
 
 def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
     """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
-    named = {any(each["Name"] == "EndpointConfigName" for each in metric.get("Dimensions", ()))
-             for metric in _metrics(alarm)}
+    named = {any(each["Name"] == "EndpointConfigName"
+                 for each in watched["Metric"].get("Dimensions", ()))
+             for watched in alarm_metrics(alarm)}
     return named == {True, False}
 
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from ..checking.account import Account
-from ..checking.network import DEAD, resolve
-from ..checking.stack import (
-    ReadEndpoint,
-    StackEndpoint,
-    read_endpoint,
-    stack_endpoints,
-    stack_ids,
-    template_resources,
-)
+from ...account.calls import Account
+from ...account.endpoints import DeployedEndpoint, describe_model, read_endpoint
+from ...account.network import describe_subnets, resolve, vpc_endpoints
+from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ..client_zone import ClientZone, find_client_zone
 
 __all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interface_endpoints",
@@ -120,7 +114,7 @@ class EndpointContext:
         """The value of a decision in the template's plan; ``None`` without one."""
         return self.stated.plan.get(name, {}).get("value")
 
-    def read(self) -> ReadEndpoint | None:
+    def read(self) -> DeployedEndpoint | None:
         """The endpoint as SageMaker has it."""
         return read_endpoint(self.account, self.stated.name)
 
@@ -128,13 +122,10 @@ class EndpointContext:
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
     """The stack's interface endpoints for the runtime, else those in the model's VPC."""
     own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
-    vpc_ids = sorted(set(_vpc_ids(context)))
-    if not vpc_ids:
-        return []
-    found = context.account.every("ec2", "describe_vpc_endpoints", "VpcEndpoints",
-                                  Filters=[{"Name": "vpc-id", "Values": vpc_ids}])
-    runtime = [each for each in found
-               if each["VpcEndpointType"] == "Interface" and each["State"].lower() not in DEAD
+    vpc_ids = {subnet["VpcId"] for endpoint in context.endpoints
+               for subnets in model_subnets(endpoint).values() for subnet in subnets}
+    runtime = [each for each in vpc_endpoints(context.account, vpc_ids)
+               if each["VpcEndpointType"] == "Interface"
                and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))]
     return [each for each in runtime if each["VpcEndpointId"] in own] or runtime
 
@@ -153,26 +144,11 @@ def model_subnets(context: EndpointContext) -> dict[str, list[Mapping[str, Any]]
     endpoint = context.read()
     found = {}
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        if "ModelName" in variant:
-            model = context.account.read("sagemaker", "describe_model",
-                                         ModelName=variant["ModelName"])
+        if variant.model_name:
+            model = describe_model(context.account, variant.model_name)
             found[name] = describe_subnets(
                 context.account, model.get("VpcConfig", {}).get("Subnets", ()))
     return found
-
-
-def describe_subnets(account: Account, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The subnets of these IDs that exist."""
-    if not ids:
-        return []
-    return list(account.every("ec2", "describe_subnets", "Subnets",
-                              Filters=[{"Name": "subnet-id", "Values": sorted(ids)}]))
-
-
-def _vpc_ids(context: VerificationContext) -> Iterator[str]:
-    for endpoint in context.endpoints:
-        for subnets in model_subnets(endpoint).values():
-            yield from (subnet["VpcId"] for subnet in subnets)
 
 
 def inside(address: str | None, blocks: Sequence[str]) -> bool:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
+from ...account.scaling import (
+    scalable_targets,
+    scaling_policies,
+    tracked_metric,
+    tracked_value,
+)
+from ...account.stacks import stack_ids, template_resources
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import NO_ENDPOINT, scaled_variants, stack_ids, template_resources
 from .context import EndpointContext
 from .drift import differences
 
@@ -30,9 +37,9 @@ def in_service(context: EndpointContext) -> Iterator[Outcome]:
     if endpoint is None:
         yield failed(_GONE, _RETRY)
     elif endpoint.status == "InService":
-        yield passed(f"InService with configuration {endpoint.description['EndpointConfigName']}")
+        yield passed(f"InService with configuration {endpoint.configuration_name}")
     else:
-        reason = endpoint.description.get("FailureReason", "")
+        reason = endpoint.failure_reason
         yield failed(f"{endpoint.status}{f': {reason}' if reason else ''}",
                      "Wait while it is being changed; else mend what the reason names.")
 
@@ -40,19 +47,19 @@ def in_service(context: EndpointContext) -> Iterator[Outcome]:
 @check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
 def instance_type(context: EndpointContext) -> Iterator[Outcome]:
     """Of each variant."""
-    yield from _each_variant(context, "instance_type", lambda variant: variant.get(
-        "InstanceType") or ", ".join(p["InstanceType"] for p in variant.get("InstancePools", ())))
+    yield from _each_variant(context, "instance_type",
+                             lambda variant: ", ".join(variant.instance_types))
 
 
 @check("LLV403", "The routing strategy is the plan's",
        source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html")
 def routing(context: EndpointContext) -> Iterator[Outcome]:
     """Of each variant; RANDOM where none is stated."""
-    yield from _each_variant(context, "routing_strategy", lambda variant: variant.get(
-        "RoutingConfig", {}).get("RoutingStrategy", "RANDOM"))
+    yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
 
 
-def _each_variant(context: EndpointContext, decision: str, value: Any) -> Iterator[Outcome]:
+def _each_variant(context: EndpointContext, decision: str,
+                  value: Callable[[DeployedVariant], str]) -> Iterator[Outcome]:
     endpoint, planned = context.read(), context.planned(decision)
     for name, variant in (endpoint.variants if endpoint else {}).items():
         found = value(variant)
@@ -69,8 +76,10 @@ def counts(context: EndpointContext) -> Iterator[Outcome]:
     """All that are wanted, and between the plan's minimum and maximum."""
     endpoint = context.read()
     lowest, highest = context.planned("min_instances"), context.planned("max_instances")
-    for name, variant in (endpoint.running if endpoint else {}).items():
-        now, wanted = variant.get("CurrentInstanceCount"), variant.get("DesiredInstanceCount")
+    for name, variant in (endpoint.variants if endpoint else {}).items():
+        now, wanted = variant.current_instances, variant.desired_instances
+        if not variant.running:
+            continue
         if now is None or wanted is None:
             yield unknown("SageMaker tells no counts", about=name)
             continue
@@ -94,7 +103,7 @@ def scaling(context: EndpointContext) -> Iterator[Outcome]:
     if endpoint is None:
         return
     stated = _stated_targets(context)
-    scaled = scaled_variants(context.account, endpoint)
+    scaled = scalable_targets(context.account, endpoint.name, endpoint.variants)
     for name in endpoint.variants:
         target = scaled.get(name)
         if name not in stated and target is None:
@@ -134,11 +143,9 @@ def _registered(context: EndpointContext, variant: str, target: Mapping[str, Any
     problems = list(differences({key: stated[key] for key in ("MinCapacity", "MaxCapacity")
                                  if key in stated}, target))
     suspended = [key for key, value in target.get("SuspendedState", {}).items() if value]
-    deployed = context.account.every(
-        "application-autoscaling", "describe_scaling_policies", "ScalingPolicies",
-        ServiceNamespace="sagemaker", ResourceId=target["ResourceId"])
-    aims = {_metric(each): _aim(each) for each in deployed}
-    wanted = {_metric(each): _aim(each) for each in policies}
+    aims = {_metric(each): tracked_value(each) for each in scaling_policies(
+        context.account, context.stated.name, variant)}
+    wanted = {_metric(each): tracked_value(each) for each in policies}
     planned = context.planned("scaling_metric")
     if planned in wanted and context.planned("scaling_target") is not None:
         wanted[planned] = context.planned("scaling_target")
@@ -160,15 +167,7 @@ def _registered(context: EndpointContext, variant: str, target: Mapping[str, Any
 
 
 def _metric(policy: Mapping[str, Any]) -> str:
-    tracking = policy.get("TargetTrackingScalingPolicyConfiguration", {})
-    predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
-    return str(predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
-               or policy.get("PolicyName", ""))
-
-
-def _aim(policy: Mapping[str, Any]) -> float | None:
-    value = policy.get("TargetTrackingScalingPolicyConfiguration", {}).get("TargetValue")
-    return None if value is None else float(value)
+    return tracked_metric(policy) or str(policy.get("PolicyName", ""))
 
 
 @check("LLV406", "Updates are deployed as the template says", source=_GUARDRAILS)
@@ -200,7 +199,8 @@ def deployment(context: EndpointContext) -> Iterator[Outcome]:
 @check("LLV407", "SageMaker serves the stack's configuration", source=_DESCRIBE)
 def configuration(context: EndpointContext) -> Iterator[Outcome]:
     """After an update that SageMaker rolled back it serves the former one, in service as ever."""
-    found = _description(context)
+    # What serves may have no configuration any more.
+    found = describe_endpoint(context.account, context.stated.name)
     if found is None:
         return
     stated = context.stated.properties.get("EndpointConfigName")
@@ -226,7 +226,8 @@ def configuration(context: EndpointContext) -> Iterator[Outcome]:
 @check("LLV408", "SageMaker names no failure of the last change", source=_DESCRIBE)
 def no_failure(context: EndpointContext) -> Iterator[Outcome]:
     """A failed update or scaling may leave its reason beside InService."""
-    found = _description(context)
+    # What serves may have no configuration any more.
+    found = describe_endpoint(context.account, context.stated.name)
     if found is None:
         return
     if reason := found.get("FailureReason"):
@@ -241,24 +242,17 @@ def no_failure(context: EndpointContext) -> Iterator[Outcome]:
        source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html")
 def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
     """Deleted, the endpoint goes on serving; its next update or scaling fails."""
-    found = _description(context)
+    # What serves may have no configuration any more.
+    found = describe_endpoint(context.account, context.stated.name)
     if found is None:
         return
     name = found["EndpointConfigName"]
-    if context.account.read("sagemaker", "describe_endpoint_config", NO_ENDPOINT,
-                            EndpointConfigName=name) is None:
+    if describe_configuration(context.account, name) is None:
         yield failed(f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
                      "not patched", "Make a configuration of that name again, from its model and "
                      "the variants in DescribeEndpoint; or deploy under another endpoint_name.")
     else:
         yield passed(f"{name}")
-
-
-def _description(context: EndpointContext) -> Mapping[str, Any] | None:
-    """DescribeEndpoint alone: what serves may have no configuration any more."""
-    found: Mapping[str, Any] | None = context.account.read(
-        "sagemaker", "describe_endpoint", NO_ENDPOINT, EndpointName=context.stated.name)
-    return found
 
 
 def _alarm_names(context: EndpointContext, rollback: Mapping[str, Any]) -> set[str]:

@@ -7,19 +7,21 @@ import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..checking.account import Account
+from ...account.calls import Account
+from ...account.network import (
+    describe_subnets,
+    https_sources,
+    interfaces,
+    interfaces_at,
+    runtime_name,
+    vpc_blocks,
+    zones,
+)
 from ..checking.checks import check
-from ..checking.network import https_sources
 from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from ..client_zone import ClientZone
-from .context import (
-    EndpointContext,
-    VerificationContext,
-    describe_subnets,
-    inside,
-    stated_interface_endpoint,
-)
+from .context import EndpointContext, VerificationContext, inside, stated_interface_endpoint
 from .zone_checks import chosen_interface_endpoint
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS"]
@@ -37,12 +39,8 @@ _NO_LINK = "no interface endpoint: see LLV201"
 
 def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
     """Address to zone name of the interface endpoint's network interfaces."""
-    ids = sorted(link.get("NetworkInterfaceIds", ()))
-    if not ids:
-        return {}
-    found = account.every("ec2", "describe_network_interfaces", "NetworkInterfaces",
-                          Filters=[{"Name": "network-interface-id", "Values": ids}])
-    return {each["PrivateIpAddress"]: each["AvailabilityZone"] for each in found
+    return {each["PrivateIpAddress"]: each["AvailabilityZone"]
+            for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
             if "PrivateIpAddress" in each}
 
 
@@ -52,29 +50,15 @@ def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
     The VPC's range alone does not tell: offices and homes use 10.0.0.0/16 too.
     """
     own = context.machine.own_address()
-    vpcs = context.account.every("ec2", "describe_vpcs", "Vpcs",
-                                 Filters=[{"Name": "vpc-id", "Values": [link["VpcId"]]}])
-    blocks = [str(each["CidrBlock"]) for vpc in vpcs
-              for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))]
-    if own is None or not inside(own, blocks):
+    if own is None or not inside(own, vpc_blocks(context.account, link["VpcId"])):
         return False
-    return bool(context.account.every(
-        "ec2", "describe_network_interfaces", "NetworkInterfaces",
-        Filters=[{"Name": "vpc-id", "Values": [link["VpcId"]]},
-                 {"Name": "addresses.private-ip-address", "Values": [own]}]))
+    return bool(interfaces_at(context.account, link["VpcId"], own))
 
 
 def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The name that callers use, and what it resolves to here."""
-    name = _runtime_name(context.account, link)
+    name = runtime_name(context.account, fips=link["ServiceName"].endswith("-fips"))
     return name, list(context.machine.resolve(name))
-
-
-def _runtime_name(account: Account, link: Mapping[str, Any]) -> str:
-    """The name that callers use: the one of the service's own among the endpoint's names."""
-    fips = "-fips" if link["ServiceName"].endswith("-fips") else ""
-    suffix = "amazonaws.com.cn" if account.partition() == "aws-cn" else "amazonaws.com"
-    return f"runtime{fips}.sagemaker.{account.region}.{suffix}"
 
 
 @check("LLV301", "The runtime's name resolves to the interface endpoint in the same zone",
@@ -110,7 +94,7 @@ def _own_zone(context: VerificationContext) -> str | None:
         return None
     if zone.name:
         return zone.name
-    return next((name for name, zone_id in context.account.zones().items()
+    return next((name for name, zone_id in zones(context.account).items()
                  if zone_id == zone.zone_id), None)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...account.network import describe_subnets
+from ...account.stacks import stack_description
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from ..checking.stack import stack_description
 from .context import (
     EndpointContext,
     VerificationContext,
     describe_interface_endpoints,
-    describe_subnets,
     model_subnets,
     stated_interface_endpoint,
 )

@@ -1,4 +1,4 @@
-"""Slow stretches: each its cause, and one cause is one finding however it comes and goes."""
+"""Slow time windows: each its cause, and one cause is one finding however it comes and goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from low_latency_endpoint.operations.diagnosis.stretches import stretches
+from low_latency_endpoint.operations.diagnosis.slow_windows import slow_windows
 from low_latency_endpoint.operations.diagnosis.view import VariantView
 
 from .conftest import Run
@@ -19,14 +19,14 @@ def _ids(run: Run, scenario: Scenario) -> list[str]:
 
 
 def _minutes(run: Run, scenario: Scenario) -> list[tuple[int, int]]:
-    """First and last minute of each stretch."""
+    """First and last minute of each time window."""
     m = run(scenario).measurements
     view = VariantView(m, m.variants[0])
 
     def minute(time: datetime) -> int:
         return round((time - m.start).total_seconds() / 60)
 
-    return [(minute(part[0]), minute(part[-1])) for part in stretches(view, view.slow_times)]
+    return [(minute(part[0]), minute(part[-1])) for part in slow_windows(view, view.slow_times)]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -55,25 +55,25 @@ def test_the_way_up_to_full_instances_belongs_to_them(run: Run) -> None:
 
 
 def test_few_requests_come_and_go_by_chance(run: Run) -> None:
-    """With three requests a minute, slow ones lie apart: still one stretch."""
+    """With three requests a minute, slow ones lie apart: still one time window."""
     scenario = Scenario(tps=constant(0.05), instances=constant(2), cpu=constant(2),
                         latency=lambda m, i: 300 if m % 20 < 7 else 40)
     assert _minutes(run, scenario) == [(0, 46)]
     assert len(_ids(run, scenario)) == 1
 
 
-def test_a_single_slow_minute_besides_is_no_stretch(run: Run) -> None:
+def test_a_single_slow_minute_besides_is_no_window(run: Run) -> None:
     scenario = Scenario(latency=lambda m, i: 400 if m == 5 or 30 <= m < 40 else 40)
     assert _minutes(run, scenario) == [(30, 39)]
 
 
-def test_stretches_end_where_it_was_fast_for_a_while(run: Run) -> None:
+def test_windows_end_where_it_was_fast_for_a_while(run: Run) -> None:
     scenario = Scenario(latency=lambda m, i: 400 if 10 <= m < 15 or 18 <= m < 22
                         or 30 <= m < 35 else 40)
     assert _minutes(run, scenario) == [(10, 21), (30, 34)]
 
 
-def test_full_instances_begin_a_stretch_of_their_own(run: Run) -> None:
+def test_full_instances_begin_a_window_of_their_own(run: Run) -> None:
     scenario = Scenario(cpu=lambda m: 97 if m >= 30 else 40, latency=lambda m, i: 300)
     assert _minutes(run, scenario) == [(0, 29), (30, 59)]
 

@@ -1,8 +1,8 @@
-"""Sessions with AWS for the commands, and AWS's refusals in words."""
+"""Sessions with AWS for the commands, and AWS's refusals told apart, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,14 +18,16 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.parsers import ResponseParserError
 from botocore.utils import validate_region_name
 
 from ..errors import ConfigurationError, LowLatencyEndpointError
-from .credentials import CREDENTIALS
+from .error_codes import CREDENTIALS
 
 __all__ = [
-    "AwsUnavailable", "ClientFactory", "aws_errors_in_words", "client_config", "error_code",
-    "is_denied", "open_clients", "open_session", "who_is_asking",
+    "AwsUnavailable", "ClientFactory", "Unreadable", "aws_errors_in_words", "client_config",
+    "error_code", "iam_action", "in_words", "is_denied", "open_clients", "open_session",
+    "who_is_asking",
 ]
 
 ClientFactory = Callable[[str], Any]
@@ -37,10 +39,62 @@ _DENIED = ("AccessDenied", "UnauthorizedOperation", "AuthorizationError", "NotAu
 _NOT_YOU = ("ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidSignature",
             "SignatureDoesNotMatch", "MissingAuthenticationToken", "RequestExpired",
             "InvalidToken", "InvalidAccessKeyId")
+# IAM names some actions otherwise than the API.
+_ACTIONS = {
+    ("s3", "HeadObject"): "s3:GetObject",
+    ("s3", "HeadBucket"): "s3:ListBucket",
+    ("s3", "ListObjectsV2"): "s3:ListBucket",
+}
+_PREFIXES = {"service-quotas": "servicequotas"}
 
 
 class AwsUnavailable(LowLatencyEndpointError):
     """AWS refused or could not be reached; the message says what and what to do."""
+
+
+class Unreadable(AwsUnavailable):
+    """AWS refused to tell, or did not answer: what was asked for is unknown.
+
+    Attributes
+    ----------
+    evidence, mend : str
+        What happened and what to do, in words.
+    why : str
+        The same in short: the permission, and what AWS said.
+    error : ClientError or BotoCoreError or None
+        boto3's exception; ``None`` for an answer that is none.
+    """
+
+    def __init__(self, evidence: str, mend: str = "", *, why: str = "",
+                 error: ClientError | BotoCoreError | None = None) -> None:
+        super().__init__(evidence)
+        self.evidence, self.mend, self.error = evidence, mend, error
+        self.why = why or evidence
+
+    @classmethod
+    def of(cls, service: str, name: str, error: ClientError | BotoCoreError) -> Unreadable:
+        """What boto3 raised for an operation of the API."""
+        action = iam_action(service, name)
+        why = f"{action}: {in_words(error)}"
+        if isinstance(error, ResponseParserError):
+            return cls(f"{service} {name}: the answer is not the service's", why=why, error=error)
+        if not isinstance(error, ClientError):
+            return cls(f"{service} {name}: {error}", why=why, error=error)
+        if is_denied(error):
+            return cls(f"these credentials may not read it: {action} is denied",
+                       f"Allow {action} to these credentials, or ask somebody who may.",
+                       why=why, error=error)
+        message = str(error.response.get("Error", {}).get("Message", ""))
+        if message.lstrip().startswith("<"):
+            message = "a page, and no answer of the service's"  # a proxy's, or an unknown server's
+        return cls(f"{action} was answered with {error_code(error)}: {message[:200]}",
+                   why=why, error=error)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The answer's HTTP headers: S3 tells a bucket's region even when it refuses."""
+        response = getattr(self.error, "response", {})
+        return dict(response.get("ResponseMetadata", {}).get("HTTPHeaders") or {})
 
 
 def open_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -90,6 +144,26 @@ def is_denied(error: ClientError) -> bool:
     return error_code(error).startswith(_DENIED)
 
 
+def in_words(error: ClientError | BotoCoreError) -> str:
+    """AWS's error for people: what it said, without botocore's frame around it."""
+    if not isinstance(error, ClientError):
+        return str(error).rstrip(".")
+    if is_denied(error):
+        return "not permitted"
+    message = str(error.response.get("Error", {}).get("Message", "")).rstrip(".")
+    code = error_code(error) or "error"
+    return f"{code}: {message}" if message else code
+
+
+def iam_action(service: str, operation: str) -> str:
+    """The IAM action that an API operation needs.
+
+    >>> iam_action("s3", "HeadObject"), iam_action("service-quotas", "ListServiceQuotas")
+    ('s3:GetObject', 'servicequotas:ListServiceQuotas')
+    """
+    return _ACTIONS.get((service, operation), f"{_PREFIXES.get(service, service)}:{operation}")
+
+
 def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | None:
     """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
@@ -120,6 +194,10 @@ def aws_errors_in_words() -> Iterator[None]:
     """
     try:
         yield
+    except Unreadable as refusal:
+        if refusal.error is None:
+            raise
+        raise who_is_asking(refusal.error) or _unavailable(refusal.error) from refusal.error
     except (ClientError, BotoCoreError) as error:
         raise who_is_asking(error) or _unavailable(error) from error
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from .measurements import ScalingReading, Series
+from ...account.metrics import Series
+from .measurements import ScalingReading
 
-__all__ = ["INVOCATIONS", "IN_FLIGHT", "Tracked", "tracked_metric"]
+__all__ = ["INVOCATIONS", "IN_FLIGHT", "TrackedMetric", "tracked_unit"]
 
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
 
@@ -20,7 +21,7 @@ _ABOVE = {INVOCATIONS: 1.0, IN_FLIGHT: 1.5}
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class TrackedMetric:
     """A metric per instance, and the value that scaling aims at."""
 
     series: Series
@@ -51,7 +52,7 @@ class Tracked:
         return f"{value:{form}} {self.unit} against a target of {self.target:{form}}"
 
 
-def tracked_metric(scaling: ScalingReading | None) -> str | None:
+def tracked_unit(scaling: ScalingReading | None) -> str | None:
     """Which of the two a policy tracks; ``None`` when it tracks neither, or nothing."""
     if scaling is None or not scaling.target:
         return None

@@ -1,4 +1,4 @@
-"""Slow periods in stretches, each of which may have a cause of its own."""
+"""Slow periods in time windows, each of which may have a cause of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
+from ...account.metrics import median
 from .findings import Evidence, Finding
-from .measurements import median
 from .view import (
     ENOUGH_REQUESTS,
     PERIODS,
@@ -18,21 +18,21 @@ from .view import (
     runs,
 )
 
-__all__ = ["each_cause", "stretches"]
+__all__ = ["each_cause", "slow_windows"]
 
 #: Percent down to which instances that were full are still close to it, before and after. AWS: 60
 #: to 70 is good (the load-testing post).
 _NEARLY_FULL_PERCENT = 70.0
-#: Share of a stretch that must lie in clearly full or clearly not full parts for it to be split.
+#: Share of a time window that must lie in clearly full or clearly not full parts to be split.
 _CLEAR = 0.8
-#: Stretches that one finding shows beside each other.
+#: Time windows that one finding shows beside each other.
 _SHOWN = 3
 
 
-def stretches(view: VariantView, times: list[datetime]) -> list[list[datetime]]:
+def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime]]:
     """Split slow periods where it was fast for a while, and where instances filled or emptied.
 
-    Single slow periods between the stretches belong to none of them.
+    Single slow periods between the time windows belong to none of them.
     """
     counts = view.get("ModelLatency", "SampleCount") or view.get("Invocations", "Sum")
     judged = counts.times
@@ -58,7 +58,7 @@ def _spacing(times: list[datetime]) -> timedelta:
 
 
 def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]]:
-    """Split one stretch where the instances become full or stop to be."""
+    """Split one time window where the instances become full or stop to be."""
     if len(part) < 2 * PERIODS:
         return [part]
     full = [view.saturation([time]) is not None for time in part]
@@ -83,7 +83,7 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
 
 def each_cause(view: VariantView, parts: list[list[datetime]],
                causes: Callable[[VariantView], Iterator[Finding]]) -> Iterator[Finding]:
-    """Look for the cause of each stretch; stretches with the same cause are one finding."""
+    """Look for the cause of each time window; time windows with the same cause are one finding."""
     found: dict[str, list[tuple[list[datetime], Finding]]] = {}
     for part in parts:
         for finding in causes(view.within(part)):
@@ -100,7 +100,7 @@ def each_cause(view: VariantView, parts: list[list[datetime]],
 
 
 def _beside(same: list[tuple[list[datetime], Finding]]) -> Finding:
-    """One finding of several whose stretches cannot be looked at as one."""
+    """One finding of several whose time windows cannot be looked at as one."""
     longest = sorted(same, key=lambda each: -len(each[0]))[:_SHOWN]
     shown = sorted(longest, key=lambda each: each[0][0])
     evidence = [each for _, finding in shown for each in finding.evidence]

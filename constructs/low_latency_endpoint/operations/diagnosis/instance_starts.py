@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from .measurements import Activity
 from .view import WARMING, VariantView
 
-__all__ = ["Start", "after_starts", "scale_outs", "starts"]
+__all__ = ["Start", "after_starts", "instance_starts", "scale_outs"]
 
 #: Share of slow periods that must lie after the starts for these to explain them.
 MOST = 0.8
@@ -29,7 +29,7 @@ class Start:
         return self.why.startswith("the deployment")
 
 
-def starts(view: VariantView) -> list[Start]:
+def instance_starts(view: VariantView) -> list[Start]:
     """All starts of the window, the earliest first.
 
     Deployments and scaling activities say why. Instances that came without either, say by
@@ -54,7 +54,7 @@ def starts(view: VariantView) -> list[Start]:
 
 def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
     """The starts that explain slow periods: these follow them closely; none, when they do not."""
-    all_starts = starts(view)
+    all_starts = instance_starts(view)
     explained: dict[Start, int] = {}
     for time in slow:
         for start in reversed(all_starts):
