@@ -28,8 +28,7 @@ def stated_in(settings: Path | None, endpoint: str) -> StatedEndpoint | None:
 
 
 def payloads_of(source: str | None, stated: StatedEndpoint | None) -> Payloads:
-    from ..load_test.payloads import Payloads
-    from ..load_test.run_rules import PAYLOAD_NEEDED
+    from ..load_test.payloads import PAYLOAD_NEEDED, Payloads
 
     if source is None:
         if stated is not None and stated.payloads is not None:
@@ -65,7 +64,7 @@ def check_installed(html: Path | None) -> None:
 
 
 def check_writable(files: list[Path]) -> None:
-    from ..load_test.run_rules import WRITTEN
+    from ..load_test.result_file import WRITTEN
 
     for file in files:
         if file.is_dir() or not file.parent.is_dir():

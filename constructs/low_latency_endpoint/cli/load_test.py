@@ -214,8 +214,9 @@ def _plan(rates: list[str], users: list[int], replay: Path | None, find_limit: b
           options: dict[str, Any]) -> RunPlan:
     from ..load_test import run_plans
     from ..load_test.arrivals import ReplayedArrivals
+    from ..load_test.judging import LATENCY_NEEDED
     from ..load_test.limit_search import SearchPlan
-    from ..load_test.run_rules import LATENCY_NEEDED, LOAD_FORM
+    from ..load_test.run_plans import LOAD_FORM
 
     given = [name for name, value in (
         ("--rate", bool(rates) and not confirm), ("--users", users), ("--replay", replay),

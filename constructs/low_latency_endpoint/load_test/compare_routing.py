@@ -22,17 +22,37 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..errors import rule
 from ..operations.diagnosis.asking import Account
 from ..operations.sessions import open_clients
+from ..planning.limits import Range
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .compare_routing_report import MeasuredPair, RoutingComparison
-from .compare_routing_rules import CONFIDENCE, PAIRS, SAME_ROUTING
 from .compare_routing_sides import Sides, read_sides
+from .judging import ALLOWED_ERRORS
 from .payloads import Payloads
-from .run_rules import ALLOWED_ERRORS, LOAD_FORM
+from .run_plans import LOAD_FORM
 from .steps import Generator, Progress, Step, Target
 
 __all__ = ["ComparisonPlan", "Event", "PairEnded", "Watch", "compare_routing", "run"]
+
+SAME_ROUTING = rule(
+    "LLE961", "both sides route alike, so their difference says nothing about routing",
+    mend="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
+         "compare them all the same, as a test of the test.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+)
+PAIRS = Range(
+    rule("LLE962", "the number of pairs of a comparison is out of range",
+         mend="Give how often both sides are loaded in turn; ten by default, more to see smaller "
+              "differences."),
+    "the number of pairs", 4, 1000,
+)
+CONFIDENCE = Range(
+    rule("LLE963", "the confidence of a comparison is out of range",
+         mend="Give the chance with which an interval shall hold the truth: 0.95 by default."),
+    "the confidence", 0.5, 0.9999, "", whole=False,
+)
 
 
 @dataclass(frozen=True)

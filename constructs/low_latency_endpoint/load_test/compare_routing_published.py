@@ -19,6 +19,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .. import __version__
+from ..errors import rule
 from ..operations.diagnosis.asking import Account, ClientFactory, in_words
 from ..operations.sessions import open_clients
 from ..planning.simulation.published import (
@@ -29,12 +30,17 @@ from ..planning.simulation.published import (
 )
 from .compare_routing import ComparisonPlan, Watch
 from .compare_routing_report import SCHEMA, RoutingComparison
-from .compare_routing_rules import CAPACITY
 from .compare_routing_sides import Side, Sides, read_sides
 from .comparison import Change
 
 __all__ = ["Capacities", "PublishedComparison", "PublishedCost", "compare_published",
            "instructions"]
+
+CAPACITY = rule(
+    "LLE964", "the instance counts of the sides cannot be changed from size to size",
+    mend="Change them by hand, and compare at each size with --users, four for each instance.",
+    source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
+)
 
 _START_MINUTES = 10.0  # a guess: from the order of an instance to its first answer
 _WAIT_SECONDS = 3600.0

@@ -11,11 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..errors import rule
 from ..operations.diagnosis.asking import Account
-from .compare_routing_rules import TWO_SIDES
 from .serving import Fleet, read_fleet
 
 __all__ = ["Side", "Sides", "read_sides"]
+
+TWO_SIDES = rule(
+    "LLE960", "a comparison needs two sides: two variants of one endpoint, or two endpoints",
+    mend="Name one endpoint and its two variants (--variant random --variant least), or two "
+         "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
+    source="/sagemaker/latest/dg/model-ab-testing.html",
+)
 
 #: What a variant may have otherwise without the comparison losing its meaning, or what is
 #: compared elsewhere: its instances as they are, its models by what is in them.

@@ -20,14 +20,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..planning.limits import TPS_PER_INSTANCE
+from ..errors import rule
+from ..planning.limits import TPS_PER_INSTANCE, Range
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
-from .run_rules import INSTANCES_KNOWN, NOTHING_ANSWERED, PRECISION
 from .steps import Step, StepResult
 
 __all__ = ["Limit", "SearchPlan", "find_limit"]
+
+NOTHING_ANSWERED = rule(
+    "LLE954", "the endpoint answers next to nothing even to one caller at a time",
+    mend="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
+         "and the container's log say why.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+PRECISION = Range(
+    rule("LLE959", "the precision of the limit is out of range",
+         mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
+              "stay: 0.05 by default."),
+    "the precision", 0.005, 0.5, "", False,
+)
+INSTANCES_KNOWN = rule(
+    "LLE988", "the limit of one instance needs the number of instances that answer",
+    mend="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 
 _RISE = 2.0
 _DOWN_AT_MOST = 8       # halvings of the first rate before the search gives up

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
+from ..errors import rule
 from ..operations.account_clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
 from ..operations.diagnosis.asking import Account
 from ..operations.sessions import AwsUnavailable, open_clients
@@ -23,13 +24,18 @@ from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
-from .run_rules import FIRST_BYTE_STREAMS
 from .running import Emit, run
 from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
 from .steps import Generator, Target
 
 __all__ = ["load_test"]
+
+FIRST_BYTE_STREAMS = rule(
+    "LLE991", "a target for the first byte needs response streams",
+    mend="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
+)
 
 Open = Callable[[], Generator]
 

@@ -17,18 +17,33 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..errors import rule
 from ..planning.load_test_validity import LIMIT_NEEDED, check_result_is_valid
 from ..planning.simulation.load_test_result import SCHEMA
 from ..planning.throughput import MeasuredThroughput
 from .joined_metrics import JoinedMetrics
 from .latencies import LatencyHistogram
-from .run_rules import LIMIT_REACHED, RESULT_FILE, WRITTEN
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
 from .serving import Fleet
 from .steps import Target
 
 __all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "write_text"]
+
+RESULT_FILE = rule(
+    "LLE955", "a load-test result cannot be read",
+    mend="Give a file that low-latency load-test --output wrote.",
+)
+WRITTEN = rule(
+    "LLE957", "a file of the load test cannot be written",
+    mend="Name a file in a folder that exists and that you may write to.",
+)
+LIMIT_REACHED = rule(
+    "LLE990", "the load test did not reach the limit of an instance",
+    mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
+         "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
+         "needed.",
+)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..errors import rule
 from .arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from .judging import LatencyGoal
 from .limit_search import SearchPlan
-from .run_rules import LOAD_FORM
 from .steps import Step
 
 __all__ = ["Mode", "RunPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"]
+
+LOAD_FORM = rule(
+    "LLE950", "a load test needs exactly one kind of load",
+    mend="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
+         "their answer), --find-limit, or --confirm.",
+)
 
 Mode = Literal["rate", "users", "find-limit", "confirm"]
 

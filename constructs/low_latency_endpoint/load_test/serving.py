@@ -10,11 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..errors import rule
 from ..operations.diagnosis.asking import Account
 from ..operations.diagnosis.breaches import ENDPOINT_EXISTS
-from .run_rules import INSTANCES_KNOWN, ONE_INSTANCE_TYPE
+from .limit_search import INSTANCES_KNOWN
 
 __all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
+
+ONE_INSTANCE_TYPE = rule(
+    "LLE989", "variants of several instance types have no limit of one instance",
+    mend="Give --variant: look for the limit of one variant at a time.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
+)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from .arrivals import Arrivals, arrivals_of_dict
+from ..errors import rule
+from ..planning.limits import Range
+from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram
-from .rules import STEP_FORM, STEP_SECONDS, STEP_USERS
 from .target import Target
 
 __all__ = ["Generator", "GeneratorLoad", "Progress", "Step", "StepResult", "Target"]
+
+STEP_USERS = Range(
+    rule("LLE981", "the number of users of a load test is out of range",
+         mend="Give the number of callers that each wait for their answer before they call again."),
+    "the number of users", 1, 1_000_000,
+)
+STEP_FORM = rule(
+    "LLE983", "a step of a load test needs either arrivals or users, and time that counts",
+    mend="Give arrivals for requests that do not wait for each other (open loop) or users for "
+         "callers who do (closed loop), and a settling time shorter than the step.",
+)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,17 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ...errors import rule
 from ...planning.load_test_fleet_cost import FleetCost
 from ...planning.load_test_fleet_rules import description_parameter
-from .rules import FLEET_DEPLOYED
 
 __all__ = ["FleetDescription", "find_fleet"]
+
+FLEET_DEPLOYED = rule(
+    "LLE965", "there is no load-test fleet for this endpoint in this account and region",
+    mend="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
+         "own app. Check --region and --profile.",
+)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, rule
 from ...operations.sessions import aws_errors_in_words
+from ...planning.limits import Range
 from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ..generator_process import error_of
 from ..payloads import Payloads
-from ..problems import error_of
 from ..steps import Progress, Step, StepResult, ignore_progress
 from ..target import Target
 from .description import FleetDescription
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
-from .rules import FLEET_ANSWERS, FLEET_STARTS, PAYLOADS_TRAVEL, WORKERS
 from .task import (
     BUCKET_VARIABLE,
     MASTER_VARIABLE,
@@ -32,9 +32,28 @@ from .task import (
     RUN_VARIABLE,
     WEB_VARIABLE,
 )
-from .tasks import FleetTask, FleetTasks
+from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
 __all__ = ["FleetGenerator"]
+
+WORKERS = Range(
+    rule("LLE966", "the number of the fleet's workers is out of range",
+         mend="Give 1 to 200 workers. One sends some thousand requests per second; a new "
+              "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
+              "count).",
+         source="/AmazonECS/latest/developerguide/service-quotas.html"),
+    "the number of workers", 1, 200, "workers",
+)
+FLEET_ANSWERS = rule(
+    "LLE968", "the fleet stopped before the result was there",
+    mend="The end of the task's log says why; it is in the fleet's log group for as long as the "
+         "log is kept.",
+)
+PAYLOADS_TRAVEL = rule(
+    "LLE969", "the payload generator cannot be sent to the fleet",
+    mend="Put the function into a module of one file that imports only the standard library and "
+         "what the load generator's image holds, or write its payloads into a folder.",
+)
 
 _ADDRESS_SECONDS = 180.0
 _READY_SECONDS = 420.0

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import rules as rules  # the error codes, for the list of all of them
-
 if TYPE_CHECKING:
     from .estimates import Estimate
     from .recorded_traffic import read_recorded_traffic

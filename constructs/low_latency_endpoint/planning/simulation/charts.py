@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .assumptions import Model
-from .rules import EXTRA_NEEDED
+from .compilation import EXTRA_NEEDED
 from .search_goals import Found, SearchResult
 from .search_wording import traffic_name
 from .simulating import SimulationResult

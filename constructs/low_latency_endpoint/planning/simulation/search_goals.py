@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...errors import rule
 from .estimates import Estimate
-from .rules import SEARCH_GOAL
 from .traffic import Shape
 
 __all__ = ["Candidate", "Found", "Goal", "SearchResult", "pareto_front", "parse_goal"]
+
+SEARCH_GOAL = rule(
+    "LLE874", "a search goal cannot be read",
+    mend='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
+)
 
 _GOAL = re.compile(
     r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"

@@ -9,25 +9,49 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+from ...errors import rule
+from ..limits import Range
 from .compilation import loops
 from .counting import PERCENTILES, Window
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
-from .rules import (
-    CONFIDENCE,
-    OVERLOADED,
-    PERCENTILE,
-    REPLICATIONS,
-    REQUESTS,
-    SECONDS,
-    TIMELINE,
-    WARM_UP,
-)
 from .scenario import Scenario
-from .service_laws import Exponential
+from .service_laws import SECONDS, Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
 __all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
+
+REPLICATIONS = Range(
+    rule("LLE858", "the number of replications is out of range",
+         mend="Give at least two: the confidence interval comes from their differences."),
+    "the number of replications", 2, 100_000,
+)
+REQUESTS = Range(
+    rule("LLE862", "the number of simulated requests is out of range",
+         mend="Give a number of requests in the allowed range."),
+    "the number of requests", 100, 10_000_000_000,
+)
+CONFIDENCE = Range(
+    rule("LLE864", "a confidence is out of range",
+         mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %."),
+    "a confidence", 0.5, 0.999999, "", False,
+)
+PERCENTILE = rule(
+    "LLE865", "a percentile is not one that a simulation counts",
+    mend="Choose one of 50, 90, 95, 99 and 99.9.",
+)
+TIMELINE = rule(
+    "LLE866", "the lines of a timeline have an impossible length",
+    mend="Give the window in seconds, above zero and so that the run has at most a million lines.",
+)
+OVERLOADED = rule(
+    "LLE877", "more requests arrive than the fleet can ever serve",
+    mend="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+)
+WARM_UP = rule(
+    "LLE878", "a run leaves nothing to count",
+    mend="Simulate more requests or seconds, or discard fewer at the start.",
+)
 
 DEFAULT_REQUESTS = 200_000
 _MOST_LINES = 1_000_000
