@@ -191,8 +191,6 @@ def run(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator],
 
     Parameters
     ----------
-    plan : ComparisonPlan
-    sides : Sides
     generators : sequence of Generator
         The base's and the other's.
     emit : callable
@@ -242,7 +240,6 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
         One or two names.
     payloads : Payloads
         Each block sends them from the first on.
-    plan : ComparisonPlan
     variants : sequence of str
         One for each side; by default the only two of one endpoint.
     target : Target, optional

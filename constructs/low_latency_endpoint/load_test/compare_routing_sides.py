@@ -41,7 +41,6 @@ class Side:
 
     Attributes
     ----------
-    endpoint : str
     fleet : Fleet
         Its variant, instances, routing and scaling.
     settings : mapping
@@ -78,7 +77,6 @@ class Sides:
 
     Attributes
     ----------
-    base, other : Side
     differences : tuple of str
         Whatever differs but the routing.
     """
@@ -138,7 +136,6 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
 
     Parameters
     ----------
-    account : Account
     endpoints : sequence of str
         One, or two.
     variants : sequence of str

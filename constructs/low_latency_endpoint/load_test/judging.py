@@ -279,7 +279,6 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
 
     Parameters
     ----------
-    goal : LatencyGoal
     latencies : LatencyHistogram
         From the intended start to the whole answer, of all requests that were answered, and to
         giving up, of those that waited in vain.

@@ -66,7 +66,6 @@ class SearchPlan:
 
     Parameters
     ----------
-    goal : LatencyGoal
     seconds : float
         Length of a step; longer where the rate is too low to judge the percentile by.
     alone_seconds : float
@@ -85,7 +84,6 @@ class SearchPlan:
         random.
     repeats : int
         How often a step that is not clear is repeated, each time twice as long. By default 2.
-    seed : int
 
     Raises
     ------
@@ -130,7 +128,6 @@ class Limit:
         Highest rate of requests per second that all instances together held; ``None`` for none.
     broken_rate : float or None
         Lowest rate that certainly broke the goal; ``None`` when none did.
-    instances : int
     confidence : float
         Of the bound that the latency keeps at ``rate``.
     confirmed : bool
@@ -193,7 +190,6 @@ def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
 
     Parameters
     ----------
-    plan : SearchPlan
     measure : callable
         Takes a step, its purpose and the results of earlier runs of the same step; runs it.
 

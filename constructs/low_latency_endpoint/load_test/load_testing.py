@@ -52,9 +52,6 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
 
     Parameters
     ----------
-    target : Target
-    payloads : Payloads
-    plan : RunPlan
     processes : int
         Of the generator on this machine.
     profile : str, optional

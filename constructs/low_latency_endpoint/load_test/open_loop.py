@@ -89,7 +89,6 @@ class OpenLoopSageMakerUser(SageMakerUser):
 
         Parameters
         ----------
-        body : bytes
         **overrides
             As for :meth:`.users.SageMakerUser.invoke`.
         """

@@ -52,13 +52,10 @@ class LoadTestReport:
 
     Attributes
     ----------
-    target : Target
-    run : LoadTestRun
     fleet : Fleet
         As it was when the run began.
     metrics : JoinedMetrics
         CloudWatch's view of the same time.
-    verdicts : tuple of Verdict
     payload : str
         What was sent, in words.
     peak_tps, safety_factor : float or None
@@ -203,8 +200,6 @@ class FoundLimit:
     ----------
     endpoint : str
         Its name at AWS.
-    variant, region, source, how : str
-    tps_per_instance : float
     instance_type : str
         Empty where it is not known.
     lower_bound : bool
@@ -226,7 +221,6 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
 
     Parameters
     ----------
-    path : str or Path
     accept_lower_bound : bool
         Whether the highest rate that was tried may stand for a limit that was not reached. By
         default it may not.

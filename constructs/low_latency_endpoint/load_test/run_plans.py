@@ -34,12 +34,10 @@ class RunPlan:
 
     Attributes
     ----------
-    mode : str
     goal : LatencyGoal
         What each step is judged by; without targets, by errors alone.
     steps : tuple of Step
         One after the other; empty for a search.
-    search : SearchPlan or None
     whole_minutes : bool
         Whether steps of a minute or more settle until a full minute begins, so that CloudWatch,
         which counts in minutes, has some of theirs alone. By default they do not; ``load_test``
@@ -85,7 +83,6 @@ def rate_plan(rates: Sequence[float | Arrivals], *, seconds: float = 60.0,
         By default a sixth of a step, at most 10 seconds.
     poisson : bool
         Whether requests come at random, or evenly. By default at random.
-    seed : int
 
     Examples
     --------

@@ -73,8 +73,6 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None,
 
     Parameters
     ----------
-    account : Account
-    endpoint : str
     variant : str, optional
         To which the requests are sent. By default all variants that the endpoint gives requests
         to: those with a weight above 0.
@@ -169,7 +167,6 @@ def instances_of_one_kind(fleet: Fleet, endpoint: str, component: str | None = N
 
     Parameters
     ----------
-    fleet : Fleet
     endpoint : str
         For the error.
     component : str, optional

@@ -151,7 +151,6 @@ class StepResult:
 
     Attributes
     ----------
-    step : Step
     started_at, ended_at : float
         Epoch seconds of the part that counts: of the intended starts.
     intended, sent : int
@@ -174,7 +173,6 @@ class StepResult:
         giving up where none came.
     send_lag : LatencyHistogram
         From the intended start to the real one; empty in a closed loop, which intends nothing.
-    generator : GeneratorLoad
     client_bound : tuple of str
         Why the generator, not the endpoint, was the limit; empty for a valid result.
     warnings : tuple of str

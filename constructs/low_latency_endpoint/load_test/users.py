@@ -65,7 +65,6 @@ class SageMakerUser(User):
 
     Attributes
     ----------
-    endpoint_name : str
     region, aws_profile : str, optional
         By default as boto3 finds them.
     payloads : Payloads

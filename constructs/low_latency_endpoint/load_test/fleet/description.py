@@ -29,12 +29,10 @@ class FleetDescription:
     ----------
     endpoint : str
         The endpoint that its workers may invoke.
-    cluster : str
     master, worker : str
         ARNs of the task definitions.
     subnets, zones : tuple of str
         Where tasks run, one subnet for each client zone.
-    security_group, bucket, log_group : str
     cpu, memory_mib : int
         Of each task.
     endpoint_zones : int
@@ -75,7 +73,6 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     ----------
     client : callable
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    endpoint_name : str
 
     Raises
     ------

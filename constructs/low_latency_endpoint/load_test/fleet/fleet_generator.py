@@ -84,8 +84,6 @@ class FleetGenerator:
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
     fleet : FleetDescription
         See :func:`.description.find_fleet`.
-    target : Target
-    payloads : Payloads
     workers : int
         Worker tasks, 1 to 200; each is one process.
     tell : callable, optional
@@ -99,11 +97,6 @@ class FleetGenerator:
         page, which spares the workers some microseconds a request.
     poll_seconds : float
         How often S3 and ECS are asked; by default each second.
-
-    Attributes
-    ----------
-    run_id : str
-    folder : RunFolder
 
     Raises
     ------

@@ -75,7 +75,6 @@ class FleetTasks:
     ----------
     client : callable
         Service name to boto3 client.
-    fleet : FleetDescription
     run_id : str
         Every task is started by this name, so that none is lost sight of.
     """

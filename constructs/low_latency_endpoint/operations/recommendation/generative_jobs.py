@@ -64,13 +64,10 @@ class GenerativeResult:
     ----------
     number : int
         Its place in the answer, from 1.
-    description, instance_type, image : str
-    instance_count, copies_per_instance : int or None
     environment : mapping of str to str
         The container's environment variables.
     model_data : mapping of str to str
         Channel to the prefix in S3.
-    model_package_arn : str
     optimizations : tuple of str
         What AWS did to the model.
     performance : tuple of str

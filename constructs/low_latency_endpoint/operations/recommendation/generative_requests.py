@@ -153,7 +153,6 @@ class GenerativeRecommendation:
 
     Parameters
     ----------
-    job_name, role_arn : str
     model : str
         Prefix in S3 with the model as a Hugging Face checkpoint in SafeTensors.
     output : str
@@ -236,7 +235,6 @@ class Benchmark:
 
     Parameters
     ----------
-    job_name, role_arn : str
     endpoint_name : str
         It must be in service and answer OpenAI's chat completions.
     output : str

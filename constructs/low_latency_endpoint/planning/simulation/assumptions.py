@@ -38,13 +38,8 @@ class Model:
     ----------
     service, concurrency, slope
         See :class:`.scenario.Scenario`.
-    peak_tps : float
     instances, minimum, maximum : int
         At the peak, and between which scaling moves.
-    zones : int
-    routing : str
-    tps_per_instance : float
-    safety_factor : float
     cooldowns : tuple of float
         Out and in, seconds.
     scales : bool
@@ -55,7 +50,6 @@ class Model:
         How a new version takes over; when, a shape says.
     latency_target : float or None
         Seconds at p99.
-    assumed : tuple of str
     """
 
     service: ServiceLaw

@@ -60,7 +60,6 @@ class LoadTestResult:
         for no limit.
     service : Empirical
         Law of the service time of one request that has the instance to itself.
-    instances : int
     concurrency : int or None
         Requests that one instance works on at once; ``None`` when not measured.
     slope : float

@@ -156,7 +156,6 @@ class Scenario:
     scaling : TargetTracking, optional
         By default the fleet stays as it is.
     deployment : Deployment, optional
-    faults : tuple of InstanceFailure and ZoneOutage
     latency_target : float, optional
         Seconds; the results count what is slower.
     retry_seconds : float

@@ -76,7 +76,6 @@ class Candidate:
 
     Attributes
     ----------
-    routing : str
     minimum, maximum : int
         Instances.
     safety_factor : float or None
@@ -113,7 +112,6 @@ class Found:
 
     Attributes
     ----------
-    candidate : Candidate
     latency : Estimate
         The goal's percentile, in seconds; on several shapes that of the worst.
     cost : float
@@ -155,17 +153,12 @@ class SearchResult:
 
     Attributes
     ----------
-    goal : Goal
     steady : tuple of Found
         Fixed fleets at the steady peak, by cost.
     over_time : tuple of Found
         Scaling policies and the best fixed fleets on the shapes, by cost; empty without shapes.
-    shapes : tuple of Shape
-    seed : int
     replications, shape_replications : int
         At the steady peak, and on each shape.
-    tps_per_instance : float
-    assumed : tuple of str
     """
 
     goal: Goal

@@ -55,7 +55,6 @@ def search(model: Model, goal: Goal, *, over: Shape | Sequence[Shape] | None = N
     ----------
     model : Model
         The endpoint; its peak becomes the goal's.
-    goal : Goal
     over : Shape or sequence of Shape, optional
         On which scaling policies are judged: by the worst latency and the mean cost. By default
         ``spike``; with an empty sequence none are.
