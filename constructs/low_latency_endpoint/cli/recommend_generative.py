@@ -22,10 +22,11 @@ from .options import (
 from .options import Job as JobOption
 
 if TYPE_CHECKING:
-    from ..operations.recommendation.generative_jobs import GenerativeJob, Kind
+    from ..operations.recommendation.generative_jobs import GenerativeJob
     from ..operations.recommendation.generative_requests import (
         Benchmark,
         GenerativeRecommendation,
+        Kind,
         Workload,
     )
     from ..settings import Settings
@@ -239,20 +240,13 @@ def _start(here: _Here, job: Benchmark | GenerativeRecommendation, made: Workloa
     from .job_following import confirm
 
     doubts: list[str] = []
-    if isinstance(job, requests.Benchmark):
-        requests.benchmark_request(job)  # what is wrong with it is said before the question
-    else:
-        requests.recommendation_request(job)
+    job.request()  # what is wrong with it is said before the question
+    if isinstance(job, requests.GenerativeRecommendation):
         doubts = jobs.doubtful_types(here.client, job.instance_types)
     for line in generative_price_lines(job, str(made) if made else f"{named}, as it is", doubts):
         typer.echo(line, err=True)
     confirm("Start the job?", yes=here.yes)
-    if made is not None:
-        jobs.create_workload(here.client, job.job_name, made)
-    if isinstance(job, requests.Benchmark):
-        jobs.start_benchmark(here.client, job)
-    else:
-        jobs.start_recommendation(here.client, job)
+    jobs.start_generative(here.client, job, made)
     typer.echo(f"started {job.job_name}", err=True)
 
 
