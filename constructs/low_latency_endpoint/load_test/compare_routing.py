@@ -29,6 +29,7 @@ from ..planning.limits import Range
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .compare_routing_report import MeasuredPair, RoutingComparison
 from .compare_routing_sides import Sides, read_sides
+from .generator_process import GeneratorProcess
 from .judging import ALLOWED_ERRORS
 from .payloads import Payloads
 from .run_plans import LOAD_FORM
@@ -277,7 +278,7 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
             one = replace(common, endpoint_name=side.endpoint,
                           target_variant=side.fleet.variant or None)
             opened.append(generator(one) if generator is not None
-                          else _processes(one, payloads, processes, profile))
+                          else GeneratorProcess.of_profile(one, payloads, processes, profile))
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
         report = run(plan, sides, opened, watch.emit)
@@ -285,14 +286,3 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
                        [sides.base.fleet.variant, sides.other.fleet.variant], found_region) \
         if all(side.fleet.variant for side in sides) else None
     return replace(report, payload=payloads.source, after=after)
-
-
-def _processes(target: Target, payloads: Payloads, processes: int,
-               profile: str | None) -> Generator:
-    import boto3
-
-    from .generator_process import GeneratorProcess
-
-    # Without a profile the processes find credentials as this one does.
-    session = boto3.Session(profile_name=profile) if profile else None
-    return GeneratorProcess(target, payloads, processes, session=session)

@@ -120,6 +120,15 @@ class GeneratorProcess:
             self.close()
             raise
 
+    @classmethod
+    def of_profile(cls, target: Target, payloads: Payloads, processes: int,
+                   profile: str | None) -> GeneratorProcess:
+        """With a profile of the AWS CLI; without one they find credentials as this process did."""
+        import boto3
+
+        session = boto3.Session(profile_name=profile) if profile else None
+        return cls(target, payloads, processes, session=session)
+
     def __enter__(self) -> GeneratorProcess:
         return self
 

@@ -20,6 +20,7 @@ from ..errors import rule
 from ..operations.account_clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
 from ..operations.diagnosis.asking import Account
 from ..operations.sessions import AwsUnavailable, open_clients
+from .generator_process import GeneratorProcess
 from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
@@ -96,7 +97,7 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         warn(text)
     with ExitStack() as stack:
         say("Starting the load generator")
-        opened = generator() if generator is not None else _processes(
+        opened = generator() if generator is not None else GeneratorProcess.of_profile(
             target, payloads, processes, profile)
         stack.callback(opened.close)
         begun = read_clock()
@@ -138,14 +139,3 @@ def _doubts(plan: RunPlan, fleet: Fleet, planned: int | None) -> Iterator[str]:
     for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
         evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
         yield f"Warning: {each.title}{evidence}. {each.advice}"
-
-
-def _processes(target: Target, payloads: Payloads, processes: int,
-               profile: str | None) -> Generator:
-    import boto3
-
-    from .generator_process import GeneratorProcess
-
-    # Without a profile the processes find credentials as this one does.
-    session = boto3.Session(profile_name=profile) if profile else None
-    return GeneratorProcess(target, payloads, processes, session=session)

@@ -320,37 +320,29 @@ def simulate(
     >>> result.utilisation.holds(0.5)  # rate x service time
     True
     """
-    REPLICATIONS.check(replications, "replications")
-    CONFIDENCE.check(confidence, "confidence")
-    length = _length(scenario, requests, seconds, discard, window)
-    jobs = [(scenario, length, seed, number, compiled) for number in range(replications)]
-    loops(compiled)  # say what is missing here, and not in another process
-    return SimulationResult(scenario, tuple(replicated(jobs, processes)), seed, confidence)
+    return compare(
+        {"": scenario}, requests=requests, seconds=seconds, discard=discard, window=window,
+        replications=replications, seed=seed, confidence=confidence, processes=processes,
+        compiled=compiled).results[""]
 
 
-def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
+def compare(scenarios: Mapping[str, Scenario], *, replications: int = 8, seed: int = 1,
+            confidence: float = 0.99, processes: int = 1, compiled: bool | None = None,
+            **length: Any) -> Comparison:
     """Simulate scenarios with the same arrivals and the same work, request by request.
 
     Parameters
     ----------
     scenarios : mapping of str to Scenario
         By name; the first is the base of the changes.
-    **options
+    replications, seed, confidence, processes, compiled, **length
         As for :func:`simulate`.
     """
-    options = dict(options)
-    processes = options.pop("processes", 1)
-    replications = options.pop("replications", 8)
-    seed, confidence = options.pop("seed", 1), options.pop("confidence", 0.99)
-    compiled = options.pop("compiled", None)
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")
-    loops(compiled)
-    jobs = [
-        (scenario, _length(scenario, options.get("requests"), options.get("seconds"),
-                           options.get("discard"), options.get("window")), seed, number, compiled)
-        for scenario in scenarios.values() for number in range(replications)
-    ]
+    jobs = [(scenario, _length(scenario, **length), seed, number, compiled)
+            for scenario in scenarios.values() for number in range(replications)]
+    loops(compiled)  # say what is missing here, and not in another process
     runs = list(replicated(jobs, processes))
     return Comparison({
         name: SimulationResult(scenario, tuple(runs[at * replications:(at + 1) * replications]),
@@ -359,8 +351,8 @@ def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
     })
 
 
-def _length(scenario: Scenario, requests: int | None, seconds: float | None,
-            discard: float | None, window: float | None) -> RunLength:
+def _length(scenario: Scenario, requests: int | None = None, seconds: float | None = None,
+            discard: float | None = None, window: float | None = None) -> RunLength:
     traffic = scenario.traffic
     whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
     if discard is None:
