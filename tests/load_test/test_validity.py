@@ -94,6 +94,13 @@ def test_a_closed_loop_is_judged_by_its_event_loop(lag: float, bound: int) -> No
     assert client_bound(result(generator=GeneratorLoad(loop_lag_p99=lag))) == (), "an open loop"
 
 
+def test_a_closed_loop_too_is_measured_by_the_p99() -> None:
+    """One slow answer in a thousand hides no late event loop."""
+    latency = LatencyHistogram.of([0.100] * 99_900 + [10.0] * 100)
+    assert client_bound(result(latency=latency, send_lag=LatencyHistogram(),
+                               generator=GeneratorLoad(loop_lag_p99=0.026)))
+
+
 def test_without_an_answer_there_is_no_latency_to_compare_with() -> None:
     nothing = result(latency=LatencyHistogram(), completed=0)
     assert client_bound(nothing) == ()

@@ -190,6 +190,7 @@ def test_what_needs_no_pause_is_done_up_to_the_deadline(
     monkeypatch.setattr(call_attempts.time, "monotonic", lambda: now)
     late = call(rules, started=now - longest + 0.001)
     assert late.failed(ZONE, error) == 0.0
+    assert call(rules_of(), started=now - longest + 0.001).failed(REGION, STALE) == 0.0
     over = call(rules, started=now - longest)
     assert over.deadline == now
     assert over.failed(REGION, STALE) is None
