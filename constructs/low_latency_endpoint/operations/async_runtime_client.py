@@ -41,27 +41,14 @@ _CREDENTIALS_END_SECONDS = 60
 
 
 class AsyncRuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from one event loop.
+    """Invokes SageMaker endpoints from one event loop; its attributes are
+    :class:`~low_latency_endpoint.operations.client_base.ClientBase`'s.
 
     Parameters
     ----------
     region, **options
         See :class:`~low_latency_endpoint.operations.client_base.ClientOptions`. Calls beyond
         ``concurrency`` wait for a connection.
-
-    Attributes
-    ----------
-    timing : CallTiming
-        Timeouts and retries in force.
-    counts : ClientCounts
-        Retries, failovers, hedges so far.
-    zone : ClientZone or None
-        The caller's zone, once entered, if given or found.
-    route : ZonalRoute or None
-        Where calls go, once entered; ``None`` when only one URL is known.
-    exceptions
-        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
-        ``botocore.exceptions.ClientError``.
 
     Raises
     ------
@@ -122,27 +109,7 @@ class AsyncRuntimeClient(ClientBase):
         return opened
 
     async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
-        """Invoke an endpoint.
-
-        Parameters
-        ----------
-        **parameters
-            boto3's (``EndpointName``, ``Body``, ``ContentType``, ...), and ``Idempotent=False``
-            for a call that must not be served twice.
-
-        Returns
-        -------
-        dict
-            As boto3's, but ``Body`` is ``bytes``.
-
-        Raises
-        ------
-        botocore.exceptions.ClientError
-            What AWS answers, as in boto3.
-        botocore.exceptions.HTTPClientError
-            ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
-            ``ConnectionClosedError`` or ``SSLError``, as in boto3.
-        """
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
         body = body_bytes(parameters.pop("Body", None))
@@ -164,18 +131,8 @@ class AsyncRuntimeClient(ClientBase):
         return await hedged_in_tasks(call, self._hedging)
 
     async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
-        """Invoke an endpoint and get its answer part by part; never hedged.
-
-        Returns
-        -------
-        dict
-            As boto3's; ``Body`` is an :class:`AsyncResponseStream`. Use it as a context manager,
-            or read it to the end, so that its connection is free again.
-
-        Raises
-        ------
-        botocore.exceptions.ClientError
-            What AWS answers, as in boto3; while reading, its ``EventStreamError``.
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
+        is an :class:`AsyncResponseStream`.
         """
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
@@ -265,15 +222,7 @@ class _FrozenCredentials:
 
 
 class AsyncResponseStream:
-    """Events of a response stream, as they come: ``{"PayloadPart": {"Bytes": b"..."}}``.
-
-    Iterate once, to the end or inside ``async with``, so that the connection is free again.
-
-    Attributes
-    ----------
-    time_to_first_byte : timedelta or None
-        From the call to the first event; ``None`` until it came.
-    """
+    """As :class:`.runtime_client.ResponseStream`, for ``async for`` and ``async with``."""
 
     def __init__(self, answer: Answer, wire: Wire, started: float) -> None:
         self._answer = answer

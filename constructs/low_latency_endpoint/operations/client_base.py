@@ -211,7 +211,24 @@ def takes(options: Callable[Fields, Options]) -> Callable[
 
 
 class ClientBase:
-    """Checked options, credentials, requests and rules of a client; opens nothing by itself."""
+    """Checked options, credentials, requests and rules of a client; opens nothing by itself.
+
+    Attributes
+    ----------
+    options : ClientOptions
+        As they are used: with session, Region and number of connections filled in.
+    timing : CallTiming
+        Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
+    counts : ClientCounts
+        Retries, failovers, hedges so far.
+    zone : ClientZone or None
+        The caller's zone, if given or found; of the asyncio client once it is entered.
+    route : ZonalRoute or None
+        Where calls go; ``None`` when only one URL is known.
+    exceptions
+        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
+        ``botocore.exceptions.ClientError``.
+    """
 
     @takes(ClientOptions)
     def __init__(self, given: ClientOptions) -> None:

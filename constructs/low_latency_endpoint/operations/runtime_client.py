@@ -38,27 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 class RuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from any number of threads.
+    """Invokes SageMaker endpoints from any number of threads; its attributes are
+    :class:`~low_latency_endpoint.operations.client_base.ClientBase`'s.
 
     Parameters
     ----------
     region, **options
         See :class:`~low_latency_endpoint.operations.client_base.ClientOptions`. Threads beyond
         ``concurrency`` are served too; their connections are closed afterwards.
-
-    Attributes
-    ----------
-    timing : CallTiming
-        Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
-    counts : ClientCounts
-        Retries, failovers, hedges so far.
-    zone : ClientZone or None
-        The caller's zone, if given or found.
-    route : ZonalRoute or None
-        Where calls go; ``None`` when only one URL is known.
-    exceptions
-        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
-        ``botocore.exceptions.ClientError``.
 
     Raises
     ------
