@@ -147,8 +147,9 @@ def load_test(
     files = [each for each in (output, html, csv) if each is not None]
     check_writable(files)
     from ..load_test.load_testing import load_test as tested
-    from ..load_test.result_file import steps_csv, write_text
+    from ..load_test.result_file import write_text
     from ..load_test.steps import Target
+    from ..load_test.steps_table import steps_csv
 
     stated = stated_in(settings, endpoint)
     goal = _goal(target, allowed_errors, stated)
