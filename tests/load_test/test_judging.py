@@ -59,6 +59,14 @@ def test_nothing_answered_bounds_nothing() -> None:
     assert one.low <= 0.1001
 
 
+def test_a_mean_is_judged_by_its_own_bounds() -> None:
+    goal = LatencyGoal({"Average": 0.2})
+    mixed = LatencyHistogram.of([0.05] * 900 + [0.8] * 100)  # 125 ms in the mean, p50 50 ms
+    found = judge(goal, mixed, failed=0, sent=1_000)
+    assert found.outcome == "held"
+    assert found.bounds["Average"].value == pytest.approx(0.125, rel=0.01)
+
+
 def test_a_target_for_the_first_byte_of_whole_answers_is_unclear() -> None:
     goal = LatencyGoal({"ttfb-p99": 0.2})
     assert judge(goal, QUICK, failed=0, sent=1_000).outcome == "unclear"
