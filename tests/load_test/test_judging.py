@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.judging import (
     Bounds,
     Judgement,
@@ -14,6 +15,7 @@ from low_latency_endpoint.load_test.judging import (
     judge,
     mean_bounds,
     quantile_bounds,
+    quantile_of,
 )
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 
@@ -35,6 +37,9 @@ def judged(p50_by_second: Sequence[float] = (), **more: object) -> Judgement:
     ([1, 2, 5, 6, 3, 4, 7, 8], True),            # 24 and 4
     ([0, math.nan, 1.0, 1.0, 1.1, 1.2, 1.3, 1.3], True),  # seconds without an answer are no figure
     ([1.3, 1.3, 1.2, 1.1, 1.0, 1.0], False),
+    ([0.1, 0.1, 0.11, 0.12, 0.14, 0.14], True),  # whatever the unit
+    # Thirds of four: 1.1 and 1.4. Quarters would be 1.0 and 1.4.
+    ([1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3, 1.4, 1.4, 1.4, 1.4], False),
 ])
 def test_a_median_that_still_rises_says_nothing_for_certain(seconds: list[float],
                                                             rising: bool) -> None:
@@ -80,6 +85,17 @@ def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
     assert reason == "p99 100 ms (100 to no bound) may miss 200 ms"
     assert Bounds(0.1, 0.0, math.inf, 10).to_dict() == {
         "ms": 100.0, "low_ms": 0.0, "high_ms": None, "samples": 10}
+
+
+def test_a_target_that_is_just_met_is_kept() -> None:
+    exactly = LatencyGoal({"p50": QUICK.percentile(50)})
+    assert judge(exactly, QUICK, failed=0, sent=1_000).outcome == "held"
+
+
+@pytest.mark.parametrize("name", ["p0", "p100", "ttfb-p0", "q50", "p"])
+def test_statistics_that_are_none(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="LLE952"):
+        quantile_of(name)
 
 
 def test_bounds_are_said_in_milliseconds() -> None:
