@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import pkgutil
+import re
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
-from . import planning
 from .errors import Rule, rules
 
 __all__ = ["all_rules", "errors_markdown", "explained"]
 
-#: Modules outside planning that register rules; none of them may need the CDK.
-_RULE_MODULES = (
-    "settings.rules", "account.error_codes", "operations.client_timing",
-    "operations.diagnosis.options", "operations.diagnosis.reading",
-    "operations.recommendation.rules",
-    "load_test.fleet.rules", "load_test.rules", "load_test.request_rules", "load_test.run_rules",
-    "load_test.compare_routing_rules",
-)
+_REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
 
 _AREAS = {
     "1": "Network", "2": "PrivateLink", "3": "Model, and arguments of all constructs",
@@ -40,13 +33,17 @@ silence; what is only suspicious is a warning of the CDK and no error.
 
 
 def all_rules() -> list[Rule]:
-    """Every rule of the library by code; never loads the CDK."""
-    for module in pkgutil.iter_modules(planning.__path__):
-        import_module(f"{planning.__name__}.{module.name}")
-    for name in _RULE_MODULES:
-        # Without the extra that a module needs, its errors cannot occur either.
-        with suppress(ModuleNotFoundError):
-            import_module(f".{name}", __package__)
+    """Every rule of the library by code; never loads the CDK.
+
+    A rule stands beside the code that checks it, so this imports each module that registers one.
+    """
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if _REGISTERS.search(path.read_text(encoding="utf-8")):
+            name = ".".join(path.relative_to(package).with_suffix("").parts)
+            # Without the extra that a module needs, its errors cannot occur either.
+            with suppress(ModuleNotFoundError):
+                import_module(f".{name}", __package__)
     return list(rules())
 
 

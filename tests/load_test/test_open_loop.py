@@ -19,11 +19,11 @@ from low_latency_endpoint.load_test.arrivals import (
     ReplayedArrivals,
 )
 from low_latency_endpoint.load_test.invoking import Invocation
+from low_latency_endpoint.load_test.measured_steps import summary_lines
 from low_latency_endpoint.load_test.pacing import Pacer
 from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.sending import StepRun, callers_allowed
 from low_latency_endpoint.load_test.steps import Step, StepResult
-from low_latency_endpoint.load_test.summaries import summary_lines
 
 from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
 from .servers import precise_server

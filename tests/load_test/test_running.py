@@ -8,11 +8,11 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.arrivals import RampArrivals
+from low_latency_endpoint.load_test.generator_process import GENERATOR
 from low_latency_endpoint.load_test.judging import LatencyGoal
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.load_testing import load_test
 from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.rules import GENERATOR
 from low_latency_endpoint.load_test.run_plans import (
     RunPlan,
     confirm_plan,

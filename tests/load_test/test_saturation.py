@@ -5,18 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.limit_search import SearchPlan
 from low_latency_endpoint.load_test.result_file import LoadTestReport
 from low_latency_endpoint.load_test.run_plans import (
     limit_plan,
     rate_plan,
+    users_plan,
 )
 from low_latency_endpoint.load_test.running import (
     LoadTestRun,
     run,
 )
-from low_latency_endpoint.load_test.saturation import concurrency, verdicts
+from low_latency_endpoint.load_test.saturation import (
+    concurrency,
+    fleet_scales,
+    loaded_step,
+    verdicts,
+)
 from low_latency_endpoint.load_test.steps import Target
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
@@ -145,3 +154,81 @@ def test_concurrency_by_littles_law() -> None:
     assert concurrency(overloaded(workers=7, service=0.035, queue_limit=20), 1) == 7
     idle = run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator())
     assert concurrency(idle, 1) is None, "instances that were never full tell nothing"
+
+
+def slower(done: LoadTestRun, share: float) -> LoadTestRun:
+    """The last step's requests wait for this share of their time; nothing else happens."""
+    last, alone = done.steps[-1], done.alone
+    assert alone is not None
+    mean = alone.result.service.mean / (1 - share)
+    result = replace(last.result, errors={}, unanswered=0,
+                     latency=LatencyHistogram.of([mean] * 1_000))
+    judgement = replace(last.judgement, outcome="broken", errors=False, reasons=("slow",))
+    return replace(done, steps=(*done.steps[:-1], replace(last, result=result,
+                                                          judgement=judgement)))
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.24, ["unexplained"]), (0.26, ["queueing"]),
+                                              (0.45, ["queueing"])])
+def test_a_quarter_of_the_time_is_worth_a_word(share: float, found: list[str]) -> None:
+    assert kinds(verdicts(slower(overloaded(), share), FLEET, JoinedMetrics())) == found
+
+
+@pytest.mark.parametrize(("overhead", "kind"), [(14.0, "overhead"), (12.0, "before-the-model")])
+def test_overhead_that_grew_by_a_quarter_and_takes_half_of_the_wait(overhead: float,
+                                                                    kind: str) -> None:
+    """A request takes 20 ms alone and 28 ms loaded; the model itself needs 1 ms more."""
+    metrics = metrics_of(ModelLatency_Average=[10] * 5 + [11] * 3,
+                         OverheadLatency_Average=[10] * 5 + [overhead] * 3)
+    assert kinds(verdicts(slower(overloaded(), 8 / 28), FLEET, metrics)) == [kind]
+
+
+def test_the_lowest_load_that_broke_shows_what_limits() -> None:
+    done = run(rate_plan([230, 300], seconds=10, goal=GOAL), FakeGenerator())
+    assert [each.judgement.outcome for each in done.loads] == ["broken", "broken"]
+    found = loaded_step(done)
+    assert found is not None
+    assert found.offered == 230
+
+
+def test_without_one_that_broke_it_is_the_highest() -> None:
+    done = run(users_plan([2, 4, 1], seconds=10, goal=GOAL), FakeGenerator())
+    found = loaded_step(done)
+    assert found is not None
+    assert found.result.step.users == 4
+
+
+def test_without_a_caller_alone_nothing_is_known_of_the_work_at_once() -> None:
+    """Neither without the number of instances."""
+    full = overloaded(queue_limit=20)
+    assert concurrency(full, None) is None
+    assert concurrency(replace(full, steps=full.loads), 1) is None
+
+
+def test_a_fleet_that_may_grow_is_told_beforehand() -> None:
+    (found,) = fleet_scales(replace(FLEET, minimum=1, maximum=3))
+    assert found.evidence == ("from 1 to 3 instances",)
+    assert list(fleet_scales(FLEET)) == []
+    assert list(fleet_scales(replace(FLEET, minimum=2, maximum=2))) == []
+
+
+def gave_up(rate: float, seconds: float) -> str:
+    """What is said of a fleet that answers so many of 100 requests a second, always as many."""
+    done = run(rate_plan([100], seconds=seconds, goal=GOAL, alone_seconds=0), FakeGenerator())
+    (step,) = done.loads
+    lost = round((100 - rate) * seconds)
+    timeline = tuple(replace(each, completed=int(rate)) for each in step.timeline)
+    result = replace(step.result, errors={"timeout": lost}, unanswered=lost,
+                     answered_in_time=int(rate * seconds))
+    broken = replace(step, result=result, timeline=timeline,
+                     judgement=replace(step.judgement, outcome="broken", errors=True))
+    return verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0].title
+
+
+@pytest.mark.parametrize(("rate", "seconds", "capacity"), [
+    (80, 30, True), (95, 30, False),   # the few that waited in vain are no queue of all others
+    (80, 6, True), (80, 5, False),     # thirds of two seconds at least
+])
+def test_capacity_needs_many_unanswered_and_time(rate: float, seconds: float,
+                                                 capacity: bool) -> None:
+    assert ("its capacity" in gave_up(rate, seconds)) is capacity

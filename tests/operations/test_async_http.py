@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.operations.async_http import HttpPool
 from low_latency_endpoint.operations.call_attempts import Attempts, CallRules
+from low_latency_endpoint.operations.client_base import ConnectionOptions
 from low_latency_endpoint.operations.client_timing import CallTiming, ClientCounts, socket_options
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
@@ -72,10 +73,11 @@ def with_peer(peer: Peer, use: Callable[[HttpPool, str], Awaitable[Any]], **more
 
 
 def pool_of(limit: int = 4, connect: float = 10, read: float = 10, idle: float = 60) -> HttpPool:
-    return HttpPool(limit=limit, connect_timeout=timedelta(seconds=connect),
-                    read_timeout=timedelta(seconds=read), idle=timedelta(seconds=idle),
-                    options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-                    tls=ssl.create_default_context())
+    return HttpPool(ConnectionOptions(
+        size=limit, connect_timeout=timedelta(seconds=connect),
+        read_timeout=timedelta(seconds=read), idle=timedelta(seconds=idle),
+        sockets=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+        tls=ssl.create_default_context()))
 
 
 def attempts(seconds: float = 30, *, idempotent: bool = True) -> Attempts:
@@ -287,7 +289,8 @@ def test_the_socket_options_are_set() -> None:
     ok: list[bytes | None] = [b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]
 
     async def use(pool: HttpPool, origin: str) -> None:
-        pool._options = socket_options(timedelta(seconds=42), timedelta(seconds=1))
+        pool._options = replace(pool._options, sockets=socket_options(
+            timedelta(seconds=42), timedelta(seconds=1)))
         await whole(pool, origin)
         (connection,) = pool._all
         kept = connection._transport.get_extra_info("socket")

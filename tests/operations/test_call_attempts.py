@@ -13,7 +13,13 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from low_latency_endpoint.operations.call_attempts import Attempts, CallRules, StaleConnectionError
+from low_latency_endpoint.operations import call_attempts
+from low_latency_endpoint.operations.call_attempts import (
+    Attempts,
+    CallRules,
+    StaleConnectionError,
+    is_idempotent,
+)
 from low_latency_endpoint.operations.client_timing import ClientCounts, call_timing
 from low_latency_endpoint.operations.zonal_route import ZonalRoute
 
@@ -106,6 +112,97 @@ def test_nothing_is_tried_after_the_deadline(error: Exception) -> None:
 
 
 def test_answers_that_are_tried_again() -> None:
+    """As docs/clients.md lists them."""
     rules = rules_of()
-    pauses = {status: call(rules).answered(REGION, status) for status in (200, 424, 429, 503)}
-    assert [status for status, pause in pauses.items() if pause is not None] == [503]
+    pauses = {status: call(rules).answered(REGION, status) for status in range(200, 600)}
+    assert [status for status, pause in pauses.items() if pause is not None] == [
+        500, 502, 503, 504, 530]
+    longest = rules.timing.retry_delay.total_seconds()
+    assert all(0 <= pause <= longest for pause in pauses.values() if pause is not None)
+
+
+def test_sessions_have_a_state_unless_the_call_says_otherwise() -> None:
+    assert is_idempotent({})
+    assert not is_idempotent({"SessionId": "s"})
+    assert is_idempotent({"SessionId": "s", "Idempotent": True})
+    assert not is_idempotent({"Idempotent": False})
+
+
+def test_a_call_begins_at_the_region_on_any_connection() -> None:
+    one = call(rules_of())
+    assert (one.origin(), one.fresh) == (REGION, False)
+
+
+def test_leaving_the_zone_is_once_and_takes_no_retry_away() -> None:
+    class AlwaysOpen(ZonalRoute):
+        def failed(self, origin: str) -> bool:
+            return True
+
+    rules = rules_of(1)
+    rules.route = AlwaysOpen(ZONE, REGION, rules.counts)
+    one = call(rules)
+    assert one.failed(ZONE, REFUSED) == 0.0
+    assert one.failed(ZONE, REFUSED) is not None, "the retry is left"
+    assert one.failed(ZONE, REFUSED) is None
+    assert (one.made, rules.counts.retries) == (3, 1)
+
+
+def test_the_last_retry_must_not_meet_a_closed_connection() -> None:
+    one = call(rules_of(2))
+    assert one.failed(REGION, CLOSED) is not None
+    assert not one.sure, "another retry may follow"
+    assert one.failed(REGION, CLOSED) is not None
+    assert one.sure
+    unsent = call(rules_of(5), idempotent=False)
+    assert unsent.failed(REGION, REFUSED) is not None
+    assert unsent.sure, "once sent it may not be repeated"
+
+
+def test_the_retry_after_the_zone_was_left_is_the_last() -> None:
+    rules = rules_of(1, zonal=True)
+    one = call(rules)
+    assert one.failed(one.origin(), REFUSED) == 0.0
+    assert not one.sure
+    assert one.failed(REGION, CLOSED) is not None
+    assert one.sure
+    two = call(rules_of(2, zonal=True))
+    assert two.failed(ZONE, REFUSED) == 0.0
+    assert two.failed(REGION, CLOSED) is not None
+    assert not two.sure
+
+
+def test_the_zone_that_answers_again_is_open() -> None:
+    rules = rules_of(zonal=True)
+    assert rules.route is not None
+    one = call(rules)
+    one.failed(ZONE, REFUSED)
+    assert not rules.route.zone_is_open
+    one.answered(ZONE, 200)
+    assert rules.route.zone_is_open
+
+
+@pytest.mark.parametrize("error", [STALE, REFUSED])
+def test_what_needs_no_pause_is_done_up_to_the_deadline(
+        error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of(zonal=True)
+    longest = rules.timing.longest_call.total_seconds()
+    now = 1000.0
+    monkeypatch.setattr(call_attempts.time, "monotonic", lambda: now)
+    late = call(rules, started=now - longest + 0.001)
+    assert late.failed(ZONE, error) == 0.0
+    assert call(rules_of(), started=now - longest + 0.001).failed(REGION, STALE) == 0.0
+    over = call(rules, started=now - longest)
+    assert over.deadline == now
+    assert over.failed(REGION, STALE) is None
+
+
+def test_a_forked_child_starts_with_its_own_locks_and_budget() -> None:
+    rules = rules_of(zonal=True)
+    assert rules.route is not None
+    rules.route._lock.acquire()  # as a thread of the parent's may have done
+    while rules.budget.spend():
+        pass
+    rules.start_anew()
+    assert not rules.route._lock.locked()
+    assert rules.budget.spend()
+    rules_of().start_anew()  # without a zone there is no more to do

@@ -7,6 +7,7 @@ from aws_cdk import CfnParameter, Duration
 
 from low_latency_endpoint import (
     ClientZones,
+    Container,
     ContainerImage,
     InferenceAmi,
     InstanceType,
@@ -99,3 +100,15 @@ def test_the_ami_that_is_planned_is_deployed(pattern, parts, stack, template_of,
     (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     assert variant["InferenceAmiVersion"] == planned(template)["inference_ami"]
     assert variant["InferenceAmiVersion"] == "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+@pytest.mark.parametrize(("name", "rolls_back"), [("ml.inf1.xlarge", False),
+                                                  ("ml.inf2.xlarge", True)])
+def test_inf1_takes_no_deployment_guardrails(stack, pattern, template_of, name, rolls_back):
+    """https://docs.aws.amazon.com/sagemaker/latest/dg/deployment-guardrails-exclusions.html"""
+    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/own:1")
+    pattern(instance_type=InstanceType(name), containers=[Container(image=image)])
+    deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    routing = deployment["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]["Type"]
+    assert ("AutoRollbackConfiguration" in deployment) is rolls_back
+    assert routing == ("CANARY" if rolls_back else "ALL_AT_ONCE")

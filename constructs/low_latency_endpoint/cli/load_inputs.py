@@ -63,8 +63,7 @@ class Sending:
 
     def payloads(self, stated: StatedEndpoint | None) -> Payloads:
         """The requests."""
-        from ..load_test.payloads import Payloads
-        from ..load_test.run_rules import PAYLOAD_NEEDED
+        from ..load_test.payloads import PAYLOAD_NEEDED, Payloads
 
         source = self.payload
         if source is None:
@@ -115,7 +114,7 @@ class Results:
 
     def check(self, *others: Path | None) -> None:
         """Say before anything is sent what is missing, and what cannot be written."""
-        from ..load_test.run_rules import WRITTEN
+        from ..load_test.result_file import WRITTEN
 
         check_packages("boto3", "locust", "geventhttpclient", "hdrh",
                        *(("jinja2",) if self.html is not None else ()))

@@ -163,8 +163,9 @@ def _plan(load: Load, sending: Sending, goal: LatencyGoal,
           stated: StatedEndpoint | None) -> RunPlan:
     from ..load_test import run_plans
     from ..load_test.arrivals import ReplayedArrivals
+    from ..load_test.judging import LATENCY_NEEDED
     from ..load_test.limit_search import SearchPlan
-    from ..load_test.run_rules import LATENCY_NEEDED, LOAD_FORM
+    from ..load_test.run_plans import LOAD_FORM
 
     given = [name for name, value in (
         ("--rate", bool(load.rate) and not load.confirm), ("--users", load.users),

@@ -13,10 +13,11 @@ from .options import SettingsFile, grouped
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..operations.recommendation.generative_jobs import GenerativeJob, Kind
+    from ..operations.recommendation.generative_jobs import GenerativeJob
     from ..operations.recommendation.generative_requests import (
         Benchmark,
         GenerativeRecommendation,
+        Kind,
         Workload,
     )
     from ..settings import Settings
@@ -203,20 +204,13 @@ def _start(run: Run, job: Benchmark | GenerativeRecommendation, made: Workload |
     from ..operations.recommendation.generative_view import generative_price_lines
 
     doubts: list[str] = []
-    if isinstance(job, requests.Benchmark):
-        requests.benchmark_request(job)  # what is wrong with it is said before the question
-    else:
-        requests.recommendation_request(job)
+    job.request()  # what is wrong with it is said before the question
+    if isinstance(job, requests.GenerativeRecommendation):
         doubts = jobs.doubtful_types(run.client, job.instance_types)
     for line in generative_price_lines(job, str(made) if made else f"{named}, as it is", doubts):
         typer.echo(line, err=True)
     run.confirm("Start the job?")
-    if made is not None:
-        jobs.create_workload(run.client, job.job_name, made)
-    if isinstance(job, requests.Benchmark):
-        jobs.start_benchmark(run.client, job)
-    else:
-        jobs.start_recommendation(run.client, job)
+    jobs.start_generative(run.client, job, made)
     typer.echo(f"started {job.job_name}", err=True)
 
 

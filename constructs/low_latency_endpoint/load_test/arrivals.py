@@ -17,13 +17,36 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..errors import rule
+from ..planning.limits import Range
 from ..planning.simulation.traffic import Shape, shape
-from .rules import ARRIVALS_FORM, RECORDED_ARRIVALS, STEP_RATE, STEP_SECONDS
 
 __all__ = [
     "Arrivals", "ConstantArrivals", "PoissonArrivals", "RampArrivals", "ReplayedArrivals",
     "SteppedArrivals", "arrivals_of_dict",
 ]
+
+STEP_RATE = Range(
+    rule("LLE980", "a rate of a load test is out of range",
+         mend="Give requests per second: above zero somewhere, nowhere below it."),
+    "a rate", 0, 10_000_000, "requests per second", whole=False,
+)
+STEP_SECONDS = Range(
+    rule("LLE982", "a length of a load test is out of range",
+         mend="Give seconds in the allowed range."),
+    "a length", 0, 7 * 24 * 3600, "seconds", whole=False,
+)
+ARRIVALS_FORM = rule(
+    "LLE984", "arrivals are not of a kind that can be sent",
+    mend="Use one of the kinds of low_latency_endpoint.load_test.arrivals, or what their to_dict "
+         "gave.",
+)
+RECORDED_ARRIVALS = rule(
+    "LLE985", "a recorded traffic shape cannot be read",
+    mend='Give JSON with "times" (seconds of each request), with "times" and "rates" (requests per '
+         'second up to each time), or with "levels" (end in seconds, share of the peak) and the '
+         "peak rate.",
+)
 
 #: A stretch of time: length in seconds, rate at its start, rate at its end.
 Stretch = tuple[float, float, float]

@@ -24,15 +24,36 @@ from typing import Any
 
 from ..account.calls import Account
 from ..account.sessions import open_clients
+from ..errors import rule
+from ..planning.limits import Range
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .compare_routing_report import MeasuredPair, RoutingComparison
-from .compare_routing_rules import CONFIDENCE, PAIRS, SAME_ROUTING
 from .compare_routing_sides import Sides, read_sides
+from .generator_process import GeneratorProcess
+from .judging import ALLOWED_ERRORS
 from .payloads import Payloads
-from .run_rules import ALLOWED_ERRORS, LOAD_FORM
+from .run_plans import LOAD_FORM
 from .steps import Generator, Progress, Step, Target
 
 __all__ = ["ComparisonPlan", "Event", "PairEnded", "Watch", "compare_routing", "run"]
+
+SAME_ROUTING = rule(
+    "LLE961", "both sides route alike, so their difference says nothing about routing",
+    mend="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
+         "compare them all the same, as a test of the test.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+)
+PAIRS = Range(
+    rule("LLE962", "the number of pairs of a comparison is out of range",
+         mend="Give how often both sides are loaded in turn; ten by default, more to see smaller "
+              "differences."),
+    "the number of pairs", 4, 1000,
+)
+CONFIDENCE = Range(
+    rule("LLE963", "the confidence of a comparison is out of range",
+         mend="Give the chance with which an interval shall hold the truth: 0.95 by default."),
+    "the confidence", 0.5, 0.9999, "", whole=False,
+)
 
 
 @dataclass(frozen=True)
@@ -171,8 +192,6 @@ def run(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator],
 
     Parameters
     ----------
-    plan : ComparisonPlan
-    sides : Sides
     generators : sequence of Generator
         The base's and the other's.
     emit : callable
@@ -222,7 +241,6 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
         One or two names.
     payloads : Payloads
         Each block sends them from the first on.
-    plan : ComparisonPlan
     variants : sequence of str
         One for each side; by default the only two of one endpoint.
     target : Target, optional
@@ -260,7 +278,7 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
             one = replace(common, endpoint_name=side.endpoint,
                           target_variant=side.fleet.variant or None)
             opened.append(generator(one) if generator is not None
-                          else _processes(one, payloads, processes, profile))
+                          else GeneratorProcess.of_profile(one, payloads, processes, profile))
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
         report = run(plan, sides, opened, watch.emit)
@@ -268,14 +286,3 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
                        [sides.base.fleet.variant, sides.other.fleet.variant]) \
         if all(side.fleet.variant for side in sides) else None
     return replace(report, payload=payloads.source, after=after)
-
-
-def _processes(target: Target, payloads: Payloads, processes: int,
-               profile: str | None) -> Generator:
-    import boto3
-
-    from .generator_process import GeneratorProcess
-
-    # Without a profile the processes find credentials as this one does.
-    session = boto3.Session(profile_name=profile) if profile else None
-    return GeneratorProcess(target, payloads, processes, session=session)

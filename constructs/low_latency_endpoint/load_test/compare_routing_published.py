@@ -23,6 +23,7 @@ from ..account.calls import Account
 from ..account.endpoints import describe_endpoint
 from ..account.scaling import scalable_targets
 from ..account.sessions import in_words, open_clients
+from ..errors import rule
 from ..planning.simulation.published import (
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,
@@ -32,12 +33,17 @@ from ..planning.simulation.published import (
 from ..report.tables import Table
 from .compare_routing import ComparisonPlan, Watch
 from .compare_routing_report import SCHEMA, RoutingComparison
-from .compare_routing_rules import CAPACITY
 from .compare_routing_sides import Side, Sides, read_sides
 from .comparison import Change
 
 __all__ = ["Capacities", "PublishedComparison", "PublishedCost", "compare_published",
            "instructions"]
+
+CAPACITY = rule(
+    "LLE964", "the instance counts of the sides cannot be changed from size to size",
+    mend="Change them by hand, and compare at each size with --users, four for each instance.",
+    source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
+)
 
 _START_MINUTES = 10.0  # a guess: from the order of an instance to its first answer
 _WAIT_SECONDS = 3600.0

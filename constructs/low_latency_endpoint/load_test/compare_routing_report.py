@@ -63,7 +63,6 @@ class RoutingComparison:
 
     Attributes
     ----------
-    sides : Sides
     plan : mapping
         As :meth:`.compare_routing.ComparisonPlan.to_dict` gives it.
     load : str

@@ -13,10 +13,17 @@ from typing import Any
 
 from ..account.calls import Account
 from ..account.endpoints import describe_model, existing_endpoint
-from .compare_routing_rules import TWO_SIDES
+from ..errors import rule
 from .serving import Fleet, read_fleet
 
 __all__ = ["Side", "Sides", "read_sides"]
+
+TWO_SIDES = rule(
+    "LLE960", "a comparison needs two sides: two variants of one endpoint, or two endpoints",
+    mend="Name one endpoint and its two variants (--variant random --variant least), or two "
+         "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
+    source="/sagemaker/latest/dg/model-ab-testing.html",
+)
 
 #: What a variant may have otherwise without the comparison losing its meaning, or what is
 #: compared elsewhere: its instances as they are, its models by what is in them.
@@ -35,7 +42,6 @@ class Side:
 
     Attributes
     ----------
-    endpoint : str
     fleet : Fleet
         Its variant, instances, routing and scaling.
     settings : mapping
@@ -72,7 +78,6 @@ class Sides:
 
     Attributes
     ----------
-    base, other : Side
     differences : tuple of str
         Whatever differs but the routing.
     """
@@ -131,7 +136,6 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
 
     Parameters
     ----------
-    account : Account
     endpoints : sequence of str
         One, or two.
     variants : sequence of str

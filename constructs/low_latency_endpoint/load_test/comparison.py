@@ -49,7 +49,6 @@ class Block:
 
     Attributes
     ----------
-    latency : LatencyHistogram
     answered : int
         Good answers within the block's time.
     seconds : float
@@ -86,8 +85,6 @@ class Change:
         The interval of the change.
     would_see : float
         A difference of this size, as a share, is found in four of five such tests.
-    confidence : float
-    pairs : int
     beyond : int
         Fewest requests beyond the percentile on either side; 0 where it is no percentile.
     """

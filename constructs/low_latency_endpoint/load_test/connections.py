@@ -15,9 +15,8 @@ import struct
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import gevent
 import gevent.socket
@@ -27,6 +26,7 @@ from gevent.monkey import get_original
 from geventhttpclient.response import HTTPParseError, HTTPResponse
 
 from ..operations.client_timing import socket_options
+from ..operations.tls_trust import connected, name_of
 
 __all__ = ["Connection", "connection_error"]
 
@@ -262,30 +262,13 @@ def _tls_context(ca_file: str) -> ssl.SSLContext:
 
 
 def _connected(url: str, seconds: float, ca_file: str) -> Any:
-    parts = urlsplit(url)
-    host, secure = parts.hostname or "", parts.scheme == "https"
+    host, port, secure = name_of(url)
     with gevent.Timeout(seconds, TimeoutError("no connection in time")):
-        failure: OSError | None = None
-        for family, kind, protocol, _, address in gevent.socket.getaddrinfo(
-            host, parts.port or (443 if secure else 80), type=socket.SOCK_STREAM
-        ):
-            made = gevent.socket.socket(family, kind, protocol)
-            try:
-                for level, name, value in _OPTIONS:
-                    made.setsockopt(level, name, value)
-                made.connect(address)
-                if secure:
-                    made = _tls_context(ca_file).wrap_socket(
-                        made, server_hostname=host, suppress_ragged_eofs=False)
-            except BaseException as error:
-                made.close()
-                # Another address has the same certificate, and the time is over after a timeout.
-                if not isinstance(error, OSError) or isinstance(error, ssl.SSLError | TimeoutError):
-                    raise
-                failure = error
-            else:
-                return made
-        raise failure or OSError(f"{host} has no address")
+        return connected(
+            gevent.socket.socket,
+            gevent.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), _OPTIONS,
+            partial(_tls_context(ca_file).wrap_socket, server_hostname=host,
+                    suppress_ragged_eofs=False) if secure else None, lambda: None)
 
 
 def connection_error(error: BaseException) -> str | None:

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import rule
 from ..settings import Settings, load_settings, plan_endpoint
 from .payloads import Payloads
-from .run_rules import SETTINGS_ENDPOINT
 
 __all__ = ["StatedEndpoint", "endpoint_key", "stated_endpoint"]
+
+SETTINGS_ENDPOINT = rule(
+    "LLE953", "the settings file does not say which of its endpoints is meant",
+    mend="State endpoint_name in the settings file, or name the endpoint by its key.",
+)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .problems import problem_of
+from .generator_process import problem_of
 from .steps import Step
 
 __all__ = ["main"]

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .problems import error_of
-from .rules import GENERATOR, GENERATOR_PROCESSES
+from ..errors import ConfigurationError, rule
+from ..planning.limits import Range
 from .steps import Progress, Step, StepResult, Target, ignore_progress
 
 if TYPE_CHECKING:
@@ -24,10 +24,22 @@ if TYPE_CHECKING:
 
     from .payloads import Payloads
 
-__all__ = ["GeneratorProcess"]
+__all__ = ["GeneratorProcess", "error_of", "problem_of"]
+
+GENERATOR_PROCESSES = Range(
+    rule("LLE986", "the number of generator processes is out of range",
+         mend="Give at least one; more processes than the machine has cores make each slower."),
+    "the number of generator processes", 1, 1024,
+)
+GENERATOR = rule(
+    "LLE987", "the load generator did not start, or ended before its step was over",
+    mend="Read its last words above. It needs the extra: pip install "
+         "'cdk-low-latency-endpoint[load-test]'.",
+)
 
 _LAST_WORDS = 30
 _END_SECONDS = 5.0
+_PARTS = ("code", "what", "got", "allowed", "mend", "source", "where")
 
 
 class GeneratorProcess:
@@ -107,6 +119,15 @@ class GeneratorProcess:
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def of_profile(cls, target: Target, payloads: Payloads, processes: int,
+                   profile: str | None) -> GeneratorProcess:
+        """With a profile of the AWS CLI; without one they find credentials as this process did."""
+        import boto3
+
+        session = boto3.Session(profile_name=profile) if profile else None
+        return cls(target, payloads, processes, session=session)
 
     def __enter__(self) -> GeneratorProcess:
         return self
@@ -218,3 +239,23 @@ def _credentials(session: boto3.Session | None) -> dict[str, str]:
     return {name: value for name, value in (
         ("AWS_ACCESS_KEY_ID", frozen.access_key), ("AWS_SECRET_ACCESS_KEY", frozen.secret_key),
         ("AWS_SESSION_TOKEN", frozen.token)) if value}
+
+
+def problem_of(problem: BaseException) -> dict[str, Any]:
+    """A problem as plain JSON; coded ones keep their code.
+
+    Examples
+    --------
+    >>> print(error_of(problem_of(KeyError("x"))).got)
+    KeyError: 'x'
+    """
+    if isinstance(problem, ConfigurationError):
+        return {name: getattr(problem, name) for name in _PARTS}
+    return {"message": f"{type(problem).__name__}: {problem}"}
+
+
+def error_of(content: Mapping[str, Any]) -> ConfigurationError:
+    """The error that :func:`problem_of` described."""
+    if "code" in content:
+        return ConfigurationError(**content)
+    return GENERATOR.error(got=content["message"], allowed="a generator that runs")

@@ -63,7 +63,6 @@ class Invocation(NamedTuple):
         When the request was begun, and when the last byte of its answer was read.
     first_byte : float or None
         Streams only: when the first part came.
-    body : bytes
     message : str
         The service's own words on an error; may differ from request to request.
     url : str
@@ -132,7 +131,6 @@ class SageMakerInvoker:
 
     Attributes
     ----------
-    target : Target
     urls : tuple of str
         Where requests go, in turn.
     connections, failovers, reconnects : int
@@ -186,7 +184,6 @@ class SageMakerInvoker:
 
         Parameters
         ----------
-        body : bytes
         overrides : mapping, optional
             Parameters of this request by boto3's names, such as ``SessionId``, ``TargetModel``,
             ``TargetVariant``, ``InferenceComponentName``; ``None`` leaves one of the target's out.

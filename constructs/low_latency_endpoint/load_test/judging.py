@@ -19,12 +19,23 @@ from dataclasses import dataclass, field
 from statistics import NormalDist, median
 from typing import Any, Literal, Protocol
 
-from .run_rules import ALLOWED_ERRORS, LATENCY_NEEDED
+from ..errors import rule
+from ..planning.limits import Range
 
 __all__ = [
     "FIRST_BYTE", "Bounds", "Judgement", "LatencyGoal", "Outcome", "is_mean", "judge",
     "quantile_bounds", "quantile_of", "rank_bounds", "samples_for",
 ]
+
+LATENCY_NEEDED = rule(
+    "LLE952", "there is no latency target to judge by",
+    mend="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
+)
+ALLOWED_ERRORS = Range(
+    rule("LLE958", "the share of errors to bear is out of range",
+         mend="Give a share: 0.001 bears one failed request in a thousand."),
+    "the share of errors", 0, 0.5, "", False,
+)
 
 Outcome = Literal["held", "broken", "unclear", "client-bound"]
 #: Before a statistic's name: of the time to the first byte of a response stream.
@@ -268,7 +279,6 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
 
     Parameters
     ----------
-    goal : LatencyGoal
     latencies : LatencyHistogram
         From the intended start to the whole answer, of all requests that were answered, and to
         giving up, of those that waited in vain.

@@ -20,14 +20,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..planning.limits import TPS_PER_INSTANCE
+from ..errors import rule
+from ..planning.limits import TPS_PER_INSTANCE, Range
 from .arrivals import ConstantArrivals, PoissonArrivals
 from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
-from .run_rules import INSTANCES_KNOWN, NOTHING_ANSWERED, PRECISION
 from .steps import Step, StepResult
 
 __all__ = ["Limit", "SearchPlan", "find_limit"]
+
+NOTHING_ANSWERED = rule(
+    "LLE954", "the endpoint answers next to nothing even to one caller at a time",
+    mend="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
+         "and the container's log say why.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+PRECISION = Range(
+    rule("LLE959", "the precision of the limit is out of range",
+         mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
+              "stay: 0.05 by default."),
+    "the precision", 0.005, 0.5, "", False,
+)
+INSTANCES_KNOWN = rule(
+    "LLE988", "the limit of one instance needs the number of instances that answer",
+    mend="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 
 _RISE = 2.0
 _DOWN_AT_MOST = 8       # halvings of the first rate before the search gives up
@@ -48,7 +66,6 @@ class SearchPlan:
 
     Parameters
     ----------
-    goal : LatencyGoal
     seconds : float
         Length of a step; longer where the rate is too low to judge the percentile by.
     alone_seconds : float
@@ -67,7 +84,6 @@ class SearchPlan:
         random.
     repeats : int
         How often a step that is not clear is repeated, each time twice as long. By default 2.
-    seed : int
 
     Raises
     ------
@@ -112,7 +128,6 @@ class Limit:
         Highest rate of requests per second that all instances together held; ``None`` for none.
     broken_rate : float or None
         Lowest rate that certainly broke the goal; ``None`` when none did.
-    instances : int
     confidence : float
         Of the bound that the latency keeps at ``rate``.
     confirmed : bool
@@ -175,7 +190,6 @@ def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
 
     Parameters
     ----------
-    plan : SearchPlan
     measure : callable
         Takes a step, its purpose and the results of earlier runs of the same step; runs it.
 

@@ -19,17 +19,24 @@ from dataclasses import replace
 from ..account.calls import Account
 from ..account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
 from ..account.sessions import AwsUnavailable, open_clients
+from ..errors import rule
+from .generator_process import GeneratorProcess
 from .joined_metrics import JoinedMetrics, read_joined
 from .payloads import Payloads
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
-from .run_rules import FIRST_BYTE_STREAMS
 from .running import Emit, run
 from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
 from .steps import Generator, Target
 
 __all__ = ["load_test"]
+
+FIRST_BYTE_STREAMS = rule(
+    "LLE991", "a target for the first byte needs response streams",
+    mend="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
+)
 
 Open = Callable[[], Generator]
 
@@ -46,9 +53,6 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
 
     Parameters
     ----------
-    target : Target
-    payloads : Payloads
-    plan : RunPlan
     processes : int
         Of the generator on this machine.
     profile : str, optional
@@ -93,7 +97,7 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         warn(text)
     with ExitStack() as stack:
         say("Starting the load generator")
-        opened = generator() if generator is not None else _processes(
+        opened = generator() if generator is not None else GeneratorProcess.of_profile(
             target, payloads, processes, profile)
         stack.callback(opened.close)
         begun = read_clock()
@@ -135,14 +139,3 @@ def _doubts(plan: RunPlan, fleet: Fleet, planned: int | None) -> Iterator[str]:
     for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
         evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
         yield f"Warning: {each.title}{evidence}. {each.advice}"
-
-
-def _processes(target: Target, payloads: Payloads, processes: int,
-               profile: str | None) -> Generator:
-    import boto3
-
-    from .generator_process import GeneratorProcess
-
-    # Without a profile the processes find credentials as this one does.
-    session = boto3.Session(profile_name=profile) if profile else None
-    return GeneratorProcess(target, payloads, processes, session=session)

@@ -36,9 +36,8 @@ from ..errors import LowLatencyEndpointError
 from .arrivals import Arrivals
 from .invoking import CHECK_FAILED, Invocation
 from .open_loop_streams import Streams, take_part
-from .rules import STEP_FORM
 from .sending import StepRun
-from .steps import Step
+from .steps import STEP_FORM, Step
 
 __all__ = ["OpenLoopSageMakerUser"]
 
@@ -90,7 +89,6 @@ class OpenLoopSageMakerUser(SageMakerUser):
 
         Parameters
         ----------
-        body : bytes
         **overrides
             As for :meth:`.users.SageMakerUser.invoke`.
         """

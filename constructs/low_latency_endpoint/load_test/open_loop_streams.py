@@ -22,10 +22,10 @@ from locust.runners import (
 
 from .arrivals import ConstantArrivals
 from .locust_endings import invalid, sends_open_loop
+from .measured_steps import summary_lines
 from .recording import Records, result_of
 from .sending import StepRun, keep_for_good
 from .steps import Step, StepResult
-from .summaries import summary_lines
 
 __all__ = ["Streams", "take_part"]
 

@@ -13,9 +13,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .request_rules import GENERATED_BODY, PAYLOAD_BYTES, PAYLOAD_GENERATOR, PAYLOAD_SOURCE
+from ..errors import rule
+from ..planning.limits import Range
+from ..planning.plan_inputs import LARGEST_BODY_BYTES
 
 __all__ = ["Payloads"]
+
+PAYLOAD_NEEDED = rule(
+    "LLE951", "a load test needs something to send",
+    mend="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
+         "warm-up payload.",
+)
+
+PAYLOAD_SOURCE = rule(
+    "LLE943", "the payload of the load test cannot be read",
+    mend="Give a file with one request body, a .jsonl file with one per line, or a folder with "
+         "one file per body.",
+)
+PAYLOAD_GENERATOR = rule(
+    "LLE944", "the payload generator of the load test cannot be used",
+    mend="Give module:function; the module is looked for in the current folder too. The function "
+         "takes the request's number, from 0, and returns bytes, text, or what JSON can carry.",
+)
+PAYLOAD_BYTES = Range(
+    rule("LLE945", "a request body of the load test is too large",
+         mend="Send what callers send: SageMaker takes 25 MB at most.",
+         source="/sagemaker/latest/dg/deploy-model-options.html"),
+    "the body", 0, LARGEST_BODY_BYTES, "bytes",
+)
+GENERATED_BODY = rule(
+    "LLE946", "the payload generator returned what is no request body",
+    mend="Return bytes, text, or what JSON can carry.",
+)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ class AdoptedLimit:
     ----------
     key : str
         Of the endpoint in the settings.
-    limit : FoundLimit
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
@@ -56,7 +55,6 @@ def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
 
     Parameters
     ----------
-    settings, result : Path
     endpoint : str, optional
         Its key in the settings. By default the one whose name the load test called.
     peak_tps : float, optional

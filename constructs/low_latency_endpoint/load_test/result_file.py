@@ -17,18 +17,33 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..errors import rule
 from ..planning.load_test_validity import LIMIT_NEEDED, check_result_is_valid
 from ..planning.simulation.load_test_result import SCHEMA
 from ..planning.throughput import MeasuredThroughput
 from .joined_metrics import JoinedMetrics
 from .latencies import LatencyHistogram
-from .run_rules import LIMIT_REACHED, RESULT_FILE, WRITTEN
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
 from .serving import Fleet
 from .steps import Target
 
 __all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "write_text"]
+
+RESULT_FILE = rule(
+    "LLE955", "a load-test result cannot be read",
+    mend="Give a file that low-latency load-test --output wrote.",
+)
+WRITTEN = rule(
+    "LLE957", "a file of the load test cannot be written",
+    mend="Name a file in a folder that exists and that you may write to.",
+)
+LIMIT_REACHED = rule(
+    "LLE990", "the load test did not reach the limit of an instance",
+    mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
+         "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
+         "needed.",
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +52,10 @@ class LoadTestReport:
 
     Attributes
     ----------
-    target : Target
-    run : LoadTestRun
     fleet : Fleet
         As it was when the run began.
     metrics : JoinedMetrics
         CloudWatch's view of the same time.
-    verdicts : tuple of Verdict
     payload : str
         What was sent, in words.
     peak_tps, safety_factor : float or None
@@ -188,8 +200,6 @@ class FoundLimit:
     ----------
     endpoint : str
         Its name at AWS.
-    variant, region, source, how : str
-    tps_per_instance : float
     instance_type : str
         Empty where it is not known.
     lower_bound : bool
@@ -211,7 +221,6 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
 
     Parameters
     ----------
-    path : str or Path
     accept_lower_bound : bool
         Whether the highest rate that was tried may stand for a limit that was not reached. By
         default it may not.

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..errors import rule
 from .arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from .judging import LatencyGoal
 from .limit_search import SearchPlan
-from .run_rules import LOAD_FORM
 from .steps import Step
 
 __all__ = ["Mode", "RunPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"]
+
+LOAD_FORM = rule(
+    "LLE950", "a load test needs exactly one kind of load",
+    mend="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
+         "their answer), --find-limit, or --confirm.",
+)
 
 Mode = Literal["rate", "users", "find-limit", "confirm"]
 
@@ -28,12 +34,10 @@ class RunPlan:
 
     Attributes
     ----------
-    mode : str
     goal : LatencyGoal
         What each step is judged by; without targets, by errors alone.
     steps : tuple of Step
         One after the other; empty for a search.
-    search : SearchPlan or None
     whole_minutes : bool
         Whether steps of a minute or more settle until a full minute begins, so that CloudWatch,
         which counts in minutes, has some of theirs alone. By default they do not; ``load_test``
@@ -79,7 +83,6 @@ def rate_plan(rates: Sequence[float | Arrivals], *, seconds: float = 60.0,
         By default a sixth of a step, at most 10 seconds.
     poisson : bool
         Whether requests come at random, or evenly. By default at random.
-    seed : int
 
     Examples
     --------

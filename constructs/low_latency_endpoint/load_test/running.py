@@ -70,8 +70,6 @@ class LoadTestRun:
 
     Attributes
     ----------
-    plan : RunPlan
-    steps : tuple of MeasuredStep
     limit : Limit or None
         Of a search that came to its end.
     started_at, ended_at : float
@@ -142,7 +140,6 @@ def run(plan: RunPlan, generator: Generator, emit: Emit = _silent, *,
 
     Parameters
     ----------
-    plan : RunPlan
     generator : Generator
         Runs the steps. It is not closed here.
     emit : callable

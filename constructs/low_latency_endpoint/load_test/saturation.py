@@ -44,9 +44,6 @@ class Verdict:
     severity : str
         ``invalid`` (the figures say nothing about the endpoint), ``limit`` (this is what limits),
         ``risk``, ``fine``.
-    title : str
-    evidence : tuple of str
-    advice : str
     """
 
     kind: str
@@ -94,10 +91,8 @@ def verdicts(run: LoadTestRun, fleet: Fleet, metrics: JoinedMetrics,
 
     Parameters
     ----------
-    run : LoadTestRun
     fleet, after : Fleet
         Before and after the run.
-    metrics : JoinedMetrics
     planned : int, optional
         Instances that the plan wants at the peak.
     """

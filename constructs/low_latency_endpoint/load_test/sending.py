@@ -62,7 +62,6 @@ class StepRun:
 
     Parameters
     ----------
-    step : Step
     invoke : callable
         Takes the request's number over all processes, returns an :class:`.invoking.Invocation`.
     start : float

@@ -14,9 +14,16 @@ from ..account.calls import Account
 from ..account.endpoints import DeployedVariant, describe_endpoint, existing_endpoint
 from ..account.error_codes import ENDPOINT_EXISTS
 from ..account.scaling import scalable_targets
-from .run_rules import INSTANCES_KNOWN, ONE_INSTANCE_TYPE
+from ..errors import rule
+from .limit_search import INSTANCES_KNOWN
 
 __all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
+
+ONE_INSTANCE_TYPE = rule(
+    "LLE989", "variants of several instance types have no limit of one instance",
+    mend="Give --variant: look for the limit of one variant at a time.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,6 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> F
 
     Parameters
     ----------
-    account : Account
-    endpoint : str
     variant : str, optional
         To which the requests are sent. By default all variants that the endpoint gives requests
         to: those with a weight above 0.
@@ -147,7 +152,6 @@ def instances_of_one_kind(fleet: Fleet, endpoint: str, component: str | None = N
 
     Parameters
     ----------
-    fleet : Fleet
     endpoint : str
         For the error.
     component : str, optional

@@ -15,12 +15,11 @@ from typing import Any
 import gevent
 from gevent.queue import Empty, Queue
 
+from .generator_process import GENERATOR, error_of, problem_of
 from .invoking import Invocation, SageMakerInvoker
 from .locust_statistics import install
 from .payloads import Payloads
-from .problems import error_of, problem_of
 from .recording import Records, progress_of, result_of
-from .rules import GENERATOR
 from .sending import StepRun, keep_for_good
 from .steps import Step, Target
 

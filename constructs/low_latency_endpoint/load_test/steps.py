@@ -10,12 +10,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from .arrivals import Arrivals, arrivals_of_dict
+from ..errors import rule
+from ..planning.limits import Range
+from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram
-from .rules import STEP_FORM, STEP_SECONDS, STEP_USERS
 from .target import Target
 
 __all__ = ["Generator", "GeneratorLoad", "Progress", "Step", "StepResult", "Target"]
+
+STEP_USERS = Range(
+    rule("LLE981", "the number of users of a load test is out of range",
+         mend="Give the number of callers that each wait for their answer before they call again."),
+    "the number of users", 1, 1_000_000,
+)
+STEP_FORM = rule(
+    "LLE983", "a step of a load test needs either arrivals or users, and time that counts",
+    mend="Give arrivals for requests that do not wait for each other (open loop) or users for "
+         "callers who do (closed loop), and a settling time shorter than the step.",
+)
 
 
 @dataclass(frozen=True)
@@ -133,13 +145,16 @@ class GeneratorLoad:
         return cls(loop_lag_p99=values.pop("loop_lag_p99_ms") / 1000, **values)
 
 
+_HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag")
+_PLAIN = ("started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")
+
+
 @dataclass(frozen=True)
 class StepResult:
     """What came of a step.
 
     Attributes
     ----------
-    step : Step
     started_at, ended_at : float
         Epoch seconds of the part that counts: of the intended starts.
     intended, sent : int
@@ -162,7 +177,6 @@ class StepResult:
         giving up where none came.
     send_lag : LatencyHistogram
         From the intended start to the real one; empty in a closed loop, which intends nothing.
-    generator : GeneratorLoad
     client_bound : tuple of str
         Why the generator, not the endpoint, was the limit; empty for a valid result.
     warnings : tuple of str
@@ -225,21 +239,15 @@ class StepResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
+        histograms = {name: getattr(self, name) for name in _HISTOGRAMS}
         return {
-            "step": self.step.to_dict(),
-            "started_at": self.started_at, "ended_at": self.ended_at,
-            "intended": self.intended, "sent": self.sent, "completed": self.completed,
-            "answered_in_time": self.answered_in_time,
+            "step": self.step.to_dict(), **{name: getattr(self, name) for name in _PLAIN},
             "rate": _finite(self.rate), "error_share": self.error_share,
             "errors": dict(self.errors), "unanswered": self.unanswered,
-            "latency_ms": summary_ms(self.latency), "service_ms": summary_ms(self.service),
-            "first_byte_ms": None if self.first_byte is None else summary_ms(self.first_byte),
-            "refused_ms": summary_ms(self.refused), "send_lag_ms": summary_ms(self.send_lag),
-            "histograms": {
-                "latency": self.latency.encode(), "service": self.service.encode(),
-                "first_byte": None if self.first_byte is None else self.first_byte.encode(),
-                "refused": self.refused.encode(), "send_lag": self.send_lag.encode(),
-            },
+            **{f"{name}_ms": None if each is None else summary_ms(each)
+               for name, each in histograms.items()},
+            "histograms": {name: None if each is None else each.encode()
+                           for name, each in histograms.items()},
             "generator": self.generator.to_dict(),
             "client_bound": list(self.client_bound), "warnings": list(self.warnings),
         }
@@ -247,24 +255,17 @@ class StepResult:
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> StepResult:
         """The result that :meth:`to_dict` gave."""
+        # Files of earlier versions have no histogram of what was refused.
         texts = content["histograms"]
-        found = {name: None if text is None else LatencyHistogram.decode(text)
-                 for name, text in texts.items()}
-        values = {name: content[name] for name in (
-            "started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")}
+        found: dict[str, Any] = {
+            name: LatencyHistogram.decode(texts[name]) if texts.get(name)
+            else None if name == "first_byte" else LatencyHistogram() for name in _HISTOGRAMS}
         return cls(
             step=Step.of_dict(content["step"]), errors=dict(content["errors"]),
-            latency=found["latency"] or LatencyHistogram(),
-            service=found["service"] or LatencyHistogram(),
-            send_lag=found["send_lag"] or LatencyHistogram(),
-            first_byte=found["first_byte"],
-            # Files of earlier versions have neither.
-            refused=found.get("refused") or LatencyHistogram(),
-            unanswered=content.get("unanswered", 0),
             generator=GeneratorLoad.of_dict(content["generator"]),
-            client_bound=tuple(content["client_bound"]), warnings=tuple(content["warnings"]),
-            **values,
-        )
+            unanswered=content.get("unanswered", 0), client_bound=tuple(content["client_bound"]),
+            warnings=tuple(content["warnings"]), **{name: content[name] for name in _PLAIN},
+            **found)
 
 
 @dataclass(frozen=True)

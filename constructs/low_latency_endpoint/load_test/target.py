@@ -7,11 +7,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ..errors import rule
 from ..operations.client_timing import CLIENT_DURATION, CLIENT_REGION
 from ..operations.zonal_route import checked_origin
-from .request_rules import HEADER_TEXT, RESPONSE_CHECK, TARGET_ENDPOINT
+from ..planning.limits import Pattern
 
 __all__ = ["Target"]
+
+_INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+TARGET_ENDPOINT = Pattern(
+    rule("LLE947", "the load test does not know which endpoint to call",
+         mend="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
+         source=_INVOKE_PAGE),
+    "the endpoint's name", r"[a-zA-Z0-9](-*[a-zA-Z0-9])*", "letters, digits and hyphens", 63,
+)
+HEADER_TEXT = Pattern(
+    rule("LLE948", "a request header of the load test may hold one line of printable ASCII only",
+         mend="Give the value as SageMaker's API takes it.", source=_INVOKE_PAGE),
+    "the value", r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", "printable ASCII, not empty", 1024,
+)
+RESPONSE_CHECK = rule(
+    "LLE949", "the response check of the load test is no regular expression",
+    mend="Give a Python regular expression that occurs in every good answer, such as '\"label\"'.",
+)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
 from .locust_endings import heed_signals, invalid, sends_open_loop, take_part, valid
 from .locust_options import add_options, settings_of
 from .locust_statistics import install
-from .payloads import Payloads
-from .request_rules import PAYLOAD_SOURCE
+from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
 from .target import Target
 from .validity import CPU_SHARE
@@ -66,7 +65,6 @@ class SageMakerUser(User):
 
     Attributes
     ----------
-    endpoint_name : str
     region, aws_profile : str, optional
         By default as boto3 finds them.
     payloads : Payloads

@@ -11,8 +11,6 @@ import asyncio
 import socket
 import ssl
 import time
-from datetime import timedelta
-from urllib.parse import urlsplit
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -23,8 +21,10 @@ from botocore.exceptions import (
 
 from .async_connection import Answer, Connection
 from .call_attempts import Attempts, StaleConnectionError
-from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED
+from .client_base import ConnectionOptions
+from .client_timing import CLIENT_CLOSED
 from .kept_connections import KeptConnections
+from .tls_trust import name_of
 
 __all__ = ["HttpPool"]
 
@@ -32,32 +32,17 @@ __all__ = ["HttpPool"]
 class HttpPool:
     """Kept connections by origin; belongs to the running event loop.
 
-    Parameters
-    ----------
-    limit : int
-        Most connections in use at the same moment; further requests wait.
-    connect_timeout, read_timeout : timedelta
-        For name, TCP and TLS together; for the longest silence after a request.
-    idle : timedelta
-        A connection unused for longer is not used again.
-    options : list of tuple
-        Socket options of every connection.
-    tls : ssl.SSLContext
-        For ``https`` origins.
+    Requests beyond the options' ``size`` wait for their turn.
     """
 
-    def __init__(self, *, limit: int, connect_timeout: timedelta, read_timeout: timedelta,
-                 idle: timedelta, options: list[tuple[int, int, int]],
-                 tls: ssl.SSLContext) -> None:
+    def __init__(self, options: ConnectionOptions) -> None:
         self.loop = asyncio.get_running_loop()
-        self.read_seconds = read_timeout.total_seconds()
+        self.read_seconds = options.read_timeout.total_seconds()
         self.closed = False
-        self._connect_seconds = connect_timeout.total_seconds()
-        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
+        self._connect_seconds = options.connect_timeout.total_seconds()
         self._options = options
-        self._tls = tls
-        self._turns = asyncio.Semaphore(limit)
-        self._kept: KeptConnections[Connection] = KeptConnections(idle.total_seconds())
+        self._turns = asyncio.Semaphore(options.size)
+        self._kept: KeptConnections[Connection] = KeptConnections(options.idle.total_seconds())
         self._all: set[Connection] = set()
 
     async def exchange(self, origin: str, data: bytes, attempts: Attempts, *,
@@ -110,7 +95,7 @@ class HttpPool:
     async def open(self, origin: str, number: int) -> int:
         """Open connections ahead; returns how many are open. Failures are not raised."""
         made = await asyncio.gather(
-            *(self._connect(origin, self._ahead_seconds) for _ in range(number)),
+            *(self._connect(origin, self._options.ahead_seconds) for _ in range(number)),
             return_exceptions=True,
         )
         good = [one for one in made if isinstance(one, Connection)]
@@ -167,16 +152,14 @@ class HttpPool:
     async def _connect(self, origin: str, seconds: float) -> Connection:
         if self.closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
-        parts = urlsplit(origin)
-        host, secure = parts.hostname or "", parts.scheme == "https"
-        port = parts.port or (443 if secure else 80)
+        host, port, secure = name_of(origin)
         try:
             async with asyncio.timeout(seconds):
                 plain = await self._tcp(host, port)
                 try:
                     _, connection = await self.loop.create_connection(
                         lambda: Connection(self, origin, plain), sock=plain,
-                        ssl=self._tls if secure else None,
+                        ssl=self._options.tls if secure else None,
                         server_hostname=host if secure else None,
                     )
                 except BaseException:
@@ -203,7 +186,7 @@ class HttpPool:
             made = socket.socket(family, kind, protocol)
             try:
                 made.setblocking(False)
-                for level, name, value in self._options:
+                for level, name, value in self._options.sockets:
                     made.setsockopt(level, name, value)
                 await self.loop.sock_connect(made, address)
             except BaseException as error:

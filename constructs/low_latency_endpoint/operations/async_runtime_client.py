@@ -12,21 +12,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 from botocore.credentials import Credentials
+from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError
 
 from .async_connection import Answer
 from .async_http import HttpPool
-from .async_stream import AsyncResponseStream
 from .call_attempts import Attempts, is_idempotent
-from .client_base import IDLE, ClientBase
+from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
 from .hedging import hedged_in_tasks
-from .runtime_wire import Operation, body_bytes
+from .runtime_wire import Operation, Wire, body_bytes
 from .sigv4 import CredentialsSource
 
 __all__ = ["AsyncResponseStream", "AsyncRuntimeClient"]
@@ -39,28 +41,14 @@ _CREDENTIALS_END_SECONDS = 60
 
 
 class AsyncRuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from one event loop.
+    """Invokes SageMaker endpoints from one event loop; its attributes are
+    :class:`~low_latency_endpoint.operations.client_base.ClientBase`'s.
 
     Parameters
     ----------
-    region, latency_target, concurrency, url, zonal_urls, zone, zone_timeout, connect_timeout, \
-read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
-        As for :func:`~low_latency_endpoint.operations.runtime_client.runtime_client`. Calls beyond
+    region, **options
+        See :class:`~low_latency_endpoint.operations.client_base.ClientOptions`. Calls beyond
         ``concurrency`` wait for a connection.
-
-    Attributes
-    ----------
-    timing : CallTiming
-        Timeouts and retries in force.
-    counts : ClientCounts
-        Retries, failovers, hedges so far.
-    zone : ClientZone or None
-        The caller's zone, once entered, if given or found.
-    route : ZonalRoute or None
-        Where calls go, once entered; ``None`` when only one URL is known.
-    exceptions
-        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
-        ``botocore.exceptions.ClientError``.
 
     Raises
     ------
@@ -90,13 +78,9 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
     async def __aenter__(self) -> AsyncRuntimeClient:
         await self._refresh_credentials()
         await asyncio.to_thread(self._find_route)
-        self._pool = HttpPool(
-            limit=self._concurrency * (2 if self._hedging else 1),
-            connect_timeout=self.timing.connect_timeout, read_timeout=self.timing.read_timeout,
-            idle=IDLE, options=self._options, tls=self._tls,
-        )
-        if self._preconnect:
-            await self.preconnect(self._preconnect)
+        self._pool = HttpPool(self._connections)
+        if self.options.preconnect:
+            await self.preconnect(self.options.preconnect)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -125,27 +109,7 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         return opened
 
     async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
-        """Invoke an endpoint.
-
-        Parameters
-        ----------
-        **parameters
-            boto3's (``EndpointName``, ``Body``, ``ContentType``, ...), and ``Idempotent=False``
-            for a call that must not be served twice.
-
-        Returns
-        -------
-        dict
-            As boto3's, but ``Body`` is ``bytes``.
-
-        Raises
-        ------
-        botocore.exceptions.ClientError
-            What AWS answers, as in boto3.
-        botocore.exceptions.HTTPClientError
-            ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
-            ``ConnectionClosedError`` or ``SSLError``, as in boto3.
-        """
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
         body = body_bytes(parameters.pop("Body", None))
@@ -167,18 +131,8 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle
         return await hedged_in_tasks(call, self._hedging)
 
     async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
-        """Invoke an endpoint and get its answer part by part; never hedged.
-
-        Returns
-        -------
-        dict
-            As boto3's; ``Body`` is an :class:`AsyncResponseStream`. Use it as a context manager,
-            or read it to the end, so that its connection is free again.
-
-        Raises
-        ------
-        botocore.exceptions.ClientError
-            What AWS answers, as in boto3; while reading, its ``EventStreamError``.
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
+        is an :class:`AsyncResponseStream`.
         """
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
@@ -265,3 +219,36 @@ class _FrozenCredentials:
 
     def get_frozen_credentials(self) -> Any:
         return self.current
+
+
+class AsyncResponseStream:
+    """As :class:`.runtime_client.ResponseStream`, for ``async for`` and ``async with``."""
+
+    def __init__(self, answer: Answer, wire: Wire, started: float) -> None:
+        self._answer = answer
+        self._wire = wire
+        self._started = started
+        self.time_to_first_byte: timedelta | None = None
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        buffer = EventStreamBuffer()
+        try:
+            while data := await self._answer.part():
+                for event in self._wire.events(buffer, data):
+                    if self.time_to_first_byte is None:
+                        self.time_to_first_byte = timedelta(
+                            seconds=time.perf_counter() - self._started
+                        )
+                    yield event
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back, or close it when the stream was not read to its end."""
+        self._answer.close()
+
+    async def __aenter__(self) -> AsyncResponseStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()

@@ -8,9 +8,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from botocore.exceptions import (
     ConnectionClosedError,
@@ -23,9 +22,11 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from .call_attempts import Attempts, StaleConnectionError
-from .client_timing import AHEAD_TIMEOUT, CLIENT_CLOSED
+from .client_base import ConnectionOptions
+from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
+from .tls_trust import connected, name_of
 
 __all__ = ["BlockingConnection", "BlockingPool"]
 
@@ -171,39 +172,19 @@ class BlockingConnection:
 
 
 class BlockingPool:
-    """Kept connections by origin; safe across threads.
+    """Kept connections by origin; safe across threads. More than are kept can be in use."""
 
-    Parameters
-    ----------
-    keep : int
-        Connections kept per origin. More can be in use; they are closed afterwards.
-    connect_timeout, read_timeout : timedelta
-        For name, TCP and TLS together; for the longest silence after a request.
-    idle : timedelta
-        A connection unused for longer is not used again.
-    options : list of tuple
-        Socket options of every connection.
-    tls : ssl.SSLContext
-        For ``https`` origins.
-    """
-
-    def __init__(self, *, keep: int, connect_timeout: timedelta, read_timeout: timedelta,
-                 idle: timedelta, options: list[tuple[int, int, int]],
-                 tls: ssl.SSLContext) -> None:
-        self.read_seconds = read_timeout.total_seconds()
+    def __init__(self, options: ConnectionOptions) -> None:
+        self.read_seconds = options.read_timeout.total_seconds()
         self.closed = False
-        self._keep = keep
-        self._connect_seconds = connect_timeout.total_seconds()
-        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
-        self._idle_seconds = idle.total_seconds()
+        self._connect_seconds = options.connect_timeout.total_seconds()
         self._options = options
-        self._tls = tls
         self._start()
 
     def _start(self) -> None:
         self._lock = threading.RLock()  # KeptConnections closes some, which comes back here
         self._kept: KeptConnections[BlockingConnection] = KeptConnections(
-            self._idle_seconds, self._keep)
+            self._options.idle.total_seconds(), self._options.size)
         self._all: set[BlockingConnection] = set()
 
     def exchange(self, origin: str, data: bytes, attempts: Attempts, *,
@@ -244,7 +225,7 @@ class BlockingPool:
         """Open connections ahead; returns how many are open. Failures are not raised."""
         def connect(_: int) -> BlockingConnection | None:
             try:
-                return self._connect(origin, self._ahead_seconds)
+                return self._connect(origin, self._options.ahead_seconds)
             except (HTTPClientError, NoConnectionError):
                 return None
 
@@ -315,31 +296,12 @@ class BlockingPool:
         raise ConnectionClosedError(endpoint_url=origin, request=None)
 
     def _connected(self, origin: str, deadline: float) -> socket.socket:
-        """A socket with the options set; addresses one after the other."""
-        parts = urlsplit(origin)
-        host, secure = parts.hostname or "", parts.scheme == "https"
-        failure: OSError | None = None
-        for family, kind, protocol, _, address in _resolved(
-            host, parts.port or (443 if secure else 80), deadline
-        ):
-            made = socket.socket(family, kind, protocol)
-            try:
-                for level, name, value in self._options:
-                    made.setsockopt(level, name, value)
-                made.settimeout(_left(deadline))
-                made.connect(address)
-                if secure:
-                    made.settimeout(_left(deadline))
-                    made = self._tls.wrap_socket(made, server_hostname=host)
-            except BaseException as error:
-                made.close()
-                # Another address has the same certificate, and after a time-out no time is left.
-                if not isinstance(error, OSError) or isinstance(error, ssl.SSLError | TimeoutError):
-                    raise
-                failure = error
-            else:
-                return made
-        raise failure or OSError(f"{host} has no address")
+        host, port, secure = name_of(origin)
+        made: socket.socket = connected(
+            socket.socket, _resolved(host, port, deadline), self._options.sockets,
+            partial(self._options.tls.wrap_socket, server_hostname=host) if secure else None,
+            lambda: _left(deadline))
+        return made
 
 
 def _left(deadline: float) -> float:

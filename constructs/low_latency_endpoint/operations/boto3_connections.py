@@ -12,7 +12,6 @@ import ssl
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,8 +29,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Retry,
 from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
-from .client_timing import AHEAD_TIMEOUT
-from .tls_trust import tls_context
+from .client_base import ConnectionOptions
 
 __all__ = ["Connections"]
 
@@ -73,36 +71,23 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class Connections:
-    """What botocore's ``Endpoint`` sends with.
+    """What botocore's ``Endpoint`` sends with."""
 
-    Parameters
-    ----------
-    size : int
-        Connections kept per host.
-    connect_timeout, read_timeout : timedelta
-        For every request.
-    options : list of tuple
-        Socket options of every connection.
-    ca_file : str
-        Bundle of certificate authorities in PEM form.
-    """
-
-    def __init__(self, *, size: int, connect_timeout: timedelta, read_timeout: timedelta,
-                 options: list[tuple[int, int, int]], ca_file: str) -> None:
+    def __init__(self, options: ConnectionOptions) -> None:
         self._new_manager = partial(
             PoolManager,
             num_pools=8,
-            maxsize=size,
+            maxsize=options.size,
             block=False,
-            timeout=Timeout(connect=connect_timeout.total_seconds(),
-                            read=read_timeout.total_seconds()),
-            ssl_context=tls_context(ca_file),
+            timeout=Timeout(connect=options.connect_timeout.total_seconds(),
+                            read=options.read_timeout.total_seconds()),
+            ssl_context=options.tls,
             cert_reqs="CERT_REQUIRED",
-            socket_options=options,
+            socket_options=options.sockets,
             blocksize=_BLOCK_SIZE,
         )
         self._start()
-        self._ahead_seconds = max(connect_timeout, AHEAD_TIMEOUT).total_seconds()
+        self._ahead_seconds = options.ahead_seconds
 
     def _start(self) -> None:
         self._manager = self._new_manager()

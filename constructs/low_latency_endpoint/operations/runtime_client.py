@@ -27,7 +27,7 @@ from .after_fork import start_anew_after_fork
 from .blocking_http import BlockingConnection, BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
 from .call_attempts import Attempts, is_idempotent
-from .client_base import IDLE, ClientBase
+from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED
 from .hedging import hedged_in_threads
 from .runtime_wire import Operation, Wire, body_bytes
@@ -38,28 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 class RuntimeClient(ClientBase):
-    """Invokes SageMaker endpoints from any number of threads.
+    """Invokes SageMaker endpoints from any number of threads; its attributes are
+    :class:`~low_latency_endpoint.operations.client_base.ClientBase`'s.
 
     Parameters
     ----------
-    region, latency_target, concurrency, url, zonal_urls, zone, zone_timeout, connect_timeout, \
-read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle, allow_plain_http
-        As for :func:`runtime_client`, but ``concurrency`` is 100 by default. Threads beyond it
-        are served too; their connections are closed afterwards.
-
-    Attributes
-    ----------
-    timing : CallTiming
-        Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
-    counts : ClientCounts
-        Retries, failovers, hedges so far.
-    zone : ClientZone or None
-        The caller's zone, if given or found.
-    route : ZonalRoute or None
-        Where calls go; ``None`` when only one URL is known.
-    exceptions
-        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
-        ``botocore.exceptions.ClientError``.
+    region, **options
+        See :class:`~low_latency_endpoint.operations.client_base.ClientOptions`. Threads beyond
+        ``concurrency`` are served too; their connections are closed afterwards.
 
     Raises
     ------
@@ -86,18 +72,14 @@ read_timeout, retries, keepalive, preconnect, hedging, session, ca_bundle, allow
 
     def _begin(self) -> None:
         self._find_route()
-        self._number_of_threads = 2 * self._concurrency
+        self._number_of_threads = 2 * self.options.concurrency
         self._threads: ThreadPoolExecutor | None = None
         if self._hedging is not None:
             self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
-        self._pool = BlockingPool(
-            keep=self._concurrency * (2 if self._hedging else 1),
-            connect_timeout=self.timing.connect_timeout, read_timeout=self.timing.read_timeout,
-            idle=IDLE, options=self._options, tls=self._tls,
-        )
+        self._pool = BlockingPool(self._connections)
         start_anew_after_fork(self)
-        if self._preconnect:
-            self.preconnect(self._preconnect)
+        if self.options.preconnect:
+            self.preconnect(self.options.preconnect)
 
     def start_anew(self) -> None:
         """In a forked child, where neither the parent's threads nor its connections are ours."""

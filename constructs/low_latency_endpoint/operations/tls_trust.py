@@ -1,14 +1,18 @@
-"""Which certificate authorities the clients for callers trust, read once per client."""
+"""How a connection comes to be: which of a name's addresses answers, and whose word proves it."""
 
 from __future__ import annotations
 
 import os
+import socket
 import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.httpsession import get_cert_path
 
-__all__ = ["tls_context", "trusted_authorities"]
+__all__ = ["connected", "name_of", "tls_context", "trusted_authorities"]
 
 
 def tls_context(ca_file: str) -> ssl.SSLContext:
@@ -22,3 +26,53 @@ def trusted_authorities(session: boto3.Session) -> str:
     configured = core.get_config_variable("ca_bundle") if core is not None else None
     configured = configured or os.environ.get("AWS_CA_BUNDLE")
     return str(get_cert_path(configured or os.environ.get("REQUESTS_CA_BUNDLE") or True))
+
+
+def name_of(origin: str) -> tuple[str, int, bool]:
+    """Host and port of a URL, and whether TLS is spoken there."""
+    parts = urlsplit(origin)
+    secure = parts.scheme == "https"
+    return parts.hostname or "", parts.port or (443 if secure else 80), secure
+
+
+def connected(kind: type[socket.socket], addresses: Iterable[tuple[Any, ...]],
+              options: Iterable[tuple[int, int, int]], secure: Callable[[Any], Any] | None,
+              seconds_left: Callable[[], float | None]) -> Any:
+    """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other.
+
+    Parameters
+    ----------
+    kind : type
+        The standard library's socket, or another with its methods.
+    options : iterable of tuple
+        Socket options, set before it is connected.
+    secure : callable or None
+        Puts TLS on the connected socket.
+    seconds_left : callable
+        How long the next stage may take; ``None`` where somebody else sees to that.
+
+    Raises
+    ------
+    OSError
+        Of the last address.
+    """
+    failure: OSError | None = None
+    for family, type_, protocol, _, address in addresses:
+        made: Any = kind(family, type_, protocol)
+        try:
+            for option in options:
+                made.setsockopt(*option)
+            made.settimeout(seconds_left())
+            made.connect(address)
+            if secure is not None:
+                made.settimeout(seconds_left())
+                made = secure(made)
+        except BaseException as error:
+            made.close()
+            # Another address has the same certificate, and after a time-out no time is left.
+            if not isinstance(error, OSError) or isinstance(error, ssl.SSLError | TimeoutError):
+                raise
+            failure = error
+        else:
+            return made
+    raise failure or OSError("the name has no address")

@@ -21,10 +21,7 @@ from low_latency_endpoint.operations.recommendation.generative_requests import (
     Benchmark,
     GenerativeRecommendation,
     Workload,
-    benchmark_request,
-    recommendation_request,
     workload_of_file,
-    workload_request,
 )
 from low_latency_endpoint.settings import load_settings
 
@@ -94,9 +91,9 @@ def describes(account: Account, name: str, status: str, *results: dict[str, Any]
 
 # --- requests ----------------------------------------------------------------------------------
 def test_the_workload() -> None:
-    request = workload_request("w", Workload(
+    request = Workload(
         2000, 500, 32, 100, tokenizer="meta-llama/Llama-3.2-1B", dataset="s3://b/chat/",
-        token_secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub"))
+        token_secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub").request("w")
     assert faults("CreateAIWorkloadConfig", request) == ""
     assert json.loads(request["AIWorkloadConfigs"]["WorkloadSpec"]["Inline"]) == {
         "benchmark": {"type": "aiperf"},
@@ -111,7 +108,7 @@ def test_the_workload() -> None:
 def test_a_workload_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "workload.yaml"
     path.write_text("benchmark: {type: aiperf}\nparameters: {image_width_mean: 640}\n")
-    request = workload_request("w", workload_of_file(path))
+    request = workload_of_file(path).request("w")
     assert request["AIWorkloadConfigs"]["WorkloadSpec"]["Inline"] == path.read_text()
     assert faults("CreateAIWorkloadConfig", request) == ""
 
@@ -127,9 +124,9 @@ def test_workload_files_that_are_refused(tmp_path: Path, content: bytes | None) 
 
 
 def test_a_recommendation_job() -> None:
-    request = recommendation_request(GenerativeRecommendation(
+    request = GenerativeRecommendation(
         "llm-1", ROLE, "s3://my-bucket/llama/", OUT, "w", "cost",
-        ("ml.g6.12xlarge", "ml.p5.48xlarge"), "VLLM", True, "llama"))
+        ("ml.g6.12xlarge", "ml.p5.48xlarge"), "VLLM", True, "llama").request()
     assert faults("CreateAIRecommendationJob", request) == ""
     assert request == {
         "AIRecommendationJobName": "llm-1", "RoleArn": ROLE, "OptimizeModel": True, "Tags": TAGS,
@@ -142,8 +139,8 @@ def test_a_recommendation_job() -> None:
 
 
 def test_a_benchmark_job() -> None:
-    request = benchmark_request(Benchmark("llm-1", ROLE, "llm", OUT, "w", ["adapter-1"],
-                                          VpcConfig(tuple(SUBNETS), tuple(GROUPS))))
+    request = Benchmark("llm-1", ROLE, "llm", OUT, "w", ["adapter-1"],
+                        VpcConfig(tuple(SUBNETS), tuple(GROUPS))).request()
     assert faults("CreateAIBenchmarkJob", request) == ""
     assert request == {
         "AIBenchmarkJobName": "llm-1", "RoleArn": ROLE, "Tags": TAGS,
@@ -164,9 +161,9 @@ def test_any_options(name: str, goal: str, framework: str | None, types: list[st
                      numbers: tuple[int, int, int, int]) -> None:
     """A request that AWS's model takes, or a coded error of ours."""
     try:
-        workload = workload_request(name, Workload(*numbers))
-        job = recommendation_request(GenerativeRecommendation(
-            name, ROLE, model, OUT, name, goal, tuple(types), framework))
+        workload = Workload(*numbers).request(name)
+        job = GenerativeRecommendation(
+            name, ROLE, model, OUT, name, goal, tuple(types), framework).request()
     except ConfigurationError as error:
         code = error.code
     else:

@@ -57,6 +57,12 @@ def test_invocations_target(tps: float, factor: float, target: float) -> None:
     assert float(Decimal(str(tps)) * Decimal(str(factor)) * 60) == target
 
 
+def test_client_zones_to_count_with(refused: Refused) -> None:
+    assert instances_at_peak(1, 200, 0.5, 16) == 16
+    with refused("LLE365"):
+        instances_at_peak(1, 200, 0.5, 17)
+
+
 def test_zones_by_name_count_as_well() -> None:
     assert MeasuredThroughput(1, 200).instances_at_peak(["a", "b", "c"]) == 3
 

@@ -8,11 +8,17 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ...errors import rule
 from ...planning.load_test_fleet_cost import FleetCost
 from ...planning.load_test_fleet_rules import description_parameter
-from .rules import FLEET_DEPLOYED
 
 __all__ = ["FleetDescription", "find_fleet"]
+
+FLEET_DEPLOYED = rule(
+    "LLE965", "there is no load-test fleet for this endpoint in this account and region",
+    mend="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
+         "own app. Check --region and --profile.",
+)
 
 
 @dataclass(frozen=True)
@@ -23,12 +29,10 @@ class FleetDescription:
     ----------
     endpoint : str
         The endpoint that its workers may invoke.
-    cluster : str
     master, worker : str
         ARNs of the task definitions.
     subnets, zones : tuple of str
         Where tasks run, one subnet for each client zone.
-    security_group, bucket, log_group : str
     cpu, memory_mib : int
         Of each task.
     endpoint_zones : int
@@ -69,7 +73,6 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     ----------
     client : callable
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    endpoint_name : str
 
     Raises
     ------

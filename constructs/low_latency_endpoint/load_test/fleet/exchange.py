@@ -33,11 +33,6 @@ MODULE = "payload_module.py"
 
 class RunFolder:
     """The folder of one run in the fleet's bucket.
-
-    Parameters
-    ----------
-    s3 : boto3 client
-    bucket, run_id : str
     """
 
     def __init__(self, s3: Any, bucket: str, run_id: str) -> None:

@@ -15,15 +15,15 @@ from types import TracebackType
 from typing import Any
 
 from ...account.sessions import aws_errors_in_words
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, rule
+from ...planning.limits import Range
 from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ..generator_process import error_of
 from ..payloads import Payloads
-from ..problems import error_of
 from ..steps import Progress, Step, StepResult, ignore_progress
 from ..target import Target
 from .description import FleetDescription
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
-from .rules import FLEET_ANSWERS, FLEET_STARTS, PAYLOADS_TRAVEL, WORKERS
 from .task import (
     BUCKET_VARIABLE,
     MASTER_VARIABLE,
@@ -32,9 +32,28 @@ from .task import (
     RUN_VARIABLE,
     WEB_VARIABLE,
 )
-from .tasks import FleetTask, FleetTasks
+from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
 __all__ = ["FleetGenerator"]
+
+WORKERS = Range(
+    rule("LLE966", "the number of the fleet's workers is out of range",
+         mend="Give 1 to 200 workers. One sends some thousand requests per second; a new "
+              "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
+              "count).",
+         source="/AmazonECS/latest/developerguide/service-quotas.html"),
+    "the number of workers", 1, 200, "workers",
+)
+FLEET_ANSWERS = rule(
+    "LLE968", "the fleet stopped before the result was there",
+    mend="The end of the task's log says why; it is in the fleet's log group for as long as the "
+         "log is kept.",
+)
+PAYLOADS_TRAVEL = rule(
+    "LLE969", "the payload generator cannot be sent to the fleet",
+    mend="Put the function into a module of one file that imports only the standard library and "
+         "what the load generator's image holds, or write its payloads into a folder.",
+)
 
 _ADDRESS_SECONDS = 180.0
 _READY_SECONDS = 420.0
@@ -65,8 +84,6 @@ class FleetGenerator:
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
     fleet : FleetDescription
         See :func:`.description.find_fleet`.
-    target : Target
-    payloads : Payloads
     workers : int
         Worker tasks, 1 to 200; each is one process.
     tell : callable, optional
@@ -80,11 +97,6 @@ class FleetGenerator:
         page, which spares the workers some microseconds a request.
     poll_seconds : float
         How often S3 and ECS are asked; by default each second.
-
-    Attributes
-    ----------
-    run_id : str
-    folder : RunFolder
 
     Raises
     ------

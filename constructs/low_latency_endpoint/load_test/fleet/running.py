@@ -21,9 +21,6 @@ class FleetRun:
     ----------
     client : callable
         Service name to boto3 client.
-    target : Target
-    payloads : Payloads
-    workers : int
     tell : callable
         Takes a line of text for each thing that happens, the cost first.
     expected_seconds : float, optional

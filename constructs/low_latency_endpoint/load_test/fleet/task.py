@@ -66,9 +66,8 @@ def _worker() -> NoReturn:
 
 
 def _master() -> NoReturn:
-    from ..generator_process import GeneratorProcess
+    from ..generator_process import GeneratorProcess, problem_of
     from ..payloads import Payloads
-    from ..problems import problem_of
     from ..target import Target
     from .exchange import RUN, STATUS
 

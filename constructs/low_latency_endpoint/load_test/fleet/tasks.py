@@ -7,11 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import rule
 from ...planning.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
-from .rules import FLEET_STARTS
 
 __all__ = ["FleetTask", "FleetTasks"]
+
+FLEET_STARTS = rule(
+    "LLE967", "the fleet's tasks did not start",
+    mend="What ECS says above names the cause. CannotPullContainerError and "
+         "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
+         "of LoadTestFleet). Capacity: try fewer workers, or later.",
+    source="/AmazonECS/latest/developerguide/stopped-task-error-codes.html",
+)
 
 _RUNTIME_URL = "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"
 """Where botocore takes the runtime's URL from."""
@@ -67,7 +75,6 @@ class FleetTasks:
     ----------
     client : callable
         Service name to boto3 client.
-    fleet : FleetDescription
     run_id : str
         Every task is started by this name, so that none is lost sight of.
     """

@@ -3,57 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from ...settings import EndpointSettings
 from ...settings.breach import Place
 from .adopting import Adoption, scales, type_change_note
-from .generative_requests import (
-    Benchmark,
-    GenerativeRecommendation,
-    Workload,
-    benchmark_request,
-    recommendation_request,
-    workload_request,
-)
+from .generative_requests import Benchmark, GenerativeRecommendation, Kind, Workload
 from .jobs import POLL_SECONDS, JobSummary, in_words
 from .rules import GENERATIVE_FORM, NO_SUCH_RESULT, NOT_ADOPTABLE
 
 __all__ = [
-    "BENCHMARK",
-    "RECOMMENDATION",
-    "GenerativeJob",
-    "GenerativeResult",
-    "Kind",
-    "adopt_generative",
-    "check_boto3",
-    "chosen_generative",
-    "create_workload",
-    "doubtful_types",
-    "list_generative",
-    "read_generative",
-    "start_benchmark",
-    "start_recommendation",
-    "stop_generative",
-    "wait_generative",
+    "BENCHMARK", "RECOMMENDATION", "GenerativeJob", "GenerativeResult", "adopt_generative",
+    "check_boto3", "chosen_generative", "doubtful_types", "list_generative", "read_generative",
+    "start_generative", "stop_generative", "wait_generative",
 ]
 
 ClientFactory = Callable[[str], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One of the two kinds of jobs: how boto3 and the answers name it."""
-
-    word: str
-    operation: str
-    prefix: str
-
-
-RECOMMENDATION = Kind("recommendation", "ai_recommendation_job", "AIRecommendationJob")
-BENCHMARK = Kind("benchmark", "ai_benchmark_job", "AIBenchmarkJob")
+RECOMMENDATION, BENCHMARK = GenerativeRecommendation.kind, Benchmark.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +34,10 @@ class GenerativeResult:
     ----------
     number : int
         Its place in the answer, from 1.
-    description, instance_type, image : str
-    instance_count, copies_per_instance : int or None
     environment : mapping of str to str
         The container's environment variables.
     model_data : mapping of str to str
         Channel to the prefix in S3.
-    model_package_arn : str
     optimizations : tuple of str
         What AWS did to the model.
     performance : tuple of str
@@ -91,14 +58,8 @@ class GenerativeResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {
-            "number": self.number, "description": self.description or None,
-            "instance_type": self.instance_type or None, "instance_count": self.instance_count,
-            "copies_per_instance": self.copies_per_instance, "image": self.image or None,
-            "environment": dict(self.environment), "model_data": dict(self.model_data),
-            "model_package_arn": self.model_package_arn or None,
-            "optimizations": list(self.optimizations), "performance": list(self.performance),
-        }
+        return {name: list(value) if isinstance(value, tuple) else None if value == "" else value
+                for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,25 +116,17 @@ def doubtful_types(client: ClientFactory, instance_types: tuple[str, ...]) -> li
             for name in instance_types if name not in known]
 
 
-def create_workload(client: ClientFactory, name: str, workload: Workload) -> None:
-    """Make a workload configuration; it costs nothing and stays until it is deleted."""
-    request = workload_request(name, workload)
-    with in_words(name):
-        client("sagemaker").create_ai_workload_config(**request)
+def start_generative(client: ClientFactory, job: GenerativeRecommendation | Benchmark,
+                     workload: Workload | None = None) -> None:
+    """Start a job, with a workload made for it; it costs instance hours from now on.
 
-
-def start_recommendation(client: ClientFactory, job: GenerativeRecommendation) -> None:
-    """Start a recommendation job; it costs instance hours from now on."""
-    request = recommendation_request(job)
+    A workload costs nothing and stays until it is deleted.
+    """
+    request, sagemaker = job.request(), client("sagemaker")
     with in_words(job.job_name):
-        client("sagemaker").create_ai_recommendation_job(**request)
-
-
-def start_benchmark(client: ClientFactory, job: Benchmark) -> None:
-    """Start a benchmark job; it loads the endpoint, and costs, from now on."""
-    request = benchmark_request(job)
-    with in_words(job.job_name):
-        client("sagemaker").create_ai_benchmark_job(**request)
+        if workload is not None:
+            sagemaker.create_ai_workload_config(**workload.request(job.job_name))
+        getattr(sagemaker, f"create_{job.kind.operation}")(**request)
 
 
 def read_generative(client: ClientFactory, kind: Kind, name: str) -> GenerativeJob:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -28,8 +28,16 @@ from .rules import (
     TOKENS,
 )
 
-__all__ = ["Benchmark", "GenerativeRecommendation", "Workload", "benchmark_request",
-           "recommendation_request", "workload_of_file", "workload_request"]
+__all__ = ["Benchmark", "GenerativeRecommendation", "Kind", "Workload", "workload_of_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the two kinds of jobs: how people, boto3 and the answers name it."""
+
+    word: str
+    operation: str
+    prefix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,21 @@ class Workload:
         if self.dataset is not None:
             S3_URI.check(self.dataset, "--dataset")
 
-    def specification(self) -> str:
-        """The inline specification: JSON, which is YAML too."""
+    def request(self, name: str) -> dict[str, Any]:
+        """What ``create_ai_workload_config`` is called with; ``LLE970`` for the name."""
+        request: dict[str, Any] = {
+            "AIWorkloadConfigName": JOB_NAME.check(name, "--job-name"),
+            "AIWorkloadConfigs": {"WorkloadSpec": {"Inline": self._specification()}},
+            "Tags": TAGS,
+        }
+        if self.dataset is not None:
+            request["DatasetConfig"] = {"InputDataConfig": [{
+                "ChannelName": "datasets",
+                "DataSource": {"S3DataSource": {"S3Uri": self.dataset}}}]}
+        return request
+
+    def _specification(self) -> str:
+        """Inline: JSON, which is YAML too."""
         if self.given is not None:
             return self.given
         parameters: dict[str, Any] = {
@@ -126,34 +147,12 @@ def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
     return Workload(given=text, dataset=dataset)
 
 
-def workload_request(name: str, workload: Workload) -> dict[str, Any]:
-    """What ``create_ai_workload_config`` is called with.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE970.
-    """
-    JOB_NAME.check(name, "--job-name")
-    request: dict[str, Any] = {
-        "AIWorkloadConfigName": name,
-        "AIWorkloadConfigs": {"WorkloadSpec": {"Inline": workload.specification()}},
-        "Tags": TAGS,
-    }
-    if workload.dataset is not None:
-        request["DatasetConfig"] = {"InputDataConfig": [{
-            "ChannelName": "datasets",
-            "DataSource": {"S3DataSource": {"S3Uri": workload.dataset}}}]}
-    return request
-
-
 @dataclass(frozen=True, slots=True)
 class GenerativeRecommendation:
     """A recommendation job.
 
     Parameters
     ----------
-    job_name, role_arn : str
     model : str
         Prefix in S3 with the model as a Hugging Face checkpoint in SafeTensors.
     output : str
@@ -171,6 +170,12 @@ class GenerativeRecommendation:
         default it does not, other than AWS's own default.
     model_package_group : str, optional
         Where an optimized model is registered.
+
+    Raises
+    ------
+    ConfigurationError
+        Of :meth:`request`: LLE970, LLE971, LLE979; LLE405 for an instance type, LLE304 for the
+        model's place, LLE418 for the results'.
     """
 
     job_name: str
@@ -183,42 +188,25 @@ class GenerativeRecommendation:
     framework: str | None = None
     optimize: bool = False
     model_package_group: str | None = None
+    kind: ClassVar[Kind] = Kind("recommendation", "ai_recommendation_job", "AIRecommendationJob")
 
-
-def recommendation_request(job: GenerativeRecommendation) -> dict[str, Any]:
-    """What ``create_ai_recommendation_job`` is called with.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE970, LLE971, LLE979; LLE405 for an instance type, LLE304 for the model's place, LLE418
-        for the results'.
-    """
-    JOB_NAME.check(job.job_name, "--job-name")
-    JOB_ROLE.check(job.role_arn, "--role-arn")
-    MODEL_DATA_URI.check(job.model, "--model")
-    S3_URI.check(job.output, "--output")
-    GOAL.check(job.goal, "--goal")
-    GENERATIVE_TYPES.check(len(job.instance_types), "--instance-type")
-    request: dict[str, Any] = {
-        "AIRecommendationJobName": job.job_name,
-        "ModelSource": {"S3": {"S3Uri": job.model}},
-        "OutputConfig": {"S3OutputLocation": job.output},
-        "AIWorkloadConfigIdentifier": job.workload,
-        "PerformanceTarget": {"Constraints": [{"Metric": job.goal}]},
-        "RoleArn": job.role_arn,
-        "OptimizeModel": job.optimize,
-        "Tags": TAGS,
-    }
-    if job.model_package_group is not None:
-        request["OutputConfig"]["ModelPackageGroupIdentifier"] = job.model_package_group
-    if job.framework is not None:
-        request["InferenceSpecification"] = {"Framework": FRAMEWORK.check(job.framework,
-                                                                          "--framework")}
-    if job.instance_types:
-        request["ComputeSpec"] = {"InstanceTypes": [
-            _gpu(name) for name in job.instance_types]}
-    return request
+    def request(self) -> dict[str, Any]:
+        """What ``create_ai_recommendation_job`` is called with."""
+        MODEL_DATA_URI.check(self.model, "--model")
+        GENERATIVE_TYPES.check(len(self.instance_types), "--instance-type")
+        request = _request(self) | {
+            "ModelSource": {"S3": {"S3Uri": self.model}},
+            "PerformanceTarget": {"Constraints": [{"Metric": GOAL.check(self.goal, "--goal")}]},
+            "OptimizeModel": self.optimize,
+        }
+        if self.model_package_group is not None:
+            request["OutputConfig"]["ModelPackageGroupIdentifier"] = self.model_package_group
+        if self.framework is not None:
+            request["InferenceSpecification"] = {
+                "Framework": FRAMEWORK.check(self.framework, "--framework")}
+        if self.instance_types:
+            request["ComputeSpec"] = {"InstanceTypes": [_gpu(name) for name in self.instance_types]}
+        return request
 
 
 def _gpu(name: str) -> str:
@@ -236,7 +224,6 @@ class Benchmark:
 
     Parameters
     ----------
-    job_name, role_arn : str
     endpoint_name : str
         It must be in service and answer OpenAI's chat completions.
     output : str
@@ -247,6 +234,11 @@ class Benchmark:
         Those to call, on an endpoint that hosts them.
     vpc : VpcConfig, optional
         From where the endpoint is called. By default from outside any VPC.
+
+    Raises
+    ------
+    ConfigurationError
+        Of :meth:`request`: LLE970, LLE971, and LLE418 for a place that is not S3.
     """
 
     job_name: str
@@ -256,30 +248,26 @@ class Benchmark:
     workload: str
     inference_components: Sequence[str] = ()
     vpc: VpcConfig | None = None
+    kind: ClassVar[Kind] = Kind("benchmark", "ai_benchmark_job", "AIBenchmarkJob")
+
+    def request(self) -> dict[str, Any]:
+        """What ``create_ai_benchmark_job`` is called with."""
+        target: dict[str, Any] = {"Identifier": self.endpoint_name}
+        if self.inference_components:
+            target["InferenceComponents"] = [{"Identifier": each}
+                                             for each in self.inference_components]
+        request = _request(self) | {"BenchmarkTarget": {"Endpoint": target}}
+        if self.vpc is not None:
+            request["NetworkConfig"] = {"VpcConfig": self.vpc.request()}
+        return request
 
 
-def benchmark_request(job: Benchmark) -> dict[str, Any]:
-    """What ``create_ai_benchmark_job`` is called with.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE970, LLE971, and LLE418 for a place that is not S3.
-    """
-    JOB_NAME.check(job.job_name, "--job-name")
-    JOB_ROLE.check(job.role_arn, "--role-arn")
-    S3_URI.check(job.output, "--output")
-    target: dict[str, Any] = {"Identifier": job.endpoint_name}
-    if job.inference_components:
-        target["InferenceComponents"] = [{"Identifier": each} for each in job.inference_components]
-    request: dict[str, Any] = {
-        "AIBenchmarkJobName": job.job_name,
-        "BenchmarkTarget": {"Endpoint": target},
-        "OutputConfig": {"S3OutputLocation": job.output},
+def _request(job: GenerativeRecommendation | Benchmark) -> dict[str, Any]:
+    """What both kinds of jobs have."""
+    return {
+        f"{job.kind.prefix}Name": JOB_NAME.check(job.job_name, "--job-name"),
+        "RoleArn": JOB_ROLE.check(job.role_arn, "--role-arn"),
+        "OutputConfig": {"S3OutputLocation": S3_URI.check(job.output, "--output")},
         "AIWorkloadConfigIdentifier": job.workload,
-        "RoleArn": job.role_arn,
         "Tags": TAGS,
     }
-    if job.vpc is not None:
-        request["NetworkConfig"] = {"VpcConfig": job.vpc.request()}
-    return request

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import rules as rules  # the error codes, for the list of all of them
-
 if TYPE_CHECKING:
     from .estimates import Estimate
     from .recorded_traffic import read_recorded_traffic
@@ -44,21 +42,14 @@ __all__ = [
     "shape_of_counts", "shapes", "simulate",
 ]
 
-_MODULES = {
-    "estimates": ("Estimate",),
-    "recorded_traffic": ("read_recorded_traffic",),
-    "replication": ("Replication",),
-    "scenario": ("Deployment", "InstanceFailure", "PrefixCache", "Scenario", "TargetTracking",
-                 "ZoneOutage", "Zones"),
-    "service_laws": ("Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "TokenCount"),
-    "simulating": ("Comparison", "SimulationResult", "compare", "simulate"),
-    "traffic": ("ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "shape",
-                "shape_of_counts", "shapes"),
-}
+_MODULES = ("estimates", "service_laws", "traffic", "scenario", "recorded_traffic", "replication",
+            "simulating")
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(f".{module}", __name__), name)
+    if name in __all__:
+        for module in _MODULES:
+            found = vars(importlib.import_module(f".{module}", __name__)).get(name)
+            if found is not None:
+                return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

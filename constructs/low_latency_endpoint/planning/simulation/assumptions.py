@@ -6,26 +6,23 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...errors import rule
 from ..decisions import LatencyPlan
 from ..latency_target import LatencyTarget
 from ..plan_fleet import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..throughput import MeasuredThroughput
-from .fleet_changes import Deployment, TargetTracking, ZoneOutage
+from .fleet_changes import SIMULATED_INSTANCES, Deployment, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
-from .rules import (
-    CONCURRENCY,
-    MEAN_SECONDS,
-    RATE,
-    SIMULATED_INSTANCES,
-    SLOPE,
-    THROUGHPUT_NEEDED,
-    VARIATION,
-)
-from .scenario import Scenario, Zones
-from .service_laws import Lognormal, ServiceLaw
-from .traffic import OpenLoop, Shape, ShapedLoop, Traffic
+from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
+from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
+from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
 
 __all__ = ["Model", "model_of_plan"]
+
+THROUGHPUT_NEEDED = rule(
+    "LLE875", "the simulation needs to know what one instance serves",
+    mend="State throughput in the settings, or pass --from-load-test or --service-time.",
+)
 
 BUSY_AT_MEASURED = 0.9     # how busy an instance is at the throughput that it held
 SERVICE_SHARE = 0.6        # of the target's p99 that the service time's own p99 takes
@@ -41,13 +38,8 @@ class Model:
     ----------
     service, concurrency, slope
         See :class:`.scenario.Scenario`.
-    peak_tps : float
     instances, minimum, maximum : int
         At the peak, and between which scaling moves.
-    zones : int
-    routing : str
-    tps_per_instance : float
-    safety_factor : float
     cooldowns : tuple of float
         Out and in, seconds.
     scales : bool
@@ -58,7 +50,6 @@ class Model:
         How a new version takes over; when, a shape says.
     latency_target : float or None
         Seconds at p99.
-    assumed : tuple of str
     """
 
     service: ServiceLaw

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ...errors import rule
 from . import core, kernels
-from .rules import EXTRA_NEEDED
 
 __all__ = ["Loops", "have_numba", "loops"]
+
+EXTRA_NEEDED = rule(
+    "LLE876", "this needs a package that is not installed",
+    mend="pip install 'cdk-low-latency-endpoint[simulation]'.",
+)
 
 
 @dataclass(frozen=True)

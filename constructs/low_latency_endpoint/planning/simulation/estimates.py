@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 from statistics import NormalDist, fmean
 
 __all__ = ["Estimate", "estimate", "student_quantile"]
@@ -89,48 +90,35 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
 
 def _controlled(values: Sequence[float], used: Sequence[Sequence[float]],
                 confidence: float) -> Estimate | None:
-    """The mean at controls of zero; ``None`` when the controls do not say apart."""
+    """The mean at controls of zero; ``None`` when the controls do not say apart.
+
+    Least squares of the values on 1 and the controls, of which the intercept is the estimate: each
+    control less its mean and less what the ones before explain of it (Gram and Schmidt), so that
+    each has its slope on its own.
+    """
     count = len(values)
-    # Least squares of the values on 1 and the controls; the intercept is the estimate.
-    rows = [[1.0, *(each[at] for each in used)] for at in range(count)]
-    size = len(used) + 1
-    scale = [max(abs(row[at]) for row in rows) for at in range(size)]
-    rows = [[row[at] / scale[at] for at in range(size)] for row in rows]
-    normal = [[math.fsum(row[i] * row[j] for row in rows) for j in range(size)]
-              for i in range(size)]
-    inverse = _inverse(normal)
-    if inverse is None:
-        return None
-    right = [math.fsum(row[i] * value for row, value in zip(rows, values, strict=True))
-             for i in range(size)]
-    slopes = [math.fsum(inverse[i][j] * right[j] for j in range(size)) for i in range(size)]
-    free = count - size
-    rest = math.fsum(
-        (value - math.fsum(a * b for a, b in zip(row, slopes, strict=True))) ** 2
-        for row, value in zip(rows, values, strict=True))
-    error = math.sqrt(rest / free * inverse[0][0])
-    return Estimate(slopes[0], student_quantile(confidence, free) * error)
-
-
-def _inverse(matrix: list[list[float]]) -> list[list[float]] | None:
-    """Gauss and Jordan with pivots; the matrices here have a handful of rows, their entries are
-    about 1 or above. ``None`` for one that is singular, but for rounding."""
-    size = len(matrix)
-    least = 1e-9 * max(map(max, matrix))
-    work = [row[:] + [float(i == j) for j in range(size)] for i, row in enumerate(matrix)]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(work[row][column]))
-        work[column], work[pivot] = work[pivot], work[column]
-        head = work[column][column]
-        if abs(head) < least:
+    middle = fmean(values)
+    rest, variance = [value - middle for value in values], 1 / count
+    apart: list[tuple[list[float], float, float]] = []  # less the others; their mean and square
+    for control in used:
+        mean = fmean(control)
+        left = [each - mean for each in control]
+        whole = math.fsum(each * each for each in left)
+        for other, its_mean, square in apart:
+            slope = math.fsum(map(mul, left, other)) / square
+            left = [a - slope * b for a, b in zip(left, other, strict=True)]
+            mean -= slope * its_mean
+        square = math.fsum(each * each for each in left)
+        if square < 1e-9 * whole:
             return None
-        work[column] = [value / head for value in work[column]]
-        for row in range(size):
-            if row != column:
-                factor = work[row][column]
-                work[row] = [a - factor * b for a, b in
-                             zip(work[row], work[column], strict=True)]
-    return [row[size:] for row in work]
+        apart.append((left, mean, square))
+        slope = math.fsum(map(mul, rest, left)) / square
+        rest = [a - slope * b for a, b in zip(rest, left, strict=True)]
+        middle -= slope * mean
+        variance += mean * mean / square
+    free = count - len(used) - 1
+    error = math.sqrt(math.fsum(each * each for each in rest) / free * variance)
+    return Estimate(middle, student_quantile(confidence, free) * error)
 
 
 @lru_cache(maxsize=256)

@@ -6,11 +6,32 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..limits import MIN_CAPACITY, SCALING_TARGET
+from ...errors import rule
+from ..limits import MIN_CAPACITY, SCALING_TARGET, Choice, Range
 from ..rules import MIN_ABOVE_MAX
-from .rules import ROUTERS, SCALING_METRIC, SCALING_PERIOD, SECONDS, SHARE, SIMULATED_INSTANCES
+from .service_laws import SECONDS, SHARE
 
 __all__ = ["Deployment", "InstanceFailure", "TargetTracking", "ZoneOutage"]
+
+SIMULATED_INSTANCES = Range(
+    rule("LLE852", "the number of simulated instances is out of range",
+         mend="Give a number of instances in the allowed range."),
+    "the number of simulated instances", 1, 1_000_000,
+)
+ROUTERS = Range(
+    rule("LLE859", "the number of routers is out of range", mend="Give at least one router."),
+    "the number of routers", 1, 1000,
+)
+SCALING_METRIC = Choice(
+    rule("LLE867", "a scaling metric is not one that can be simulated",
+         mend="Choose one of the metrics; TargetTracking.on_concurrency makes the second."),
+    "a scaling metric", ("invocations", "concurrency"),
+)
+SCALING_PERIOD = Range(
+    rule("LLE868", "the period of a scaling metric is out of range",
+         mend="Give seconds: 60 for invocations, 10 for the metric of high resolution."),
+    "the period of a metric", 1, 3600, "seconds", False,
+)
 
 
 @dataclass(frozen=True, slots=True)

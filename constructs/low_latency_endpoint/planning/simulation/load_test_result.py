@@ -29,11 +29,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import rule
 from ..load_test_validity import check_result_is_valid
-from .rules import CONCURRENCY, LOAD_TEST_FILE, RATE, SIMULATED_INSTANCES, SLOPE
+from .fleet_changes import SIMULATED_INSTANCES
+from .scenario import CONCURRENCY, SLOPE
 from .service_laws import Empirical
+from .traffic import RATE
 
 __all__ = ["LoadTestResult", "read_load_test_result"]
+
+LOAD_TEST_FILE = rule(
+    "LLE873", "a load-test result cannot be read",
+    mend="Give a JSON file as docs/simulation.md describes it: source, rate and service times.",
+)
 
 SCHEMA = "low-latency-endpoint/load-test-result/1"
 _FORM = 'an object with "schema", "source", "rate" and "service_time_ms"'
@@ -52,7 +60,6 @@ class LoadTestResult:
         for no limit.
     service : Empirical
         Law of the service time of one request that has the instance to itself.
-    instances : int
     concurrency : int or None
         Requests that one instance works on at once; ``None`` when not measured.
     slope : float

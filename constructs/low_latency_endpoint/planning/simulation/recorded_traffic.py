@@ -32,10 +32,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .rules import RECORDED_TRAFFIC
+from ...errors import rule
 from .traffic import Shape, shape_of_counts
 
 __all__ = ["read_recorded_traffic", "recorded_traffic"]
+
+RECORDED_TRAFFIC = rule(
+    "LLE880", "recorded traffic cannot be read",
+    mend="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
+         "get-metric-statistics answers for Invocations with --statistics Sum: see "
+         "docs/simulation.md.",
+)
 
 MOST_PERIODS = 200_000
 _FORMS = ("lines of time and count, a CloudWatch answer with sums of Invocations, or \"seconds\" "

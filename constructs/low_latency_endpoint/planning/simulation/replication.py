@@ -102,7 +102,6 @@ class Replication:
         times there: 0 but for rounding.
     entered : int
         Requests that arrived, counted or not.
-    timeline : tuple of Window
     """
 
     requests: int

@@ -6,29 +6,52 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from ...errors import rule
+from ..limits import Choice, Range
 from ..rules import MIN_ABOVE_MAX, PREFIX_SETTINGS
-from .fleet_changes import Deployment, InstanceFailure, TargetTracking, ZoneOutage
-from .rules import (
-    CONCURRENCY,
-    MEAN_SECONDS,
-    OUTAGE,
-    PREFIXES,
-    RATE,
+from .fleet_changes import (
     ROUTERS,
-    SECONDS,
-    SHARE,
     SIMULATED_INSTANCES,
-    SIMULATED_ROUTING,
-    SLOPE,
-    VARIATION,
+    Deployment,
+    InstanceFailure,
+    TargetTracking,
+    ZoneOutage,
 )
-from .service_laws import ServiceLaw
-from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
+from .service_laws import MEAN_SECONDS, SECONDS, SHARE, VARIATION, ServiceLaw
+from .traffic import RATE, ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
 __all__ = [
     "Deployment", "InstanceFailure", "PrefixCache", "Scenario", "TargetTracking", "ZoneOutage",
     "Zones",
 ]
+
+ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "POWER_OF_TWO")
+CONCURRENCY = Range(
+    rule("LLE853", "the concurrency of a simulated instance is out of range",
+         mend="Give how many requests one instance works on at the same time: its workers, or the "
+              "largest batch."),
+    "the concurrency of an instance", 1, 4096,
+)
+SLOPE = Range(
+    rule("LLE854", "the slope of a batching instance is out of range",
+         mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
+              "their own, 1 when all share one processor."),
+    "the slope", 0, 10, "", False,
+)
+SIMULATED_ROUTING = Choice(
+    rule("LLE857", "a routing strategy is not one that can be simulated",
+         mend="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks."),
+    "a simulated routing strategy", ROUTINGS,
+)
+PREFIXES = Range(
+    rule("LLE863", "the number of prefixes is out of range",
+         mend="Give how many different beginnings the requests have."),
+    "the number of prefixes", 1, 100_000,
+)
+OUTAGE = rule(
+    "LLE879", "an outage or failure names what is not there",
+    mend="Name a zone of the scenario, or no more instances than it has.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +156,6 @@ class Scenario:
     scaling : TargetTracking, optional
         By default the fleet stays as it is.
     deployment : Deployment, optional
-    faults : tuple of InstanceFailure and ZoneOutage
     latency_target : float, optional
         Seconds; the results count what is slower.
     retry_seconds : float

@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...errors import rule
 from .estimates import Estimate
-from .rules import SEARCH_GOAL
 from .traffic import Shape
 
 __all__ = ["Candidate", "Found", "Goal", "SearchResult", "pareto_front", "parse_goal"]
+
+SEARCH_GOAL = rule(
+    "LLE874", "a search goal cannot be read",
+    mend='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
+)
 
 _GOAL = re.compile(
     r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"
@@ -71,7 +76,6 @@ class Candidate:
 
     Attributes
     ----------
-    routing : str
     minimum, maximum : int
         Instances.
     safety_factor : float or None
@@ -108,7 +112,6 @@ class Found:
 
     Attributes
     ----------
-    candidate : Candidate
     latency : Estimate
         The goal's percentile, in seconds; on several shapes that of the worst.
     cost : float
@@ -150,17 +153,12 @@ class SearchResult:
 
     Attributes
     ----------
-    goal : Goal
     steady : tuple of Found
         Fixed fleets at the steady peak, by cost.
     over_time : tuple of Found
         Scaling policies and the best fixed fleets on the shapes, by cost; empty without shapes.
-    shapes : tuple of Shape
-    seed : int
     replications, shape_replications : int
         At the steady peak, and on each shape.
-    tps_per_instance : float
-    assumed : tuple of str
     """
 
     goal: Goal

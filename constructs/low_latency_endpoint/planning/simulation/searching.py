@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from .assumptions import Model
 from .estimates import Estimate
 from .replication import Replication, RunLength
-from .rules import REPLICATIONS
 from .scenario import Scenario
 from .search_goals import (
     HOLDS,
@@ -24,7 +23,7 @@ from .search_goals import (
     pareto_front,
     parse_goal,
 )
-from .simulating import SimulationResult, replicated
+from .simulating import REPLICATIONS, SimulationResult, replicated
 from .traffic import Shape, shape
 
 __all__ = ["Candidate", "Found", "Goal", "SearchResult", "parse_goal", "search"]
@@ -56,7 +55,6 @@ def search(model: Model, goal: Goal, *, over: Shape | Sequence[Shape] | None = N
     ----------
     model : Model
         The endpoint; its peak becomes the goal's.
-    goal : Goal
     over : Shape or sequence of Shape, optional
         On which scaling policies are judged: by the worst latency and the mean cost. By default
         ``spike``; with an empty sequence none are.

@@ -9,12 +9,37 @@ from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
 
+from ...errors import rule
+from ..limits import Range
 from . import kernels
-from .rules import MEAN_SECONDS, SAMPLES, SECONDS, SHARE, VARIATION
 
 __all__ = [
     "Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "ServiceLaw", "TokenCount",
 ]
+
+MEAN_SECONDS = Range(
+    rule("LLE850", "a mean time is out of range", mend="Give the mean in seconds, above zero."),
+    "a mean time", 1e-6, 1e6, "seconds", False,
+)
+VARIATION = Range(
+    rule("LLE851", "a coefficient of variation is out of range",
+         mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
+              "above 1 for language models with answers of very different length."),
+    "a coefficient of variation", 0, 20, "", False,
+)
+SECONDS = Range(
+    rule("LLE860", "a time of the simulation is out of range",
+         mend="Give seconds in the allowed range."),
+    "a time", 0, 1e9, "seconds", False,
+)
+SHARE = Range(
+    rule("LLE861", "a share is out of range", mend="Give a share from 0 to 1."),
+    "a share", 0, 1, "", False,
+)
+SAMPLES = rule(
+    "LLE870", "a service law needs measured times above zero",
+    mend="Give at least two times in seconds, or quantiles that rise with their probabilities.",
+)
 
 _STEPS = 4096  # of an empirical law
 

@@ -9,25 +9,49 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+from ...errors import rule
+from ..limits import Range
 from .compilation import loops
 from .counting import PERCENTILES, Window
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
-from .rules import (
-    CONFIDENCE,
-    OVERLOADED,
-    PERCENTILE,
-    REPLICATIONS,
-    REQUESTS,
-    SECONDS,
-    TIMELINE,
-    WARM_UP,
-)
 from .scenario import Scenario
-from .service_laws import Exponential
+from .service_laws import SECONDS, Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
 __all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
+
+REPLICATIONS = Range(
+    rule("LLE858", "the number of replications is out of range",
+         mend="Give at least two: the confidence interval comes from their differences."),
+    "the number of replications", 2, 100_000,
+)
+REQUESTS = Range(
+    rule("LLE862", "the number of simulated requests is out of range",
+         mend="Give a number of requests in the allowed range."),
+    "the number of requests", 100, 10_000_000_000,
+)
+CONFIDENCE = Range(
+    rule("LLE864", "a confidence is out of range",
+         mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %."),
+    "a confidence", 0.5, 0.999999, "", False,
+)
+PERCENTILE = rule(
+    "LLE865", "a percentile is not one that a simulation counts",
+    mend="Choose one of 50, 90, 95, 99 and 99.9.",
+)
+TIMELINE = rule(
+    "LLE866", "the lines of a timeline have an impossible length",
+    mend="Give the window in seconds, above zero and so that the run has at most a million lines.",
+)
+OVERLOADED = rule(
+    "LLE877", "more requests arrive than the fleet can ever serve",
+    mend="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+)
+WARM_UP = rule(
+    "LLE878", "a run leaves nothing to count",
+    mend="Simulate more requests or seconds, or discard fewer at the start.",
+)
 
 DEFAULT_REQUESTS = 200_000
 _MOST_LINES = 1_000_000
@@ -296,37 +320,29 @@ def simulate(
     >>> result.utilisation.holds(0.5)  # rate x service time
     True
     """
-    REPLICATIONS.check(replications, "replications")
-    CONFIDENCE.check(confidence, "confidence")
-    length = _length(scenario, requests, seconds, discard, window)
-    jobs = [(scenario, length, seed, number, compiled) for number in range(replications)]
-    loops(compiled)  # say what is missing here, and not in another process
-    return SimulationResult(scenario, tuple(replicated(jobs, processes)), seed, confidence)
+    return compare(
+        {"": scenario}, requests=requests, seconds=seconds, discard=discard, window=window,
+        replications=replications, seed=seed, confidence=confidence, processes=processes,
+        compiled=compiled).results[""]
 
 
-def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
+def compare(scenarios: Mapping[str, Scenario], *, replications: int = 8, seed: int = 1,
+            confidence: float = 0.99, processes: int = 1, compiled: bool | None = None,
+            **length: Any) -> Comparison:
     """Simulate scenarios with the same arrivals and the same work, request by request.
 
     Parameters
     ----------
     scenarios : mapping of str to Scenario
         By name; the first is the base of the changes.
-    **options
+    replications, seed, confidence, processes, compiled, **length
         As for :func:`simulate`.
     """
-    options = dict(options)
-    processes = options.pop("processes", 1)
-    replications = options.pop("replications", 8)
-    seed, confidence = options.pop("seed", 1), options.pop("confidence", 0.99)
-    compiled = options.pop("compiled", None)
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")
-    loops(compiled)
-    jobs = [
-        (scenario, _length(scenario, options.get("requests"), options.get("seconds"),
-                           options.get("discard"), options.get("window")), seed, number, compiled)
-        for scenario in scenarios.values() for number in range(replications)
-    ]
+    jobs = [(scenario, _length(scenario, **length), seed, number, compiled)
+            for scenario in scenarios.values() for number in range(replications)]
+    loops(compiled)  # say what is missing here, and not in another process
     runs = list(replicated(jobs, processes))
     return Comparison({
         name: SimulationResult(scenario, tuple(runs[at * replications:(at + 1) * replications]),
@@ -335,8 +351,8 @@ def compare(scenarios: Mapping[str, Scenario], **options: Any) -> Comparison:
     })
 
 
-def _length(scenario: Scenario, requests: int | None, seconds: float | None,
-            discard: float | None, window: float | None) -> RunLength:
+def _length(scenario: Scenario, requests: int | None = None, seconds: float | None = None,
+            discard: float | None = None, window: float | None = None) -> RunLength:
     traffic = scenario.traffic
     whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
     if discard is None:

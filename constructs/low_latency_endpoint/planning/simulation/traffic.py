@@ -11,13 +11,36 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .rules import RATE, SECONDS, SHAPE, SHAPE_LEVELS, TRACE, USERS
-from .service_laws import Constant, ServiceLaw
+from ...errors import rule
+from ..limits import Range
+from .service_laws import SECONDS, Constant, ServiceLaw
 
 __all__ = [
     "ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "Traffic", "shape",
     "shape_of_counts", "shapes",
 ]
+
+RATE = Range(
+    rule("LLE855", "a rate of requests is out of range",
+         mend="Give requests per second, above zero."),
+    "a rate of requests", 1e-6, 1e9, "requests per second", False,
+)
+USERS = Range(
+    rule("LLE856", "the number of users is out of range", mend="Give at least one user."),
+    "the number of users", 1, 10_000_000,
+)
+TRACE = rule(
+    "LLE871", "an arrival trace needs times that do not fall",
+    mend="Give at least two arrival times in seconds, in order, from zero on.",
+)
+SHAPE = rule(
+    "LLE872", "there is no traffic shape of that name", mend="Choose one of the shapes that ship.",
+)
+SHAPE_LEVELS = rule(
+    "LLE881", "the levels of a traffic shape are impossible",
+    mend="Give at least one level as (end in seconds, share of the peak): ends that rise from "
+         "above zero, shares not below zero and one of them above.",
+)
 
 SHAPES = Path(__file__).parent / "shapes.json"
 
