@@ -23,7 +23,13 @@ from .model import Container, Model
 from .network import ZoneAlignedNetwork
 from .pattern_network import link_of, network_of, zones_of
 from .planning.argument_kinds import checked_arguments
-from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
+from .planning.latency_plan import (
+    EndpointRequest,
+    LatencyTarget,
+    MeasuredThroughput,
+    ScalingOptions,
+    make_plan,
+)
 from .private_link import RuntimePrivateLink
 from .safeguards import Safeguards
 from .scaling import InvocationScaling
@@ -172,7 +178,7 @@ class LowLatencyEndpoint(Construct):
     ...     instance_type=InstanceType("ml.m5.12xlarge"),
     ...     latency=LatencyTarget(p99=Duration.millis(200)),
     ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
-    >>> sentiment.plan["instances_at_peak"].value, sentiment.plan["scaling_target"].value
+    >>> sentiment.plan.fleet.at_peak, sentiment.plan.scaling.target
     (8, 7800.0)
     """
 
@@ -231,7 +237,7 @@ class LowLatencyEndpoint(Construct):
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, self.node.path)
-        self.plan = make_plan(
+        self.plan = make_plan(EndpointRequest(
             client_zones=zones.zones,
             instance_type=instance_type.name,
             latency=latency,
@@ -243,18 +249,20 @@ class LowLatencyEndpoint(Construct):
             routing=routing.name if routing else None,
             prefix_length=routing.prefix_length if routing else None,
             concurrency_threshold=routing.concurrency_threshold if routing else None,
-            min_instances=min_instances,
-            initial_instances=initial_instances,
-            max_instances=max_instances,
-            scaling=scaling,
-            max_concurrency_per_instance=max_concurrency_per_instance,
-            scale_in_cooldown=scale_in_cooldown,
-            scale_out_cooldown=scale_out_cooldown,
+            scaling=ScalingOptions(
+                enabled=scaling,
+                min_instances=min_instances,
+                initial_instances=initial_instances,
+                max_instances=max_instances,
+                max_concurrency_per_instance=max_concurrency_per_instance,
+                scale_in_cooldown=scale_in_cooldown,
+                scale_out_cooldown=scale_out_cooldown,
+            ),
             warm_up_requests=warm_up.requests if warm_up else None,
-        )
+        ))
         self.network = network_of(
             self, zones, network=network, vpc=vpc, subnets=subnets,
-            shared_by=network_max_instances, own=self.plan["max_instances"].value,
+            shared_by=network_max_instances, own=self.plan.fleet.maximum,
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -279,8 +287,8 @@ class LowLatencyEndpoint(Construct):
                     name=variant_name,
                     model=self.model,
                     instance_type=instance_type,
-                    initial_instance_count=self.plan["initial_instances"].value,
-                    routing=routing or RoutingStrategy(self.plan["routing_strategy"].value),
+                    initial_instance_count=self.plan.fleet.initial,
+                    routing=routing or RoutingStrategy(self.plan.routing),
                     startup_health_check_timeout=startup_health_check_timeout,
                     model_data_download_timeout=model_data_download_timeout,
                     volume_size_gib=volume_size_gib,
@@ -306,7 +314,7 @@ class LowLatencyEndpoint(Construct):
             confirm_updates=confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = self._scale(variant_name, throughput, max_concurrency_per_instance)
+        self.scaling = self._scale(variant_name)
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -347,10 +355,9 @@ class LowLatencyEndpoint(Construct):
             CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",
                       description=f"For callers in {zone}: stays in the zone")
         client = {
-            "max_pool_connections": self.plan["caller_connections"].value
-            if "caller_connections" in self.plan else None,
+            "max_pool_connections": self.plan.caller_connections,
             "tcp_keepalive": True,
-            "keepalive_seconds": self.plan["caller_keepalive"].value,
+            "keepalive_seconds": self.plan.caller_keepalive_seconds,
         }
         CfnOutput(
             self, "ClientSettings",
@@ -358,29 +365,11 @@ class LowLatencyEndpoint(Construct):
             description="For botocore's Config, so that no call waits for a connection",
         )
 
-    def _scale(self, variant_name: str, throughput: MeasuredThroughput | None,
-               max_concurrency: float | None) -> InvocationScaling | None:
-        if self.plan["scaling_metric"].value is None:
-            return None
-        scaling = self.endpoint.scale(
-            variant_name, min_instances=self.plan["min_instances"].value,
-            max_instances=self.plan["max_instances"].value,
-        )
-        scale_in = _seconds(self.plan, "scale_in_cooldown")
-        scale_out = _seconds(self.plan, "scale_out_cooldown")
-        if max_concurrency is not None:
-            return scaling.track_concurrency(
-                max_concurrency_per_instance=max_concurrency,
-                scale_in_cooldown=scale_in,
-                scale_out_cooldown=scale_out,
-            )
-        assert throughput is not None
-        return scaling.track_invocations(
-            max_tps_per_instance=throughput.tps_per_instance,
-            safety_factor=throughput.safety_factor,
-            scale_in_cooldown=scale_in,
-            scale_out_cooldown=scale_out,
-        )
+    def _scale(self, variant_name: str) -> InvocationScaling | None:
+        policy, fleet = self.plan.scaling, self.plan.fleet
+        return None if policy is None else self.endpoint.scale(
+            variant_name, min_instances=fleet.minimum, max_instances=fleet.maximum,
+        ).track(policy)
 
     def _keeps_counts(self, scaling: bool, stated: bool | None) -> bool | None:
         if stated is None and not scaling:
@@ -395,7 +384,7 @@ class LowLatencyEndpoint(Construct):
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
         from .warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
-        requests = self.plan["warm_up_requests"].value
+        requests = self.plan.warm_up_requests
         if not requests:
             return None
         options: dict[str, Any] = {**vars(stated), "requests": requests}
@@ -410,26 +399,23 @@ class LowLatencyEndpoint(Construct):
 
     def _watched(self, options: AlarmOptions) -> dict[str, Any]:
         """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
-        planned = {
-            metric: {
-                statistic: Duration.millis(milliseconds)
-                for statistic, milliseconds in thresholds.items()
-            }
-            for metric, thresholds in self.plan.alarm_thresholds.items()
-        }
         watched = dict(vars(options))
         for name, metric in (
             ("model_latency", "ModelLatency"), ("overhead_latency", "OverheadLatency")
         ):
             if watched[name] == "planned":
-                watched[name] = planned.get(metric, {})
+                watched[name] = {
+                    statistic: Duration.millis(milliseconds)
+                    for statistic, milliseconds in self.plan.thresholds(metric).items()
+                }
         if options.capacity_at_maximum == "scaled":
             watched["capacity_at_maximum"] = self.scaling is not None
         return watched
 
     def _explain(self) -> None:
-        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())
-        for message in self.plan.warnings:
+        explanation = self.plan.explanation
+        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, explanation.to_dict())
+        for message in explanation.warnings:
             warn(self, f"plan:{message.id}", message)
 
 
@@ -439,7 +425,3 @@ def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
     for name, value in thresholds.items():
         flat.update(value if isinstance(value, Mapping) else {name: value})
     return flat
-
-
-def _seconds(plan: LatencyPlan, name: str) -> Duration | None:
-    return Duration.seconds(plan[name].value) if name in plan else None

@@ -11,7 +11,7 @@ import typer
 from ..errors import LowLatencyEndpointError
 
 if TYPE_CHECKING:
-    from ..planning.decisions import LatencyPlan
+    from ..planning.latency_plan import Plan
     from ..planning.simulation import Comparison, Shape, SimulationResult
     from ..planning.simulation.assumptions import Model
     from ..planning.simulation.search_goals import Found, SearchResult
@@ -23,7 +23,7 @@ __all__ = ["Report"]
 class Report:
     """The answer of one command, made by one of its methods and shown by the last."""
 
-    def __init__(self, name: str, settings: Path, model: Model, plan: LatencyPlan,
+    def __init__(self, name: str, settings: Path, model: Model, plan: Plan,
                  options: dict[str, Any], replications: int | None) -> None:
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
@@ -164,7 +164,7 @@ class Report:
         return default if self.replications is None else self.replications
 
     def _say_prefix_aware(self, done: str) -> None:
-        if self.plan["routing_strategy"].value == "PREFIX_AWARE":
+        if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
                 "on the prefixes of your requests; in Python, PrefixCache simulates it.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..errors import rule
+from ..planning.endpoint_request import LARGEST_BODY_BYTES
 from ..planning.limits import Pattern, Range
-from ..planning.plan_inputs import LARGEST_BODY_BYTES
 
 __all__ = [
     "GENERATED_BODY",

@@ -30,9 +30,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaml
 
@@ -41,6 +41,9 @@ from .breach import Place, path_of
 from .loading import check_text
 from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml, scalar
+
+if TYPE_CHECKING:
+    from .stack import Settings
 
 __all__ = ["YamlEdit", "edit_settings_file", "edited_yaml", "write_edit"]
 
@@ -61,11 +64,14 @@ class YamlEdit:
         The file, as the difference names it.
     before, after : str
         The whole text.
+    settings : Settings or None
+        What the changed text says, where that was checked.
     """
 
     path: str
     before: str
     after: str
+    settings: Settings | None = field(default=None, repr=False, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -126,8 +132,7 @@ def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
         write_edit(edit)
     """
     edit = edited_yaml(_read(path), values, path=str(path))
-    check_text(edit.after, path)
-    return edit
+    return replace(edit, settings=check_text(edit.after, path))
 
 
 def write_edit(edit: YamlEdit) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import ConfigurationError
-from ...planning.plan_alarms import DEFAULT_OVERHEAD_SHARE
+from ...planning.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .asking import Account, ClientFactory
 from .breaches import ENDPOINT_EXISTS
 from .measurements import (
