@@ -44,8 +44,10 @@ from low_latency_endpoint import (
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
+    ModelOptions,
     RoutingStrategy,
     RuntimePrivateLink,
+    ScalingOptions,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
@@ -201,7 +203,8 @@ def sharing(w, *maxima, **given):
 row("LLE157", lambda w: sharing(w, 59), "59 instances, 118 in updates, 258 addresses",
     "/23 or larger")
 row("LLE157", lambda w: sharing(w, 50, 50), "100 instances", "/23 or larger")
-row("LLE157", lambda w: w.pattern(max_instances=8, network_max_instances=7), "7, and 8", "least 8")
+row("LLE157", lambda w: w.pattern(
+    scaling=ScalingOptions(max_instances=8), network_max_instances=7), "7, and 8", "least 8")
 row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
 row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
 row("LLE158", lambda w: w.pattern(vpc=w.vpc(), network_max_instances=9), "network_max", "or none")
@@ -559,8 +562,8 @@ for steps, got in (
             ScalingStep(lower=lower, upper=upper, change=1) for lower, upper in steps]), got, "")
 for stated in ({"max_concurrency_per_instance": 3}, {"scale_in_cooldown": Duration.minutes(9)},
                {"scale_out_cooldown": Duration.minutes(9)}):
-    row("LLE629", lambda w, stated=stated: w.pattern(scaling=False, **stated), next(iter(stated)),
-        "scaling=False without")
+    row("LLE629", lambda w, stated=stated: ScalingOptions(enabled=False, **stated),
+        next(iter(stated)), "enabled=False without")
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 out_of("LLE701", lambda w, v: w.alarms(model_latency={"p99": Duration.millis(v)}), "at least 0.001",
@@ -611,8 +614,8 @@ row("LLE807", lambda w: w.endpoint(tags={"k": 7}), "a number", "text")
 row("LLE807", lambda w: w.fleet(image="load:1"), "text", "ContainerImage or None")
 row("LLE807", lambda w: w.fleet(endpoint=None), "None", "Endpoint or text")
 row("LLE807", lambda w: w.pattern(dashboard="no"), "text", "True or False")
-row("LLE807", lambda w: w.pattern(role="arn:aws:iam::1:role/a"), "text", "aws_iam.IRole or None")
-row("LLE807", lambda w: w.pattern(role=iam.Role), "the class Role", "aws_iam.IRole or None")
+row("LLE807", lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "text", "aws_iam.IRole or None")
+row("LLE807", lambda _: ModelOptions(role=iam.Role), "the class Role", "aws_iam.IRole or None")
 row("LLE807", lambda _: ContainerImage.from_dlc(None, "t"), "None", "text")
 row("LLE807", lambda w: w.pattern(alarms=AlarmOptions(model_latency="tight")), "text", "'planned'")
 row("LLE360", lambda w: w.pattern(alarms={"alarm_actions": []}),

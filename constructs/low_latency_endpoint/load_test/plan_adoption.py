@@ -10,7 +10,7 @@ from ..planning.decisions import Explanation, PlanWarning
 from ..planning.load_test_validity import other_instance_type
 from ..settings import explain_endpoint, load_settings, plan_endpoint
 from ..settings.breach import Place
-from ..settings.yaml_editing import YamlEdit, edit_settings_file
+from ..settings.yaml_editing import YamlEdit, checked_edit
 from .endpoint_settings import endpoint_key
 from .result_file import FoundLimit, read_found_limit
 
@@ -81,14 +81,12 @@ def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
     if peak_tps is not None:
         values[*place, "peak_tps"] = peak_tps
     values[*place, "tps_per_instance"] = limit.tps_per_instance
-    edit = edit_settings_file(settings, values)
-    assert edit.settings is not None
-    counts, raised = _too_few(edit.settings, key)
+    edit, changed = checked_edit(settings, values)
+    counts, raised = _too_few(changed, key)
     if counts:
-        edit = edit_settings_file(settings, {**values, **counts})
-        assert edit.settings is not None
-    after = _explained(edit.settings)
-    after[key] = _noted(after[key], limit, edit.settings.endpoints[key].instance_type)
+        edit, changed = checked_edit(settings, {**values, **counts})
+    after = _explained(changed)
+    after[key] = _noted(after[key], limit, changed.endpoints[key].instance_type)
     return AdoptedLimit(key, limit, edit, _explained(read), after, raised)
 
 

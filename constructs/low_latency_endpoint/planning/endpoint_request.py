@@ -127,8 +127,8 @@ class ScalingOptions:
             for name in ("max_concurrency_per_instance", "scale_out_cooldown",
                          "scale_in_cooldown"):
                 if getattr(self, name) is not None:
-                    raise SCALING_IS_OFF.error(got=f"scaling=False with {name}",
-                                               allowed=f"scaling=False without {name}", where=name)
+                    raise SCALING_IS_OFF.error(got=f"enabled=False with {name}",
+                                               allowed=f"enabled=False without {name}", where=name)
         concurrency = self.max_concurrency_per_instance
         # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
         if not (isinstance(concurrency, float) and concurrency < -1e280):

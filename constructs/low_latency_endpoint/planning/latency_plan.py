@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 
@@ -50,6 +50,11 @@ ZONES_WITHOUT_INSTANCE = rule(
     mend="Raise the number of instances, or name fewer client zones: a zone without an instance "
          "sends its requests to another zone.",
     source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
+)
+
+PLAN_OF_ANOTHER = rule(
+    "LLE808", "the plan was made from another request",
+    mend="Leave the plan out, or pass the one that make_plan made from the same arguments.",
 )
 
 
@@ -162,6 +167,23 @@ class Plan:
     def largest_fleet(self) -> int:
         """The most instances outside of updates: the maximum, or the fixed number."""
         return self.fleet.maximum if self.request.scaling.enabled else self.fleet.initial
+
+    def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
+        """This plan, where it is that of the request.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE808``.
+        """
+        if self.request != request:
+            differs = [each.name for each in fields(request)
+                       if each.compare
+                       and getattr(request, each.name) != getattr(self.request, each.name)]
+            raise PLAN_OF_ANOTHER.error(got=f"another {', '.join(differs)}",
+                                        allowed="the plan of these arguments, or none",
+                                        where=where)
+        return self
 
     def thresholds(self, metric: str) -> dict[str, float]:
         """Alarm thresholds on a metric by statistic, in milliseconds."""

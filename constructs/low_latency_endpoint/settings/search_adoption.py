@@ -15,7 +15,7 @@ from .endpoint import EndpointSettings
 from .loading import load_settings
 from .plans import explain_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
-from .yaml_editing import YamlEdit, edit_settings_file
+from .yaml_editing import YamlEdit, checked_edit
 
 __all__ = ["AdoptedPoint", "adopt_found"]
 
@@ -77,9 +77,8 @@ def adopt_found(settings: str | Path, key: str, found: Found,
     place: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*place, *path): value for path, value in _values(
         found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)).items()}
-    edit = edit_settings_file(settings, values)
-    assert edit.settings is not None
-    after = explain_endpoint(edit.settings, key)
+    edit, changed = checked_edit(settings, values)
+    after = explain_endpoint(changed, key)
     return AdoptedPoint(key, edit, before, _noted(after, found, result))
 
 

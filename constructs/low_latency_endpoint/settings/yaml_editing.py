@@ -30,7 +30,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -45,7 +45,7 @@ from .yaml_source import parse_yaml, scalar
 if TYPE_CHECKING:
     from .stack import Settings
 
-__all__ = ["YamlEdit", "edit_settings_file", "edited_yaml", "write_edit"]
+__all__ = ["YamlEdit", "checked_edit", "edit_settings_file", "edited_yaml", "write_edit"]
 
 Value = str | int | float | bool
 Values = Mapping[Place, Value | Mapping[str, Any]]
@@ -64,14 +64,11 @@ class YamlEdit:
         The file, as the difference names it.
     before, after : str
         The whole text.
-    settings : Settings or None
-        What the changed text says, where that was checked.
     """
 
     path: str
     before: str
     after: str
-    settings: Settings | None = field(default=None, repr=False, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -131,8 +128,13 @@ def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
         print(edit.diff())
         write_edit(edit)
     """
+    return checked_edit(path, values)[0]
+
+
+def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
+    """As :func:`edit_settings_file`, and what the changed text says."""
     edit = edited_yaml(_read(path), values, path=str(path))
-    return replace(edit, settings=check_text(edit.after, path))
+    return edit, check_text(edit.after, path)
 
 
 def write_edit(edit: YamlEdit) -> None:
