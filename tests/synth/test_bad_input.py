@@ -54,6 +54,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.alarms import SlowRequests
 from low_latency_endpoint.errors import ConfigurationError, rules
+from low_latency_endpoint.planning.latency_plan import EndpointRequest, make_plan
 from low_latency_endpoint.scaling import ScalingStep
 from low_latency_endpoint.variant import CoreDump
 
@@ -565,6 +566,11 @@ for stated in ({"max_concurrency_per_instance": 3}, {"scale_in_cooldown": Durati
     row("LLE629", lambda w, stated=stated: ScalingOptions(enabled=False, **stated),
         next(iter(stated)), "enabled=False without")
 
+row("LLE808", lambda w: w.pattern(plan=make_plan(EndpointRequest(
+    client_zones=["use1-az1", "use1-az3"], instance_type="ml.m5.xlarge",
+    latency=LatencyTarget(p99=Duration.millis(200))))),
+    "another client_zones", "of these arguments")
+
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 out_of("LLE701", lambda w, v: w.alarms(model_latency={"p99": Duration.millis(v)}), "at least 0.001",
        0)
@@ -643,7 +649,6 @@ ELSEWHERE = {
     **dict.fromkeys(("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387",
                      "LLE388", "LLE389"), "the settings file's: tests/unit/settings"),
     "LLE733": "a Duration is always finite",
-    "LLE734": "the plan's; alarms take percent of the whole instance (LLE725)",
 }
 # The warm-up's, and those of the commands that read a deployed stack: tried beside them.
 BESIDE = ("LLE54", "LLE55", "LLE57", "LLE58", "LLE59")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from .capacity import stated
 from .decisions import PlanWarning
-from .deployments import guardrail_exclusions
+from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES
 from .latency_plan import Plan
 
@@ -28,11 +28,12 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _fleet(plan)
     yield from _outage(plan)
     yield from _requests(plan)
-    facts = plan.request.facts
-    for exclusion in guardrail_exclusions(family=facts.family if facts else ""):
-        yield PlanWarning(f"guardrails-{exclusion.condition}",
-                          f"{plan.request.instance_type}, deployment guardrails: "
-                          f"{exclusion.effect}")
+    if not takes_guardrails(plan.request.instance_type):
+        yield PlanWarning(
+            "guardrails-inf1",
+            f"{plan.request.instance_type}, deployment guardrails: SageMaker falls back to "
+            "blue/green all at once without a final baking period, in silence",
+        )
     yield from plan.request.doubts
 
 
