@@ -20,7 +20,10 @@ from .limits import (
     GUIDE,
     IMAGE_URI,
     INFERENCE_AMI,
+    INITIAL_INSTANCE_COUNT,
     INSTANCE_TYPE,
+    MAX_INSTANCES,
+    MIN_CAPACITY,
     SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
@@ -67,6 +70,8 @@ WARM_UP_REQUESTS = Range(
     "the number of warm-up requests", 0, 1_000_000, "requests",
 )
 
+_COUNTS = {"min_instances": MIN_CAPACITY, "initial_instances": INITIAL_INSTANCE_COUNT,
+           "max_instances": MAX_INSTANCES}
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 
@@ -101,8 +106,8 @@ class ScalingOptions:
     Raises
     ------
     ConfigurationError
-        LLE602 and LLE605 for numbers out of range, LLE629 for what has no effect without scaling,
-        LLE801 and LLE807 for values of another kind.
+        LLE106, LLE403, LLE601, LLE602 and LLE605 for numbers out of range, LLE629 for what has no
+        effect without scaling, LLE801 and LLE807 for values of another kind.
 
     Examples
     --------
@@ -129,6 +134,10 @@ class ScalingOptions:
                 if getattr(self, name) is not None:
                     raise SCALING_IS_OFF.error(got=f"enabled=False with {name}",
                                                allowed=f"enabled=False without {name}", where=name)
+        for name, limit in _COUNTS.items():
+            count = getattr(self, name)
+            if count is not None:
+                object.__setattr__(self, name, int(limit.check(count, name)))  # 3.0 is 3
         concurrency = self.max_concurrency_per_instance
         # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
         if not (isinstance(concurrency, float) and concurrency < -1e280):

@@ -16,7 +16,6 @@ from .capacity import FEWEST_INSTANCES, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest, ScalingOptions
 from .latency_target import LatencyTarget
-from .limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, MIN_CAPACITY, Range
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
@@ -208,10 +207,9 @@ def make_plan(request: EndpointRequest) -> Plan:
     Raises
     ------
     ConfigurationError
-        ``LLE106``, ``LLE403``, ``LLE601`` for numbers out of range; ``LLE113`` for a fleet that no
-        subnet holds; ``LLE602`` for a scaling target out of range; ``LLE621`` for a minimum above
-        the maximum; ``LLE625`` for an initial count outside the two; ``LLE624`` for scaling a
-        burstable type; ``LLE810`` for fewer instances than client zones.
+        ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
+        ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
+        ``LLE624`` for scaling a burstable type; ``LLE810`` for fewer instances than client zones.
 
     Examples
     --------
@@ -246,9 +244,7 @@ def _fleet(request: EndpointRequest) -> Fleet:
     zones, given = len(request.client_zones), request.scaling
     floor = max(zones, FEWEST_INSTANCES)
     at_peak = request.throughput.instances_at_peak(zones) if request.throughput else floor
-    minimum = _counted(MIN_CAPACITY, given.min_instances, "min_instances")
-    initial = _counted(INITIAL_INSTANCE_COUNT, given.initial_instances, "initial_instances")
-    maximum = _counted(MAX_INSTANCES, given.max_instances, "max_instances")
+    minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
     for name, count in (("min_instances", minimum), ("initial_instances", initial),
                         ("max_instances", maximum)):
         if count is not None and count < zones:
@@ -277,10 +273,6 @@ def _fleet(request: EndpointRequest) -> Fleet:
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
     return Fleet(at_peak, smallest, first, largest)
-
-
-def _counted(limit: Range, value: int | None, where: str) -> int | None:
-    return None if value is None else int(limit.check(value, where))  # 3.0 is 3
 
 
 def _maximum(needed: int, zones: int) -> int:
