@@ -29,17 +29,21 @@ from low_latency_endpoint import (
     AlarmOptions,
     AlarmTopic,
     ClientZones,
+    ConfigurationOptions,
     Container,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
+    ScalingOptions,
     SlowRequests,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
 )
@@ -139,7 +143,6 @@ class AcceptanceStack(Stack):
         self.under_test = LowLatencyEndpoint(
             self, "Endpoint",
             client_zones=ClientZones.of_ids(*zones),
-            endpoint_name=name,
             containers=[Container(
                 image=ContainerImage.from_dlc(*IMAGE),
                 data=ModelData.from_asset(str(archive(folder, variant.data))),
@@ -149,12 +152,17 @@ class AcceptanceStack(Stack):
             instance_type=InstanceType(INSTANCE_TYPE),
             latency=LatencyTarget(p99=Duration.millis(500)),
             throughput=MeasuredThroughput(peak_tps=40, tps_per_instance=40, safety_factor=0.6),
-            min_instances=INSTANCES, initial_instances=INSTANCES, max_instances=INSTANCES + 1,
-            scaling=variant.scaling,
-            startup_health_check_timeout=Duration.minutes(4),
-            deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
-            if variant.rolling
-            else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
+            scaling=ScalingOptions(
+                enabled=variant.scaling, min_instances=INSTANCES, initial_instances=INSTANCES,
+                max_instances=INSTANCES + 1,
+            ),
+            variant=VariantOptions(startup_health_check_timeout=Duration.minutes(4)),
+            endpoint=EndpointOptions(
+                endpoint_name=name,
+                deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
+                if variant.rolling
+                else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
+            ),
             alarms=AlarmOptions(
                 actions=[topic.action],
                 slow_requests=SlowRequests(threshold=Duration.millis(500)),
@@ -162,8 +170,9 @@ class AcceptanceStack(Stack):
             ),
             warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"warm": "up"}),
                                   timeout=Duration.minutes(3)),
-            data_capture=self._capture() if variant.capture else None,
-            metrics=MetricsPublishing(enhanced=True) if variant.capture else None,
+            configuration=ConfigurationOptions(
+                data_capture=self._capture(), metrics=MetricsPublishing(enhanced=True),
+            ) if variant.capture else None,
         )
         network, link = self.under_test.network, self.under_test.private_link
         # One output with all that the steps need: a name of ours, which no hash follows.

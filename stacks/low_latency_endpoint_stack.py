@@ -16,7 +16,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.settings import Settings, largest_fleet
+from low_latency_endpoint.settings import Settings, largest_fleet, plan_endpoint
 
 from .endpoint_arguments import endpoint_arguments
 from .existing_vpc import looked_up_vpc, subnets_by_zone
@@ -59,7 +59,7 @@ class LowLatencyEndpointStack(Stack):
                 key,
                 network=self.network,
                 private_link=self.private_link,
-                **endpoint_arguments(self, key, endpoint, actions),
+                **endpoint_arguments(self, key, endpoint, plan_endpoint(settings, key), actions),
             )
             made.output_settings_for_callers()
             self.endpoints[key] = made

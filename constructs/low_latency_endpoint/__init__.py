@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from .low_latency_endpoint import LowLatencyEndpoint
     from .model import Container, Model, ModelData
     from .network import ZoneAlignedNetwork
-    from .planning.latency_plan import LatencyTarget
+    from .pattern_options import ConfigurationOptions, EndpointOptions, ModelOptions
+    from .planning.endpoint_request import ScalingOptions
+    from .planning.latency_target import LatencyTarget
     from .planning.throughput import MeasuredThroughput
     from .private_link import RuntimePrivateLink
     from .safeguards import Safeguards
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         InstanceType,
         ProductionVariant,
         RoutingStrategy,
+        VariantOptions,
     )
     from .warm_up import WarmUp
     from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
@@ -49,12 +52,14 @@ _MODULE_OF = {
     "AlarmOptions": "alarm_options",
     "AlarmTopic": "alarm_topic",
     "ClientZones": "client_zones",
+    "ConfigurationOptions": "pattern_options",
     "Container": "model",
     "ContainerImage": "images",
     "DataCapture": "endpoint_configuration",
     "DeploymentPolicy": "deployment",
     "Endpoint": "endpoint",
     "EndpointConfiguration": "endpoint_configuration",
+    "EndpointOptions": "pattern_options",
     "InferenceAmi": "variant",
     "InstancePool": "variant",
     "InstanceType": "variant",
@@ -62,18 +67,21 @@ _MODULE_OF = {
     "KeepWarmOptions": "warm_up_options",
     "LatencyAlarms": "alarms",
     "LatencyDashboard": "dashboard",
-    "LatencyTarget": "planning.latency_plan",
+    "LatencyTarget": "planning.latency_target",
     "LoadTestFleet": "load_test_fleet",
     "LowLatencyEndpoint": "low_latency_endpoint",
     "MeasuredThroughput": "planning.throughput",
     "MetricsPublishing": "endpoint_configuration",
     "Model": "model",
     "ModelData": "model",
+    "ModelOptions": "pattern_options",
     "ProductionVariant": "variant",
     "RoutingStrategy": "variant",
     "RuntimePrivateLink": "private_link",
     "Safeguards": "safeguards",
+    "ScalingOptions": "planning.endpoint_request",
     "SlowRequests": "alarm_options",
+    "VariantOptions": "variant",
     "WarmUp": "warm_up",
     "WarmUpMiss": "warm_up_options",
     "WarmUpOptions": "warm_up_options",
@@ -85,12 +93,14 @@ __all__ = [
     "AlarmOptions",
     "AlarmTopic",
     "ClientZones",
+    "ConfigurationOptions",
     "Container",
     "ContainerImage",
     "DataCapture",
     "DeploymentPolicy",
     "Endpoint",
     "EndpointConfiguration",
+    "EndpointOptions",
     "InferenceAmi",
     "InstancePool",
     "InstanceType",
@@ -105,11 +115,14 @@ __all__ = [
     "MetricsPublishing",
     "Model",
     "ModelData",
+    "ModelOptions",
     "ProductionVariant",
     "RoutingStrategy",
     "RuntimePrivateLink",
     "Safeguards",
+    "ScalingOptions",
     "SlowRequests",
+    "VariantOptions",
     "WarmUp",
     "WarmUpMiss",
     "WarmUpOptions",

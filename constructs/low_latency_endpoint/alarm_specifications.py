@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -107,12 +108,14 @@ class _Watch:
         self._where = where
         self._fleet = "new" if options.new_fleet_only else "whole"
         self._period = checked_period(options.period, 60, where)
+        # What metrics are told: reading a Duration back is a call to Node.js.
+        self._seconds = options.period or timedelta(seconds=60)
         self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
 
-    def _metric(self, name: str, statistic: str, period: Duration | None = None,
+    def _metric(self, name: str, statistic: str, period: timedelta | None = None,
                 dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:
         return self._variant.metric(
-            name, statistic=statistic, period=period or self._period,
+            name, statistic=statistic, period=period or self._seconds,
             fleet="new" if self._fleet == "new" else "whole", dimensions=dimensions,
         )
 
@@ -166,7 +169,7 @@ class _Watch:
             for window, minutes in (("Long", long), ("Short", short)):
                 yield AlarmSpecification(
                     key=f"ModelLatency/BurnRate{name}/{window}",
-                    metric=self._metric("ModelLatency", statistic, Duration.minutes(minutes)),
+                    metric=self._metric("ModelLatency", statistic, timedelta(minutes=minutes)),
                     threshold=100 * rate * slow.budget,
                     when=f"over {minutes} minutes the share of requests over "
                          f"{slow.milliseconds:g} ms burns a month's budget {rate:g} times too fast",

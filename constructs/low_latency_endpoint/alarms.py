@@ -16,7 +16,7 @@ from .endpoint_metrics import EndpointVariant
 from .findings import warn
 from .planning.argument_kinds import checked_arguments
 from .planning.limits import EVALUATION_PERIODS
-from .planning.plan_alarms import NOBODY_NOTIFIED
+from .planning.plan_warnings import NOBODY_NOTIFIED
 from .planning.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
 from .validation import check, is_token
 

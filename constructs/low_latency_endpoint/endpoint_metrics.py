@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any, Literal
 
 from aws_cdk import Duration
@@ -209,7 +210,7 @@ class EndpointVariant(MetricSource):
         name: str,
         *,
         statistic: str,
-        period: Duration | None = None,
+        period: Duration | timedelta | None = None,
         fleet: Literal["whole", "new"] = "whole",
         dimensions: Mapping[str, str] | None = None,
     ) -> cloudwatch.Metric:
@@ -256,4 +257,10 @@ def checked_period(period: Duration | timedelta | None, default: float, where: s
             got=f"{seconds:g} seconds", allowed="whole minutes, or 1, 5, 10, 30 seconds",
             where=where,
         )
+    return _whole(seconds)
+
+
+@cache
+def _whole(seconds: float) -> Duration:
+    """The same value for all metrics: each would be a call to Node.js."""
     return Duration.seconds(seconds)

@@ -12,8 +12,9 @@ from aws_cdk import Acknowledgment, Aws, Stack, Validations
 from constructs import IConstruct, IValidation
 
 from .token_text import tokens
+from .validation import is_token
 
-__all__ = ["acknowledge_wildcard_resources", "known_at_synth", "warn"]
+__all__ = ["acknowledge_wildcard_resources", "known_at_synth", "pseudo_parameters", "warn"]
 
 
 def acknowledge_wildcard_resources(
@@ -37,7 +38,9 @@ class _Acknowledgement:
 
     def validate(self) -> list[str]:
         """Acknowledge the resources as they are spelled now; there is never a complaint."""
-        resolved = Stack.of(self._construct).resolve(self._resources)
+        resolved: list[Any] = self._resources
+        if any(map(is_token, resolved)):
+            resolved = Stack.of(self._construct).resolve(resolved)
         Validations.of(self._construct).acknowledge(
             *(
                 Acknowledgment(
@@ -68,12 +71,13 @@ def _spelled(value: Any) -> str:
 
 def known_at_synth(texts: Sequence[str]) -> bool:
     """Whether these texts have no tokens but partition, region and account of a stack."""
-    return not any(set(tokens(text)) - _pseudo_parameters() for text in texts)
+    return not any(set(tokens(text)).difference(pseudo_parameters()) for text in texts)
 
 
 @cache
-def _pseudo_parameters() -> frozenset[str]:
-    return frozenset({Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID})
+def pseudo_parameters() -> tuple[str, str, str]:
+    """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
+    return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:

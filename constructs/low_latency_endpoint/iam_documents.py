@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from aws_cdk import Aws
 from constructs import IConstruct
 
-from .findings import warn
+from .findings import pseudo_parameters, warn
 from .token_text import masked
 from .validation import is_token
 
@@ -32,10 +30,10 @@ def arn(service: str, resource: str) -> str:
     return f"{_own(service)}:{resource}"
 
 
-@cache
 def _own(service: str) -> str:
-    """The beginning of such ARNs; the pseudo parameters are the same tokens in every stack."""
-    return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    """The beginning of such ARNs."""
+    partition, region, account = pseudo_parameters()
+    return f"arn:{partition}:{service}:{region}:{account}"
 
 
 def endpoint_arn(construct: IConstruct, name: str) -> str:
@@ -55,13 +53,9 @@ def endpoint_arn(construct: IConstruct, name: str) -> str:
 
 def least_length(policy: Mapping[str, Any], region: str) -> int:
     """Characters that a policy has at least, whatever its tokens will say."""
-    known = {
-        Aws.PARTITION: "aws",
-        Aws.REGION: "us-east-1" if is_token(region) else region,  # none is shorter
-        Aws.ACCOUNT_ID: "123456789012",
-    }
+    known = ("aws", "us-east-1" if is_token(region) else region, "123456789012")  # none is shorter
     text = json.dumps(policy, separators=(",", ":"))
-    for token, value in known.items():
+    for token, value in zip(pseudo_parameters(), known, strict=True):
         text = text.replace(token, value)
     return len(masked(text)[0])
 
@@ -132,5 +126,5 @@ def for_tasks() -> dict[str, dict[str, str]]:
 
 
 def _of_account(source_arn: str) -> dict[str, dict[str, str]]:
-    return {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+    return {"StringEquals": {"aws:SourceAccount": pseudo_parameters()[2]},
             "ArnLike": {"aws:SourceArn": source_arn}}

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from .alarm_options import AlarmOptions, Thresholds
 from .alarms import LatencyAlarms
 from .client_zones import ClientZones
 from .dashboard import LatencyDashboard
-from .deployment import DeploymentPolicy
 from .endpoint import Endpoint
-from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
+from .endpoint_configuration import EndpointConfiguration
 from .findings import warn
 from .model import Container, Model
 from .network import ZoneAlignedNetwork
 from .pattern_network import link_of, network_of, zones_of
+from .pattern_options import ConfigurationOptions, EndpointOptions, ModelOptions
 from .planning.argument_kinds import checked_arguments
-from .planning.latency_plan import LatencyPlan, LatencyTarget, MeasuredThroughput, make_plan
+from .planning.deployments import takes_guardrails
+from .planning.latency_plan import (
+    EndpointRequest,
+    LatencyTarget,
+    MeasuredThroughput,
+    Plan,
+    ScalingOptions,
+    make_plan,
+)
 from .private_link import RuntimePrivateLink
 from .safeguards import Safeguards
-from .scaling import InvocationScaling
-from .variant import (
-    CoreDump,
-    InferenceAmi,
-    InstanceType,
-    ProductionVariant,
-    RoutingStrategy,
-)
+from .variant import InstanceType, ProductionVariant, RoutingStrategy, VariantOptions
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
-
     from .warm_up import WarmUp
     from .warm_up_options import WarmUpOptions
 
@@ -86,32 +84,16 @@ class LowLatencyEndpoint(Construct):
     throughput : MeasuredThroughput, optional
         Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
         instance per zone, no scaling, and a warning.
-    endpoint_name : str, optional
-        By default derived from the construct's path.
-    variant_name : str
-        By default ``primary``.
-    routing : RoutingStrategy, optional
-        By default from the latency target.
-    min_instances, initial_instances, max_instances : int, optional
-        By default from the throughput.
-    scaling : bool
-        Let the number of instances follow the load; by default yes, once throughput is measured.
-        Without, the fleet keeps its number, and a target or cooldowns are refused.
-    keep_instance_counts : bool, optional
-        As for :class:`Endpoint`; by default also with ``scaling=False``, so that turning scaling
-        off does not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
-        ``initial_instances``.
-    confirm_updates : bool
-        As for :class:`Endpoint`.
-    max_concurrency_per_instance : float, optional
-        Scale on requests in flight at this target instead of on invocations.
-    scale_in_cooldown, scale_out_cooldown : Duration, optional
-        By default 300 and 60 seconds.
-    deployment : DeploymentPolicy, optional
-        By default a canary of 10 percent for 5 minutes.
-    roll_back_on_alarms : bool
-        Roll a deployment back when its new fleet misses the target or fails; by default yes,
-        except on Inf1, which AWS excludes.
+    scaling : ScalingOptions, optional
+        Numbers of instances and how they follow the load; by default the plan's.
+    variant : VariantOptions, optional
+        The production variant: its name, routing, timeouts, volume, inference AMI.
+    model : ModelOptions, optional
+        The model's role, inference mode and isolation.
+    configuration : ConfigurationOptions, optional
+        Key, data capture and published metrics.
+    endpoint : EndpointOptions, optional
+        The endpoint's name, deployments and tags.
     alarms : AlarmOptions, optional
         By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
         5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
@@ -121,18 +103,12 @@ class LowLatencyEndpoint(Construct):
     warm_up : WarmUpOptions, optional
         ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the
         plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
-    role, inference_mode, network_isolation
-        As for :class:`Model`.
-    startup_health_check_timeout, model_data_download_timeout, volume_size_gib, inference_ami,
-    enable_ssm_access, capacity_reservation_arn, core_dump
-        As for :class:`ProductionVariant`.
-    encryption_key, kms_key_with_local_storage, data_capture, metrics
-        As for :class:`EndpointConfiguration`.
     safeguards : Safeguards, optional
         Key, log retention and roles for all that the pattern makes; by default those that hold for
         its scope.
-    tags : mapping of str to str, optional
-        Tags of the endpoint.
+    plan : Plan, optional
+        The plan of these arguments, where there is one already, such as that of a settings file.
+        By default it is made.
 
     Attributes
     ----------
@@ -145,8 +121,8 @@ class LowLatencyEndpoint(Construct):
     ------
     ConfigurationError
         LLE154, LLE157 when the subnets have no room, LLE158, LLE221, LLE360 for a mapping as
-        ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, what the plan
-        refuses (LLE8xx), and what the parts refuse.
+        ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
+        plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
     Examples
     --------
@@ -172,7 +148,7 @@ class LowLatencyEndpoint(Construct):
     ...     instance_type=InstanceType("ml.m5.12xlarge"),
     ...     latency=LatencyTarget(p99=Duration.millis(200)),
     ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
-    >>> sentiment.plan["instances_at_peak"].value, sentiment.plan["scaling_target"].value
+    >>> sentiment.plan.fleet.at_peak, sentiment.plan.scaling.target
     (8, 7800.0)
     """
 
@@ -193,68 +169,29 @@ class LowLatencyEndpoint(Construct):
         private_link: RuntimePrivateLink | None = None,
         private_dns: bool | None = None,
         callers: Sequence[ec2.IConnectable] = (),
-        endpoint_name: str | None = None,
-        variant_name: str = "primary",
-        routing: RoutingStrategy | None = None,
-        min_instances: int | None = None,
-        initial_instances: int | None = None,
-        max_instances: int | None = None,
-        scaling: bool = True,
-        keep_instance_counts: bool | None = None,
-        confirm_updates: bool = True,
-        max_concurrency_per_instance: float | None = None,
-        scale_in_cooldown: Duration | None = None,
-        scale_out_cooldown: Duration | None = None,
-        deployment: DeploymentPolicy | None = None,
-        roll_back_on_alarms: bool | None = None,
+        scaling: ScalingOptions | None = None,
+        variant: VariantOptions | None = None,
+        model: ModelOptions | None = None,
+        configuration: ConfigurationOptions | None = None,
+        endpoint: EndpointOptions | None = None,
         alarms: AlarmOptions | None = None,
         dashboard: bool = True,
         warm_up: WarmUpOptions | None = None,
-        role: iam.IRole | None = None,
-        inference_mode: Literal["Serial", "Direct"] | None = None,
-        network_isolation: bool = False,
-        startup_health_check_timeout: Duration | None = None,
-        model_data_download_timeout: Duration | None = None,
-        volume_size_gib: int | None = None,
-        inference_ami: InferenceAmi | None = None,
-        enable_ssm_access: bool = False,
-        capacity_reservation_arn: str | None = None,
-        core_dump: CoreDump | None = None,
-        encryption_key: kms.IKey | None = None,
-        kms_key_with_local_storage: bool = False,
-        data_capture: DataCapture | None = None,
-        metrics: MetricsPublishing | None = None,
-        tags: Mapping[str, str] | None = None,
         safeguards: Safeguards | None = None,
+        plan: Plan | None = None,
     ) -> None:
         super().__init__(scope, id)
+        path = self.node.path  # each question is a call to Node.js
         if safeguards is not None:
             safeguards.apply_to(self)
-        zones = zones_of(client_zones, network, self.node.path)
-        self.plan = make_plan(
-            client_zones=zones.zones,
-            instance_type=instance_type.name,
-            latency=latency,
-            throughput=throughput,
-            images=[
-                container.image.reference for container in containers if container.image.reference
-            ],
-            inference_ami=inference_ami.version if inference_ami else None,
-            routing=routing.name if routing else None,
-            prefix_length=routing.prefix_length if routing else None,
-            concurrency_threshold=routing.concurrency_threshold if routing else None,
-            min_instances=min_instances,
-            initial_instances=initial_instances,
-            max_instances=max_instances,
-            scaling=scaling,
-            max_concurrency_per_instance=max_concurrency_per_instance,
-            scale_in_cooldown=scale_in_cooldown,
-            scale_out_cooldown=scale_out_cooldown,
-            warm_up_requests=warm_up.requests if warm_up else None,
-        )
+        zones = zones_of(client_zones, network, path)
+        variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
+        request = _request(zones, containers, instance_type, latency, throughput,
+                           scaling or ScalingOptions(), variant, warm_up)
+        self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
         self.network = network_of(
             self, zones, network=network, vpc=vpc, subnets=subnets,
-            shared_by=network_max_instances, own=self.plan["max_instances"].value,
+            shared_by=network_max_instances, own=plan.fleet.maximum,
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -266,47 +203,33 @@ class LowLatencyEndpoint(Construct):
             "Model",
             network=self.network,
             containers=containers,
-            role=role,
-            inference_mode=inference_mode,
-            network_isolation=network_isolation,
             architecture=instance_type.facts.architecture if instance_type.facts else None,
+            **vars(model or ModelOptions()),
         )
+        made = {**vars(variant), "routing": variant.routing or RoutingStrategy(plan.routing)}
         self.configuration = EndpointConfiguration(
             self,
             "Configuration",
-            variants=[
-                ProductionVariant(
-                    name=variant_name,
-                    model=self.model,
-                    instance_type=instance_type,
-                    initial_instance_count=self.plan["initial_instances"].value,
-                    routing=routing or RoutingStrategy(self.plan["routing_strategy"].value),
-                    startup_health_check_timeout=startup_health_check_timeout,
-                    model_data_download_timeout=model_data_download_timeout,
-                    volume_size_gib=volume_size_gib,
-                    inference_ami=inference_ami,
-                    enable_ssm_access=enable_ssm_access,
-                    capacity_reservation_arn=capacity_reservation_arn,
-                    core_dump=core_dump,
-                )
-            ],
-            encryption_key=encryption_key,
-            kms_key_with_local_storage=kms_key_with_local_storage,
-            data_capture=data_capture,
-            metrics=metrics,
+            variants=[ProductionVariant(
+                model=self.model, instance_type=instance_type,
+                initial_instance_count=plan.fleet.initial, **made,
+            )],
+            **vars(configuration or ConfigurationOptions()),
         )
         self.endpoint = Endpoint(
             self,
             "Endpoint",
             configuration=self.configuration,
-            endpoint_name=endpoint_name,
-            deployment=deployment,
-            tags=tags,
-            keep_instance_counts=self._keeps_counts(scaling, keep_instance_counts),
-            confirm_updates=confirm_updates,
+            endpoint_name=endpoint.endpoint_name,
+            deployment=endpoint.deployment,
+            tags=endpoint.tags,
+            keep_instance_counts=self._keeps_counts(request.scaling),
+            confirm_updates=endpoint.confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = self._scale(variant_name, throughput, max_concurrency_per_instance)
+        self.scaling = None if plan.scaling is None else self.endpoint.scale(
+            variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum,
+        ).track(plan.scaling)
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -320,9 +243,8 @@ class LowLatencyEndpoint(Construct):
             if dashboard
             else None
         )
-        if roll_back_on_alarms is None:
-            roll_back_on_alarms = not instance_type.name.startswith("ml.inf1.")
-        if roll_back_on_alarms:
+        rolls_back = endpoint.roll_back_on_alarms
+        if takes_guardrails(instance_type.name) if rolls_back is None else rolls_back:
             rollback = LatencyAlarms(
                 self,
                 "RollbackAlarms",
@@ -347,10 +269,9 @@ class LowLatencyEndpoint(Construct):
             CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",
                       description=f"For callers in {zone}: stays in the zone")
         client = {
-            "max_pool_connections": self.plan["caller_connections"].value
-            if "caller_connections" in self.plan else None,
+            "max_pool_connections": self.plan.caller_connections,
             "tcp_keepalive": True,
-            "keepalive_seconds": self.plan["caller_keepalive"].value,
+            "keepalive_seconds": self.plan.caller_keepalive_seconds,
         }
         CfnOutput(
             self, "ClientSettings",
@@ -358,44 +279,20 @@ class LowLatencyEndpoint(Construct):
             description="For botocore's Config, so that no call waits for a connection",
         )
 
-    def _scale(self, variant_name: str, throughput: MeasuredThroughput | None,
-               max_concurrency: float | None) -> InvocationScaling | None:
-        if self.plan["scaling_metric"].value is None:
-            return None
-        scaling = self.endpoint.scale(
-            variant_name, min_instances=self.plan["min_instances"].value,
-            max_instances=self.plan["max_instances"].value,
-        )
-        scale_in = _seconds(self.plan, "scale_in_cooldown")
-        scale_out = _seconds(self.plan, "scale_out_cooldown")
-        if max_concurrency is not None:
-            return scaling.track_concurrency(
-                max_concurrency_per_instance=max_concurrency,
-                scale_in_cooldown=scale_in,
-                scale_out_cooldown=scale_out,
-            )
-        assert throughput is not None
-        return scaling.track_invocations(
-            max_tps_per_instance=throughput.tps_per_instance,
-            safety_factor=throughput.safety_factor,
-            scale_in_cooldown=scale_in,
-            scale_out_cooldown=scale_out,
-        )
-
-    def _keeps_counts(self, scaling: bool, stated: bool | None) -> bool | None:
-        if stated is None and not scaling:
+    def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
+        if scaling.keep_instance_counts is None and not scaling.enabled:
             warn(self, "scalingOffKeepsCounts",
                  "Scaling is off, and updates keep the number of instances that are running: a "
                  "changed initial number has no effect. Say keep_counts: true "
                  "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
                  "size; change to false only together with the configuration.")
             return True
-        return stated
+        return scaling.keep_instance_counts
 
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
         from .warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
-        requests = self.plan["warm_up_requests"].value
+        requests = self.plan.warm_up_requests
         if not requests:
             return None
         options: dict[str, Any] = {**vars(stated), "requests": requests}
@@ -410,26 +307,23 @@ class LowLatencyEndpoint(Construct):
 
     def _watched(self, options: AlarmOptions) -> dict[str, Any]:
         """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
-        planned = {
-            metric: {
-                statistic: Duration.millis(milliseconds)
-                for statistic, milliseconds in thresholds.items()
-            }
-            for metric, thresholds in self.plan.alarm_thresholds.items()
-        }
         watched = dict(vars(options))
         for name, metric in (
             ("model_latency", "ModelLatency"), ("overhead_latency", "OverheadLatency")
         ):
             if watched[name] == "planned":
-                watched[name] = planned.get(metric, {})
+                watched[name] = {
+                    statistic: Duration.millis(milliseconds)
+                    for statistic, milliseconds in self.plan.thresholds(metric).items()
+                }
         if options.capacity_at_maximum == "scaled":
             watched["capacity_at_maximum"] = self.scaling is not None
         return watched
 
     def _explain(self) -> None:
-        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, self.plan.to_dict())
-        for message in self.plan.warnings:
+        explanation = self.plan.explanation
+        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, explanation.to_dict())
+        for message in explanation.warnings:
             warn(self, f"plan:{message.id}", message)
 
 
@@ -441,5 +335,22 @@ def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
     return flat
 
 
-def _seconds(plan: LatencyPlan, name: str) -> Duration | None:
-    return Duration.seconds(plan[name].value) if name in plan else None
+def _request(zones: ClientZones, containers: Sequence[Container], instance_type: InstanceType,
+             latency: LatencyTarget, throughput: MeasuredThroughput | None,
+             scaling: ScalingOptions, variant: VariantOptions,
+             warm_up: WarmUpOptions | None) -> EndpointRequest:
+    """What the constructor's arguments ask of the plan."""
+    routing = variant.routing
+    return EndpointRequest(
+        client_zones=zones.zones,
+        instance_type=instance_type.name,
+        latency=latency,
+        throughput=throughput,
+        images=[each.image.reference for each in containers if each.image.reference],
+        inference_ami=variant.inference_ami.version if variant.inference_ami else None,
+        routing=routing.name if routing else None,
+        prefix_length=routing.prefix_length if routing else None,
+        concurrency_threshold=routing.concurrency_threshold if routing else None,
+        scaling=scaling,
+        warm_up_requests=warm_up.requests if warm_up else None,
+    )

@@ -325,7 +325,7 @@ class RuntimePrivateLink(Construct):
         ConfigurationError
             LLE216.
         """
-        if self.network.vpc.vpc_id != network.vpc.vpc_id:
+        if self.network is not network and self.network.vpc.vpc_id != network.vpc.vpc_id:
             raise LINK_OF_OTHER_VPC.error(
                 got="two VPCs", allowed="network=private_link.network, or one in its VPC",
                 where=where,

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from .planning.argument_kinds import checked_arguments
 from .planning.capacity import invocations_target
+from .planning.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, TargetTracking
 from .planning.limits import (
     COOLDOWN_SECONDS,
     EVALUATION_PERIODS,
@@ -162,8 +163,8 @@ class InvocationScaling(Construct):
         target = invocations_target(max_tps_per_instance, safety_factor)
         self.target_invocations = target
         return self._track(
-            policy_name, "SageMakerVariantInvocationsPerInstance", target,
-            scale_in_cooldown, scale_out_cooldown, disable_scale_in,
+            policy_name, INVOCATIONS_METRIC, target, self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown), disable_scale_in,
         )
 
     def track_concurrency(
@@ -186,9 +187,25 @@ class InvocationScaling(Construct):
             LLE602, LLE605, LLE626.
         """
         return self._track(
-            policy_name, "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+            policy_name, CONCURRENCY_METRIC,
             check(SCALING_TARGET, max_concurrency_per_instance, self.node.path),
-            scale_in_cooldown, scale_out_cooldown, disable_scale_in,
+            self._cooldown(scale_in_cooldown), self._cooldown(scale_out_cooldown),
+            disable_scale_in,
+        )
+
+    def track(self, policy: TargetTracking) -> InvocationScaling:
+        """Track what a plan says: metric, target and cooldowns of ``plan.scaling``.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE626.
+        """
+        by_invocations = policy.metric == INVOCATIONS_METRIC
+        self.target_invocations = policy.target if by_invocations else None
+        return self._track(
+            "Invocations" if by_invocations else "Concurrency", policy.metric, policy.target,
+            policy.scale_in_seconds, policy.scale_out_seconds, disable_scale_in=False,
         )
 
     def step_on_metric(
@@ -323,9 +340,8 @@ class InvocationScaling(Construct):
         return self
 
     def _track(self, policy_name: str, metric: str, target: float,
-               scale_in_cooldown: Duration | None, scale_out_cooldown: Duration | None,
+               scale_in_seconds: int | None, scale_out_seconds: int | None,
                disable_scale_in: bool) -> InvocationScaling:
-        path = self.node.path
         self._claim(policy_name)
         policy = appscaling.CfnScalingPolicy
         policy(
@@ -340,13 +356,16 @@ class InvocationScaling(Construct):
                     predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
                         predefined_metric_type=metric
                     ),
-                    scale_in_cooldown=check_seconds(COOLDOWN_SECONDS, scale_in_cooldown, path),
-                    scale_out_cooldown=check_seconds(COOLDOWN_SECONDS, scale_out_cooldown, path),
+                    scale_in_cooldown=scale_in_seconds,
+                    scale_out_cooldown=scale_out_seconds,
                     disable_scale_in=True if disable_scale_in else None,
                 )
             ),
         )
         return self
+
+    def _cooldown(self, cooldown: Duration | None) -> int | None:
+        return check_seconds(COOLDOWN_SECONDS, cooldown, self.node.path)
 
     def _claim(self, name: str) -> None:
         if name in self._names:

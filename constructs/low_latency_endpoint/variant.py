@@ -44,6 +44,7 @@ __all__ = [
     "InstanceType",
     "ProductionVariant",
     "RoutingStrategy",
+    "VariantOptions",
 ]
 
 
@@ -216,25 +217,19 @@ class CoreDump:
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
-class ProductionVariant:
-    """One model on one instance type behind the endpoint.
+class VariantOptions:
+    """A production variant beside its model, its type and its numbers of instances.
+
+    :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
 
     Parameters
     ----------
     name : str
-        Keep it over updates: guarded deployments need the same variant name.
-    model : Model
-    instance_type : InstanceType, optional
-    instance_pools : sequence of InstancePool, optional
-        Instead of ``instance_type``: up to five types, tried by priority.
-    initial_instance_count : int
-        Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
-        number afterwards.
-    weight : float
-        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
-        By default 1.
+        Keep it over updates: guarded deployments need the same variant name. By default
+        ``primary``.
     routing : RoutingStrategy, optional
-        By default SageMaker's own default, RANDOM.
+        By default SageMaker's own default, RANDOM; in :class:`LowLatencyEndpoint` the plan's, from
+        the latency target.
     startup_health_check_timeout : Duration, optional
         How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
         SageMaker's (4 minutes in AWS's guide).
@@ -257,15 +252,17 @@ class ProductionVariant:
     Raises
     ------
     ConfigurationError
-        LLE402 to LLE425, see ``docs/errors.md``.
+        LLE801 and LLE807 for values of another kind; what :class:`ProductionVariant` refuses, it
+        refuses when it is made.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
+    >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
+    'primary'
     """
 
-    name: str
-    model: Model
-    instance_type: InstanceType | None = None
-    instance_pools: Sequence[InstancePool] = ()
-    initial_instance_count: int = 2
-    weight: float = 1.0
+    name: str = "primary"
     routing: RoutingStrategy | None = None
     startup_health_check_timeout: Duration | None = None
     model_data_download_timeout: Duration | None = None
@@ -275,6 +272,41 @@ class ProductionVariant:
     capacity_reservation_arn: str | None = None
     core_dump: CoreDump | None = None
     instance_provision_timeout: Duration | None = None
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ProductionVariant(VariantOptions):
+    """One model on one instance type behind the endpoint.
+
+    Parameters
+    ----------
+    model : Model
+    instance_type : InstanceType, optional
+    instance_pools : sequence of InstancePool, optional
+        Instead of ``instance_type``: up to five types, tried by priority.
+    initial_instance_count : int
+        Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
+        number afterwards.
+    weight : float
+        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
+        By default 1.
+    name, routing, startup_health_check_timeout, model_data_download_timeout, volume_size_gib,
+    inference_ami, enable_ssm_access, capacity_reservation_arn, core_dump,
+    instance_provision_timeout
+        As for :class:`VariantOptions`.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE402 to LLE425, see ``docs/errors.md``.
+    """
+
+    model: Model
+    instance_type: InstanceType | None = None
+    instance_pools: Sequence[InstancePool] = ()
+    initial_instance_count: int = 2
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         check(VARIANT_NAME, self.name)

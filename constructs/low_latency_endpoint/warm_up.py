@@ -17,9 +17,9 @@ from .findings import acknowledge_wildcard_resources, warn
 from .iam_documents import allow, endpoint_arn
 from .network import ZoneAlignedNetwork
 from .planning.argument_kinds import checked_arguments
+from .planning.endpoint_request import MODEL_BODY_BYTES
 from .planning.latency_target import LatencyTarget
 from .planning.limits import Range
-from .planning.plan_inputs import MODEL_BODY_BYTES
 from .planning.warm_up_rules import (
     CONCURRENCY_PER_ZONE,
     KEEP_WARM_EVERY,
@@ -130,7 +130,7 @@ class WarmUp(Construct):
     ...     stack, "WarmUp", endpoint=sentiment.endpoint, private_link=sentiment.private_link,
     ...     network=sentiment.network, latency=latency,
     ...     payload=WarmUpPayload.from_json({"inputs": "I like you."}),
-    ...     requests=sentiment.plan["warm_up_requests"].value)
+    ...     requests=sentiment.plan.warm_up_requests)
     >>> warm_up.keep_warm(every=Duration.minutes(1))
     """
 

@@ -22,7 +22,8 @@ from low_latency_endpoint.load_test.run_plans import limit_plan
 from low_latency_endpoint.load_test.running import run
 from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.planning import latency_plan
+from low_latency_endpoint.settings import load_settings, plans
 
 from .fake_generator import FakeGenerator
 
@@ -189,6 +190,22 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
     assert adopted.before["other"] != adopted.after["other"]
     chosen = adopt_limit(settings, _result(tmp_path, "elsewhere"), endpoint="sentiment")
     assert chosen.key == "sentiment"
+
+
+@pytest.mark.parametrize(("stated", "plans_made"), [
+    ("", 2),  # as it was, and as it is now
+    ("instances: {max: 8}", 3),  # and with the number that has to be raised
+])
+def test_no_endpoint_is_planned_twice(settings: Path, result: Path, stated: str, plans_made: int,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+    fleet_of = latency_plan._fleet
+    monkeypatch.setattr(
+        latency_plan, "_fleet", lambda request: (planned.append(request), fleet_of(request))[1])
+    plans._plan_of.cache_clear()
+    settings.write_text(SHIPPED.replace("    warm_up:", f"    {stated}\n    warm_up:"), "utf-8")
+    adopt_limit(settings, result)
+    assert len(planned) == len(set(planned)) == plans_made
 
 
 @pytest.mark.parametrize(("changes", "options", "code"), [

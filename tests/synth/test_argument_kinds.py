@@ -54,6 +54,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.planning.argument_kinds import _evaluated, checked_arguments
+from low_latency_endpoint.planning.latency_plan import CONCURRENCY_METRIC, TargetTracking
 from low_latency_endpoint.scaling import ScalingStep
 from low_latency_endpoint.variant import CoreDump
 
@@ -96,7 +97,8 @@ NEVER = ("nan", "infinity", "a huge number")
 #: Options only say kinds: their numbers are judged by what takes them, which is tried as well.
 OPTIONS_OF = {
     "AlarmOptions": "LatencyAlarms", "KeepWarmOptions": "WarmUp.keep_warm",
-    "WarmUpOptions": "WarmUp",
+    "ConfigurationOptions": "EndpointConfiguration", "ModelOptions": "Model",
+    "VariantOptions": "ProductionVariant", "WarmUpOptions": "WarmUp",
 }
 
 
@@ -170,6 +172,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ClientZones": lambda t: {"kind": "id", "zones": ("use1-az1", "use1-az2")},
     "ClientZones.of_ids": lambda t: {"zones": ["use1-az1", "use1-az2"]},
     "ClientZones.of_names": lambda t: {"zones": ["us-east-1a", "us-east-1b"]},
+    "ConfigurationOptions": lambda t: {},
     "Container": lambda t: {"image": t.image},
     "ContainerImage.built_for": lambda t: {"architecture": "arm64"},
     "ContainerImage.from_asset": lambda t: {"directory": "."},
@@ -194,6 +197,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Endpoint.scaling_of": lambda t: {"variant_name": "primary"},
     "Endpoint.variant": lambda t: {},
     "EndpointConfiguration": lambda t: {**t.place(), "variants": [t.variant]},
+    "EndpointOptions": lambda t: {},
     "EndpointConfiguration.variant": lambda t: {"name": "primary"},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
@@ -208,6 +212,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "InvocationScaling.step_on_metric": lambda t: {
         "policy_name": t.place()["id"], "metric": t.metric, "threshold": 1,
         "steps": [ScalingStep(lower=0, change=1)]},
+    "InvocationScaling.track": lambda t: {"policy": TargetTracking(CONCURRENCY_METRIC, 4, 60, 300)},
     "InvocationScaling.track_concurrency": lambda t: {
         "policy_name": t.place()["id"], "max_concurrency_per_instance": 4},
     "InvocationScaling.track_invocations": lambda t: {
@@ -228,6 +233,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Model.grant_volume_key": lambda t: {"key": kms.Key.from_key_arn(
         t.stack, t.place()["id"], "arn:aws:kms:us-east-1:123456789012:key/a")},
     "Model.grant_write": lambda t: {"s3_uri": "s3://written"},
+    "ModelOptions": lambda t: {},
     "ModelData.from_asset": lambda t: {"path": "model.tar.gz"},
     "ModelData.from_s3": lambda t: {"bucket": t.bucket, "key": "model.tar.gz"},
     "ModelData.from_uri": lambda t: {"uri": "s3://models/model.tar.gz"},
@@ -244,10 +250,12 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "RuntimePrivateLink.from_interface_endpoint": lambda t: {
         **t.place(), "network": t.network, "interface_endpoint": t.adopted},
     "RuntimePrivateLink.serve": lambda t: {"endpoint_name": "sentiment"},
+    "ScalingOptions": lambda t: {},
     "ScalingStep": lambda t: {"change": 1},
     "Safeguards": lambda t: {},
     "Safeguards.apply_to": lambda t: {"scope": t.stack},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
+    "VariantOptions": lambda t: {},
     "WarmUp": lambda t: {**t.place(), **warm_up(t)},
     "WarmUp.keep_warm": lambda t: {},
     "WarmUpOptions": lambda t: {"payload": WarmUpPayload.from_json({})},

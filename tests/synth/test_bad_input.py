@@ -44,14 +44,17 @@ from low_latency_endpoint import (
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
+    ModelOptions,
     RoutingStrategy,
     RuntimePrivateLink,
+    ScalingOptions,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.alarms import SlowRequests
 from low_latency_endpoint.errors import ConfigurationError, rules
+from low_latency_endpoint.planning.latency_plan import EndpointRequest, make_plan
 from low_latency_endpoint.scaling import ScalingStep
 from low_latency_endpoint.variant import CoreDump
 
@@ -201,7 +204,8 @@ def sharing(w, *maxima, **given):
 row("LLE157", lambda w: sharing(w, 59), "59 instances, 118 in updates, 258 addresses",
     "/23 or larger")
 row("LLE157", lambda w: sharing(w, 50, 50), "100 instances", "/23 or larger")
-row("LLE157", lambda w: w.pattern(max_instances=8, network_max_instances=7), "7, and 8", "least 8")
+row("LLE157", lambda w: w.pattern(
+    scaling=ScalingOptions(max_instances=8), network_max_instances=7), "7, and 8", "least 8")
 row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
 row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
 row("LLE158", lambda w: w.pattern(vpc=w.vpc(), network_max_instances=9), "network_max", "or none")
@@ -559,8 +563,13 @@ for steps, got in (
             ScalingStep(lower=lower, upper=upper, change=1) for lower, upper in steps]), got, "")
 for stated in ({"max_concurrency_per_instance": 3}, {"scale_in_cooldown": Duration.minutes(9)},
                {"scale_out_cooldown": Duration.minutes(9)}):
-    row("LLE629", lambda w, stated=stated: w.pattern(scaling=False, **stated), next(iter(stated)),
-        "scaling=False without")
+    row("LLE629", lambda w, stated=stated: ScalingOptions(enabled=False, **stated),
+        next(iter(stated)), "enabled=False without")
+
+row("LLE808", lambda w: w.pattern(plan=make_plan(EndpointRequest(
+    client_zones=["use1-az1", "use1-az3"], instance_type="ml.m5.xlarge",
+    latency=LatencyTarget(p99=Duration.millis(200))))),
+    "another client_zones", "of these arguments")
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 out_of("LLE701", lambda w, v: w.alarms(model_latency={"p99": Duration.millis(v)}), "at least 0.001",
@@ -611,8 +620,8 @@ row("LLE807", lambda w: w.endpoint(tags={"k": 7}), "a number", "text")
 row("LLE807", lambda w: w.fleet(image="load:1"), "text", "ContainerImage or None")
 row("LLE807", lambda w: w.fleet(endpoint=None), "None", "Endpoint or text")
 row("LLE807", lambda w: w.pattern(dashboard="no"), "text", "True or False")
-row("LLE807", lambda w: w.pattern(role="arn:aws:iam::1:role/a"), "text", "aws_iam.IRole or None")
-row("LLE807", lambda w: w.pattern(role=iam.Role), "the class Role", "aws_iam.IRole or None")
+row("LLE807", lambda _: ModelOptions(role="arn:aws:iam::1:role/a"), "text", "aws_iam.IRole or None")
+row("LLE807", lambda _: ModelOptions(role=iam.Role), "the class Role", "aws_iam.IRole or None")
 row("LLE807", lambda _: ContainerImage.from_dlc(None, "t"), "None", "text")
 row("LLE807", lambda w: w.pattern(alarms=AlarmOptions(model_latency="tight")), "text", "'planned'")
 row("LLE360", lambda w: w.pattern(alarms={"alarm_actions": []}),
@@ -640,7 +649,6 @@ ELSEWHERE = {
     **dict.fromkeys(("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387",
                      "LLE388", "LLE389"), "the settings file's: tests/unit/settings"),
     "LLE733": "a Duration is always finite",
-    "LLE734": "the plan's; alarms take percent of the whole instance (LLE725)",
 }
 # The warm-up's, and those of the commands that read a deployed stack: tried beside them.
 BESIDE = ("LLE54", "LLE55", "LLE57", "LLE58", "LLE59")

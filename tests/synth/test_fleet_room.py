@@ -14,6 +14,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     RuntimePrivateLink,
+    ScalingOptions,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
@@ -159,8 +160,8 @@ def test_the_pattern_makes_a_network_for_those_that_will_share_it(stack, parts, 
     def make(id, **given):
         return LowLatencyEndpoint(
             stack, id, containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)), max_instances=50, initial_instances=50,
-            **given)
+            latency=LatencyTarget(p99=Duration.millis(200)),
+            scaling=ScalingOptions(max_instances=50, initial_instances=50), **given)
 
     first = make("First", client_zones=ZONES, network_max_instances=100)
     assert isinstance(first.private_link, RuntimePrivateLink)

@@ -12,6 +12,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
+    ScalingOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
 
@@ -50,7 +51,7 @@ def pattern(stack, parts, *, measured=True, **given):
         stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         containers=[parts.container()], instance_type=InstanceType("ml.m5.12xlarge"),
         latency=LatencyTarget(p99=Duration.millis(200)),
-        throughput=throughput if measured else None, **given)
+        throughput=throughput if measured else None, scaling=ScalingOptions(**given))
 
 
 @pytest.mark.parametrize("keeps", [None, True])
@@ -60,7 +61,7 @@ def test_turning_scaling_off_changes_neither_endpoint_nor_configuration(
     parts_of = {}
     for scaling in (True, False):
         stack = new_stack()
-        pattern(stack, parts, scaling=scaling, keep_instance_counts=keeps)
+        pattern(stack, parts, enabled=scaling, keep_instance_counts=keeps)
         template = template_of(stack)
         assert ("AWS::ApplicationAutoScaling::ScalableTarget" in template.types) is scaling
         parts_of[scaling] = [template.of_type(kind) for kind in (ENDPOINT, CONFIGURATION)]
@@ -68,9 +69,9 @@ def test_turning_scaling_off_changes_neither_endpoint_nor_configuration(
 
 
 @pytest.mark.parametrize(("given", "expected", "warned"), [
-    ({"scaling": False}, KEPT, True),
-    ({"scaling": False, "keep_instance_counts": True}, KEPT, False),
-    ({"scaling": False, "keep_instance_counts": False}, {}, False),
+    ({"enabled": False}, KEPT, True),
+    ({"enabled": False, "keep_instance_counts": True}, KEPT, False),
+    ({"enabled": False, "keep_instance_counts": False}, {}, False),
     ({"measured": False}, {}, False),
     ({}, KEPT, False),
 ])

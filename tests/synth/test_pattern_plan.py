@@ -14,6 +14,8 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
+    ScalingOptions,
+    VariantOptions,
 )
 
 ZONES = ClientZones.of_ids("use1-az1", "use1-az2")
@@ -53,9 +55,10 @@ def planned(template):
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"max_concurrency_per_instance": 3},
-    {"max_concurrency_per_instance": 3, "throughput": None},
-    {"scale_in_cooldown": Duration.minutes(9), "max_concurrency_per_instance": 2.5},
+    {}, {"scaling": ScalingOptions(max_concurrency_per_instance=3)},
+    {"scaling": ScalingOptions(max_concurrency_per_instance=3), "throughput": None},
+    {"scaling": ScalingOptions(
+        scale_in_cooldown=Duration.minutes(9), max_concurrency_per_instance=2.5)},
 ])
 def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, template_of, given):
     pattern(**given)
@@ -71,7 +74,7 @@ def test_metric_target_cooldowns_and_range_are_those_deployed(pattern, stack, te
 
 
 def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, template_of):
-    made = pattern(scaling=False)
+    made = pattern(scaling=ScalingOptions(enabled=False))
     template = template_of(stack)
     plan = planned(template)
     assert made.scaling is None
@@ -84,7 +87,7 @@ def test_without_scaling_no_policy_is_planned_and_none_is_made(pattern, stack, t
 
 def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
     given = CfnParameter(stack, "InFlight", type="Number").value_as_number
-    pattern(max_concurrency_per_instance=given)
+    pattern(scaling=ScalingOptions(max_concurrency_per_instance=given))
     template = template_of(stack)
     assert tracked(template)[0][1] == planned(template)["scaling_target"] == {"Ref": "InFlight"}
 
@@ -94,7 +97,8 @@ def test_a_concurrency_that_is_a_parameter(pattern, stack, template_of):
 ])
 def test_the_ami_that_is_planned_is_deployed(pattern, parts, stack, template_of, given):
     image = ContainerImage.from_dlc("vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker")
-    pattern(instance_type=InstanceType("ml.g6e.12xlarge"), inference_ami=given,
+    pattern(instance_type=InstanceType("ml.g6e.12xlarge"),
+            variant=VariantOptions(inference_ami=given),
             containers=[parts.container(image=image)])
     template = template_of(stack)
     (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]

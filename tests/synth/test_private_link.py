@@ -11,6 +11,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     ClientZones,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -172,7 +173,8 @@ def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     LowLatencyEndpoint(
         stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=cdk.Duration.millis(200)), endpoint_name=given(stack),
+        latency=LatencyTarget(p99=cdk.Duration.millis(200)),
+        endpoint=EndpointOptions(endpoint_name=given(stack)),
         warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
     )
     for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):

@@ -14,6 +14,7 @@ from aws_cdk.assertions import Annotations, Match
 from low_latency_endpoint import (
     ClientZones,
     ContainerImage,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LoadTestFleet,
@@ -44,7 +45,8 @@ def existing_network(stack, id="Network"):
 def pattern(stack, parts, **given):
     return LowLatencyEndpoint(
         stack, "Sentiment", containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"), endpoint_name="sentiment",
+        instance_type=InstanceType("ml.m5.xlarge"),
+        endpoint=EndpointOptions(endpoint_name="sentiment"),
         latency=LatencyTarget(p99=Duration.millis(200)), **given,
     )
 

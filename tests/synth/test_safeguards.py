@@ -11,6 +11,7 @@ from aws_cdk import aws_kms as kms
 from low_latency_endpoint import (
     AlarmTopic,
     ClientZones,
+    ConfigurationOptions,
     ContainerImage,
     DataCapture,
     InstanceType,
@@ -19,6 +20,7 @@ from low_latency_endpoint import (
     LoadTestFleet,
     LowLatencyEndpoint,
     Safeguards,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
 )
@@ -32,13 +34,15 @@ OWN = "arn:aws:kms:us-east-1:123456789012:key/99999999-12ab-34cd-56ef-1234567890
 VIA_LOGS = {"kms_ViaService": "logs.us-east-1.amazonaws.com"}
 
 
-def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, **given):
+def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, encryption_key=None, **given):
     pattern = LowLatencyEndpoint(
         stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         containers=[parts.container()], instance_type=InstanceType(instance_type),
         latency=LatencyTarget(p99=Duration.millis(200)),
-        data_capture=DataCapture(destination="s3://archive/captured", key=key),
-        core_dump=CoreDump("s3://archive/cores", key),
+        configuration=ConfigurationOptions(
+            encryption_key=encryption_key,
+            data_capture=DataCapture(destination="s3://archive/captured", key=key)),
+        variant=VariantOptions(core_dump=CoreDump("s3://archive/cores", key)),
         warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"a": 1}),
                               keep_warm=KeepWarmOptions()), **given)
     LoadTestFleet(stack, "Fleet", network=pattern.network, private_link=pattern.private_link,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 import yaml
 
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint import ClientZones, InstanceType, LatencyTarget, LowLatencyEndpoint
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.planning import latency_plan
+from low_latency_endpoint.settings import load_settings, plans
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -147,3 +152,75 @@ def test_the_warm_up_reserves_executions_on_request(deployed, given, reserved):
              for logical, function in template.of_type("AWS::Lambda::Function").items()
              if "WarmUp" in logical}
     assert list(found.values()) == [reserved, reserved]
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The requests that were planned, one entry for each time."""
+    requests = []
+    fleet_of = latency_plan._fleet
+    monkeypatch.setattr(
+        latency_plan, "_fleet", lambda request: (requests.append(request), fleet_of(request))[1])
+    plans._plan_of.cache_clear()
+    return requests
+
+
+def test_each_endpoint_is_planned_once_from_the_file_to_the_template(tmp_path, planned):
+    path = tmp_path / "endpoint.yaml"
+    containers = [
+        {"image": {"dlc": {"repository": "pytorch-inference",
+                           "tag": "2.6.0-cpu-py312-ubuntu22.04"}}, "hostname": "first"},
+        {"image": {"ecr": {"repository": "team/scorer", "tag": "2.6.0-cpu-py312-ubuntu22.04"}},
+         "hostname": "second"},
+    ]
+    endpoint = {"containers": containers, "inference_mode": "Serial",
+                "instance_type": "ml.m5.large", "latency": {"p99": "200ms"},
+                "throughput": {"peak_tps": 100, "tps_per_instance": 20}}
+    path.write_text(yaml.safe_dump({
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "endpoints": {
+            "plain": endpoint,
+            "chosen": {**endpoint, "routing": {"prefix_aware": {
+                "prefix_length": 4096, "concurrency_threshold": 8}},
+                "inference_ami": {"custom": "newest"},
+                "instances": {"min": 3, "max": 40}, "warm_up": {
+                    "payload": {"text": "hello"}, "requests": 77},
+                "scaling": {"metric": "concurrency", "concurrency_target": 4,
+                            "scale_in_cooldown": "9m", "keep_counts": True}},
+        }}))
+    stack = LowLatencyEndpointStack(
+        cdk.App(analytics_reporting=False), "Serving", settings=load_settings(path),
+        env=cdk.Environment(account="123456789012", region="us-east-1"))
+    cdk.App.of(stack).synth()
+    assert len(planned) == 2
+    assert [made.plan.request for made in stack.endpoints.values()] == planned
+
+
+def test_the_plan_of_another_request_is_refused(stack, parts):
+    given = {"client_zones": ClientZones.of_ids("use1-az1", "use1-az2"),
+             "containers": [parts.container()],
+             "instance_type": InstanceType("ml.m5.large")}
+    first = LowLatencyEndpoint(
+        stack, "First", latency=LatencyTarget(p99=cdk.Duration.millis(200)), **given)
+    with pytest.raises(ConfigurationError) as raised:
+        LowLatencyEndpoint(stack, "Second", plan=first.plan,
+                           latency=LatencyTarget(p99=cdk.Duration.millis(300)), **given)
+    assert (raised.value.code, raised.value.got) == ("LLE808", "another latency")
+
+
+#: Words of people's remedies name options too: what a reader of an account says of them.
+READERS = ("operations", "local_aws", "load_test")
+
+
+@pytest.mark.parametrize("option", [
+    "volume_size_gib", "startup_health_check_timeout", "model_data_download_timeout",
+    "capacity_reservation_arn",
+])
+def test_an_option_of_a_variant_is_not_restated_on_its_way(option):
+    """One file holds it as a construct's option, one as a setting; a third one may check it."""
+    root = Path(__file__).parents[2]
+    files = [path for folder in ("constructs", "stacks") for path in (root / folder).rglob("*.py")
+             if not {*READERS} & {*path.parts} and re.search(
+                 rf"\b{option}\b", path.read_text(encoding="utf-8"))]
+    assert {"variant.py", "endpoint.py"} <= {path.name for path in files}
+    assert len(files) <= 3, files

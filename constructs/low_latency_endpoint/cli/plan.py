@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..load_test.plan_adoption import AdoptedLimit
-    from ..planning.latency_plan import LatencyPlan
+    from ..planning.decisions import Explanation
     from ..settings import Settings
 
 
@@ -115,7 +115,7 @@ def plan(
         _adopt(adopted, settings, write, quiet=json or markdown)
 
 
-def _only(plans: dict[str, LatencyPlan], endpoint: str | None) -> dict[str, LatencyPlan]:
+def _only(plans: dict[str, Explanation], endpoint: str | None) -> dict[str, Explanation]:
     return plans if endpoint is None else {endpoint: plans[endpoint]}
 
 
@@ -188,14 +188,14 @@ def _loaded(path: Path, price: Sequence[str]) -> Settings:
     return with_prices(load_settings(path), price)
 
 
-def _plans(settings: Settings, only: str | None) -> dict[str, LatencyPlan]:
-    from ..settings import plan_endpoint
+def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
+    from ..settings import explain_endpoint
 
     names = list(settings.endpoints) if only is None else [only]
-    return {name: plan_endpoint(settings, name) for name in names}
+    return {name: explain_endpoint(settings, name) for name in names}
 
 
-def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableType]:
+def _plan_table(name: str, plan: Explanation, verbose: bool) -> list[RenderableType]:
     from rich import box
     from rich.padding import Padding
     from rich.table import Table
@@ -225,7 +225,7 @@ def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableT
     return [table, *warnings]
 
 
-def _changes(before: dict[str, LatencyPlan], after: dict[str, LatencyPlan]) -> list[dict[str, Any]]:
+def _changes(before: dict[str, Explanation], after: dict[str, Explanation]) -> list[dict[str, Any]]:
     """What differs, by endpoint and decision; values as text, none where it is not decided."""
     changes = []
     for name in [*before, *(name for name in after if name not in before)]:

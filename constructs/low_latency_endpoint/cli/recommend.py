@@ -278,16 +278,15 @@ def _shown(job: Job, threshold: LatencyThreshold) -> dict[str, Any]:
 def _scaling(run: Run, job: Job, number: int) -> dict[str, Any]:
     from ..operations.recommendation import ask_for_scaling, chosen
     from ..operations.recommendation.view import scaling_lines
-    from ..planning.plan_fleet import INVOCATIONS_METRIC
+    from ..planning.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
     throughput = run.settings.endpoints[run.key].throughput
     advice = ask_for_scaling(run.client, job, chosen(job, number),
                              throughput.peak_tps if throughput else None)
     if not run.options.json:
-        plan = plan_endpoint(run.settings, run.key)
-        by_invocations = plan["scaling_metric"].value == INVOCATIONS_METRIC
-        planned = plan["scaling_target"].value if by_invocations else None
+        policy = plan_endpoint(run.settings, run.key).scaling
+        planned = policy.target if policy and policy.metric == INVOCATIONS_METRIC else None
         for line in scaling_lines(advice, planned):
             typer.echo(line)
     return advice.to_dict()

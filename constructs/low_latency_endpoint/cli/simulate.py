@@ -12,7 +12,7 @@ from .options import Html, Json, SettingsFile
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..planning.decisions import LatencyPlan
+    from ..planning.latency_plan import Plan
     from ..planning.simulation import Shape
     from ..planning.simulation.load_test_result import LoadTestResult
     from ..settings import EndpointSettings
@@ -176,7 +176,7 @@ def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> l
     return found
 
 
-def _planned(path: Path, name: str | None) -> tuple[str, LatencyPlan, EndpointSettings]:
+def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]:
     from ..settings import load_settings, plan_endpoint
 
     settings = load_settings(path)

@@ -15,7 +15,7 @@ from ..report.tables import Table
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..planning.decisions import LatencyPlan
+    from ..planning.latency_plan import Plan
     from ..planning.simulation import Comparison, Shape, SimulationResult
     from ..planning.simulation.assumptions import Model
     from ..planning.simulation.search_goals import Found, SearchResult
@@ -28,7 +28,7 @@ __all__ = ["Report"]
 class Report:
     """The answer of one command, made by one of its methods and shown by the last."""
 
-    def __init__(self, name: str, settings: Path, model: Model, plan: LatencyPlan,
+    def __init__(self, name: str, settings: Path, model: Model, plan: Plan,
                  options: dict[str, Any], replications: int | None) -> None:
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
@@ -169,7 +169,7 @@ class Report:
         return default if self.replications is None else self.replications
 
     def _say_prefix_aware(self, done: str) -> None:
-        if self.plan["routing_strategy"].value == "PREFIX_AWARE":
+        if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
                 "on the prefixes of your requests; in Python, PrefixCache simulates it.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
-from ..settings import Settings, load_settings, plan_endpoint
+from ..settings import load_settings, plan_endpoint
 from .payloads import Payloads
 
 __all__ = ["StatedEndpoint", "endpoint_key", "stated_endpoint"]
@@ -99,13 +99,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         content_type=None if payload is None else payload.content_type or (
             "text/plain; charset=utf-8" if payload.text is not None else "application/json"),
         target_model=None if payload is None else payload.target_model,
-        planned_instances=_planned(settings, key) if throughput else None)
-
-
-def _planned(settings: Settings, key: str) -> int | None:
-    at_peak = next((each.value for each in plan_endpoint(settings, key)
-                    if each.name == "instances_at_peak"), None)
-    return int(at_peak) if at_peak is not None else None
+        planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None)
 
 
 def _payloads(payload: Any) -> Payloads:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
+from ..planning.endpoint_request import LARGEST_BODY_BYTES
 from ..planning.limits import Range
-from ..planning.plan_inputs import LARGEST_BODY_BYTES
 
 __all__ = ["Payloads"]
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..planning.decisions import LatencyPlan, PlanWarning
+from ..planning.decisions import Explanation, PlanWarning
 from ..planning.load_test_validity import other_instance_type
-from ..settings import load_settings, plan_endpoint
+from ..settings import explain_endpoint, load_settings, plan_endpoint
 from ..settings.breach import Place
-from ..settings.loading import check_text
-from ..settings.yaml_editing import YamlEdit, edit_settings_file
+from ..settings.yaml_editing import YamlEdit, checked_edit
 from .endpoint_settings import endpoint_key
 from .result_file import FoundLimit, read_found_limit
 
@@ -34,8 +33,8 @@ class AdoptedLimit:
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
-    before, after : dict of str to LatencyPlan
-        The plans by endpoint.
+    before, after : dict of str to Explanation
+        The plans of all endpoints, explained.
     raised : tuple of str
         Stated numbers of instances that are below what the peak needs now, and are raised too.
     """
@@ -43,8 +42,8 @@ class AdoptedLimit:
     key: str
     limit: FoundLimit
     edit: YamlEdit
-    before: dict[str, LatencyPlan]
-    after: dict[str, LatencyPlan]
+    before: dict[str, Explanation]
+    after: dict[str, Explanation]
     raised: tuple[str, ...] = ()
 
 
@@ -80,17 +79,13 @@ def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
     if peak_tps is not None:
         values[*place, "peak_tps"] = peak_tps
     values[*place, "tps_per_instance"] = limit.tps_per_instance
-    edit = edit_settings_file(settings, values)
-    changed = check_text(edit.after, settings)
+    edit, changed = checked_edit(settings, values)
     counts, raised = _too_few(changed, key)
     if counts:
-        edit = edit_settings_file(settings, {**values, **counts})
-        changed = check_text(edit.after, settings)
-    return AdoptedLimit(
-        key, limit, edit, _plans(read),
-        {name: _noted(plan, limit, changed.endpoints[key].instance_type) if name == key else plan
-         for name, plan in _plans(changed).items()},
-        raised)
+        edit, changed = checked_edit(settings, {**values, **counts})
+    after = _explained(changed)
+    after[key] = _noted(after[key], limit, changed.endpoints[key].instance_type)
+    return AdoptedLimit(key, limit, edit, _explained(read), after, raised)
 
 
 def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
@@ -98,21 +93,20 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
 
     A number that was stated for another throughput would stay as it is and break the target.
     """
-    needed = next((each.value for each in plan_endpoint(settings, key)
-                   if each.name == "instances_at_peak"), None)
+    needed = plan_endpoint(settings, key).fleet.at_peak
     stated = settings.endpoints[key].instances
     few = [(name, count) for name, count in (("initial", stated.initial), ("max", stated.max))
-           if needed is not None and count is not None and count < needed]
+           if count is not None and count < needed]
     return ({("endpoints", key, "instances", name): needed for name, _ in few},
             tuple(f"instances.{name}: {count} to {needed}, which the peak needs"
                   for name, count in few))
 
 
-def _plans(settings: Settings) -> dict[str, LatencyPlan]:
-    return {name: plan_endpoint(settings, name) for name in settings.endpoints}
+def _explained(settings: Settings) -> dict[str, Explanation]:
+    return {name: explain_endpoint(settings, name) for name in settings.endpoints}
 
 
-def _noted(plan: LatencyPlan, limit: FoundLimit, instance_type: str) -> LatencyPlan:
+def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanation:
     """The plan with the source of its numbers, and what does not fit."""
     note = f"measured: {limit.source}; {limit.how}"
     decisions = tuple(

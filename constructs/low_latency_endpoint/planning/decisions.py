@@ -1,4 +1,4 @@
-"""A plan: decisions in order, each with value, rule, inputs and source, and the warnings."""
+"""A plan explained: decisions in order, each with rule, inputs and source, and the warnings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Decision", "LatencyPlan", "PlanWarning"]
+__all__ = ["Decision", "Explanation", "PlanWarning"]
 
 # Titles where the name alone does not read well
 _TITLES = {
@@ -155,8 +155,8 @@ class PlanWarning(str):
 
 
 @dataclass(frozen=True)
-class LatencyPlan:
-    """Decisions in order and what to watch out for.
+class Explanation:
+    """Why a plan is what it is, to be printed: nothing is read back out of it.
 
     Attributes
     ----------
@@ -167,8 +167,8 @@ class LatencyPlan:
 
     Examples
     --------
-    >>> plan = LatencyPlan((Decision(name="subnets", value=2, rule="one per client zone"),))
-    >>> plan["subnets"].value
+    >>> made = Explanation((Decision(name="subnets", value=2, rule="one per client zone"),))
+    >>> made["subnets"].value
     2
     """
 
@@ -189,16 +189,6 @@ class LatencyPlan:
 
     def __len__(self) -> int:
         return len(self.decisions)
-
-    @property
-    def alarm_thresholds(self) -> dict[str, dict[str, float]]:
-        """Alarm thresholds in milliseconds by metric and statistic; empty without a target."""
-        found: dict[str, dict[str, float]] = {}
-        for decision in self.decisions:
-            if decision.name.startswith("alarm_"):
-                metric = found.setdefault(decision.inputs["metric"], {})
-                metric[decision.inputs["statistic"]] = decision.value
-        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-safe data; the same plan always gives the same text."""

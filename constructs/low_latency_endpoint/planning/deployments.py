@@ -3,94 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from ..errors import AWS_DOCS
 from .rules import INF1_HAS_NO_GUARDRAILS
 
-__all__ = [
-    "GUARDRAIL_EXCLUSIONS",
-    "GuardrailExclusion",
-    "check_guardrails",
-    "guardrail_exclusions",
-    "instances_in_update",
-    "takes_guardrails",
-]
-
-_EXCLUSIONS = AWS_DOCS + "/sagemaker/latest/dg/deployment-guardrails-exclusions.html"
-
-
-@dataclass(frozen=True, slots=True)
-class GuardrailExclusion:
-    """One exclusion.
-
-    Attributes
-    ----------
-    condition : str
-        ``marketplace``, ``inf1``, ``serverless``, ``several-variants`` or ``variant-renamed``.
-    policies : tuple of str
-        The update policies that it excludes: ``canary``, ``linear``, ``rolling``.
-    effect : str
-        What happens instead.
-    source : str
-        Page that says so.
-    """
-
-    condition: str
-    policies: tuple[str, ...]
-    effect: str
-    source: str = _EXCLUSIONS
-
-
-GUARDRAIL_EXCLUSIONS = (
-    GuardrailExclusion(
-        "marketplace", ("canary", "linear", "rolling"),
-        "containers from AWS Marketplace take no guardrails",
-    ),
-    GuardrailExclusion(
-        "inf1", ("canary", "linear", "rolling"),
-        "SageMaker falls back to blue/green all at once without a final baking period, in silence",
-    ),
-    GuardrailExclusion("serverless", ("rolling",), "serverless endpoints take no rolling update"),
-    GuardrailExclusion(
-        "several-variants", ("rolling",), "endpoints with several variants take no rolling update"
-    ),
-    GuardrailExclusion(
-        "variant-renamed", ("canary", "linear", "rolling"),
-        "the new configuration must keep the variant's name",
-    ),
-)
-
-
-def guardrail_exclusions(*, family: str = "", variants: int = 1, serverless: bool = False,
-                         marketplace: bool = False) -> tuple[GuardrailExclusion, ...]:
-    """The exclusions that hold for an endpoint.
-
-    Parameters
-    ----------
-    family : str
-        Instance family, such as ``inf1``.
-    variants : int
-        Number of production variants.
-    serverless, marketplace : bool
-        Whether the variant is serverless; whether its container comes from AWS Marketplace.
-
-    Examples
-    --------
-    >>> [exclusion.condition for exclusion in guardrail_exclusions(family="inf1", variants=2)]
-    ['inf1', 'several-variants']
-    """
-    holds = {
-        "marketplace": marketplace,
-        "inf1": family == "inf1",
-        "serverless": serverless,
-        "several-variants": variants > 1,
-    }
-    return tuple(item for item in GUARDRAIL_EXCLUSIONS if holds.get(item.condition))
-
+__all__ = ["check_guardrails", "instances_in_update", "takes_guardrails"]
 
 def takes_guardrails(instance_type: str) -> bool:
-    """Whether SageMaker watches deployments on an instance type.
+    """Whether SageMaker watches deployments on an instance type: on all but Inf1, where it falls
+    back to blue/green all at once without a final baking period, in silence (SageMaker guide,
+    "Deployment guardrails: exclusions").
 
     Examples
     --------

@@ -1,197 +1,331 @@
-"""From callers, target and throughput to every number of the endpoint, each with its reason."""
+"""From a request to every number of the endpoint: one call, one typed plan.
+
+:mod:`.explanations` says why each number is what it is, and reads it here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
 
-from .decisions import Decision, LatencyPlan, PlanWarning
-from .deployments import guardrail_exclusions
-from .images import AMI_SOURCE, cuda_words
-from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
+from ..errors import rule
+from .capacity import FEWEST_INSTANCES, stated
+from .decisions import Explanation
+from .endpoint_request import EndpointRequest, ScalingOptions
 from .latency_target import LatencyTarget
-from .plan_alarms import alarm_decisions, latency_warnings
-from .plan_fleet import decide_fleet, outage_decision, scaling_decisions
-from .plan_inputs import PlanInputs, checked_inputs
-from .plan_paths import (
-    caller_decisions,
-    hop_decisions,
-    network_decisions,
-    routing_decision,
-    warm_up_decision,
-)
+from .metrics import check_statistic, microseconds_from_milliseconds
+from .routing import RoutingRecommendation, recommend_routing
+from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from .subnets import addresses_per_subnet, roomy_prefix_length
 from .throughput import MeasuredThroughput
 
 __all__ = [
-    "Decision",
-    "LatencyPlan",
+    "AlarmThreshold",
+    "EndpointRequest",
+    "Fleet",
     "LatencyTarget",
     "MeasuredThroughput",
-    "PlanWarning",
+    "Plan",
+    "ScalingOptions",
+    "TargetTracking",
     "make_plan",
 ]
 
+INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
+CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+SCALE_OUT_SECONDS = 60
+SCALE_IN_SECONDS = 300
+DEFAULT_OVERHEAD_SHARE = 0.2
+HEADROOM = Fraction(3, 2)
+KEEPALIVE_SECONDS = 60
+WARM_UP_MOST = 10_000
+WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 
-def make_plan(
-    *,
-    client_zones: Sequence[str],
-    instance_type: str,
-    latency: LatencyTarget | None = None,
-    throughput: MeasuredThroughput | None = None,
-    images: Sequence[str] = (),
-    inference_ami: str | None = None,
-    routing: str | None = None,
-    prefix_length: int | None = None,
-    concurrency_threshold: int | None = None,
-    min_instances: int | None = None,
-    initial_instances: int | None = None,
-    max_instances: int | None = None,
-    scaling: bool = True,
-    max_concurrency_per_instance: float | None = None,
-    scale_out_cooldown: Any = None,
-    scale_in_cooldown: Any = None,
-    overhead_share: float | None = None,
-    warm_up_requests: int | None = None,
-    payload_bytes: int | None = None,
-    streaming: bool = False,
-    generative: bool | None = None,
-) -> LatencyPlan:
+ZONES_WITHOUT_INSTANCE = rule(
+    "LLE810", "there are more client zones than instances",
+    mend="Raise the number of instances, or name fewer client zones: a zone without an instance "
+         "sends its requests to another zone.",
+    source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
+)
+
+PLAN_OF_ANOTHER = rule(
+    "LLE808", "the plan was made from another request",
+    mend="Leave the plan out, or pass the one that make_plan made from the same arguments.",
+)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Numbers of instances that hold together.
+
+    Attributes
+    ----------
+    at_peak : int
+        That hold the peak, at least one per client zone and at least two.
+    minimum, initial, maximum : int
+    """
+
+    at_peak: int
+    minimum: int
+    initial: int
+    maximum: int
+
+    @property
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak: those needed, as far as the maximum lets them."""
+        return min(max(self.at_peak, self.minimum), self.maximum)
+
+
+@dataclass(frozen=True)
+class TargetTracking:
+    """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
+
+    metric: str
+    target: float
+    scale_out_seconds: int
+    scale_in_seconds: int
+
+
+@dataclass(frozen=True)
+class AlarmThreshold:
+    """One threshold, in milliseconds: the target's share for the metric, never above the target."""
+
+    metric: str
+    statistic: str
+    target: float
+    share: float
+    milliseconds: float
+
+    @property
+    def microseconds(self) -> float:
+        """The threshold as CloudWatch has the metric."""
+        return microseconds_from_milliseconds(self.milliseconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every number of an endpoint; :attr:`explanation` says why.
+
+    Attributes
+    ----------
+    request : EndpointRequest
+        What it was made from.
+    fleet : Fleet
+    addresses_per_subnet, subnet_prefix_length : int
+        Of each client zone's subnet.
+    routing : str
+        The routing strategy.
+    routing_advice : RoutingRecommendation
+        What the rule gives, whatever was chosen.
+    inference_ami : str or None
+        ``None`` for SageMaker's own.
+    scaling : TargetTracking or None
+        ``None`` where the number of instances stays.
+    alarms : tuple of AlarmThreshold
+        Empty without a latency target.
+    warm_up_requests : int
+    caller_connections : int or None
+        In flight at the peak, over all callers; ``None`` without a target or a throughput.
+    caller_keepalive_seconds : int
+    """
+
+    request: EndpointRequest
+    fleet: Fleet
+    addresses_per_subnet: int
+    subnet_prefix_length: int
+    routing: str
+    routing_advice: RoutingRecommendation
+    inference_ami: str | None
+    scaling: TargetTracking | None
+    alarms: tuple[AlarmThreshold, ...]
+    warm_up_requests: int
+    caller_connections: int | None
+    caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+
+    @property
+    def lost_with_a_zone(self) -> int:
+        """Instances that fail at the peak with the fullest zone."""
+        return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
+
+    @property
+    def left_by_zone_outage(self) -> int:
+        """Instances that are left at the peak when the fullest zone fails."""
+        return self.fleet.serving_at_peak - self.lost_with_a_zone
+
+    @property
+    def tps_after_zone_outage(self) -> float | None:
+        """What those hold at the measured limit; ``None`` without a throughput."""
+        measured = self.request.throughput
+        return None if measured is None else float(
+            stated(measured.tps_per_instance) * self.left_by_zone_outage)
+
+    @property
+    def largest_fleet(self) -> int:
+        """The most instances outside of updates: the maximum, or the fixed number."""
+        return self.fleet.maximum if self.request.scaling.enabled else self.fleet.initial
+
+    def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
+        """This plan, where it is that of the request.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE808``.
+        """
+        if self.request != request:
+            differs = [each.name for each in fields(request)
+                       if each.compare
+                       and getattr(request, each.name) != getattr(self.request, each.name)]
+            raise PLAN_OF_ANOTHER.error(got=f"another {', '.join(differs)}",
+                                        allowed="the plan of these arguments, or none",
+                                        where=where)
+        return self
+
+    def thresholds(self, metric: str) -> dict[str, float]:
+        """Alarm thresholds on a metric by statistic, in milliseconds."""
+        return {each.statistic: each.milliseconds for each in self.alarms if each.metric == metric}
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The decisions for people, each with its rule and source, and the warnings."""
+        from .explanations import explanation_of  # which imports this module
+
+        return explanation_of(self)
+
+
+def make_plan(request: EndpointRequest) -> Plan:
     """Derive every number of a low-latency endpoint.
 
     Parameters
     ----------
-    client_zones : sequence of str
-        Zone IDs or zone names in which callers run; 2 to 16.
-    instance_type : str
-        The variant's instance type. One that the table does not know gives a warning.
-    latency : LatencyTarget, optional
-        What callers must see. Without it no alarms are planned.
-    throughput : MeasuredThroughput, optional
-        What a load test found. Without it the fleet is assumed, not derived, and does not scale.
-    images : sequence of str
-        Images of the containers, as URI or ``repository:tag``; checked against the type.
-    inference_ami : str, optional
-        The inference AMI version, when one is chosen. By default the one that CUDA 13 images
-        need, else SageMaker's own.
-    routing : str, optional
-        Your routing strategy; by default the rule's. ``PREFIX_AWARE`` needs ``prefix_length`` and
-        ``concurrency_threshold``.
-    min_instances, initial_instances, max_instances : int, optional
-        Your numbers; by default the rules'.
-    scaling : bool
-        Whether the number of instances follows the load, by default yes. Without, the fleet keeps
-        its initial number, and neither metric nor target is planned.
-    max_concurrency_per_instance : float, optional
-        Scale on requests in flight per instance, at this target, instead of on invocations.
-    scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
-        By default 60 s and 300 s.
-    overhead_share : float, optional
-        Share of the target kept for network and SageMaker's overhead, 0.01 to 0.9. By default 0.2.
-    warm_up_requests : int, optional
-        By default enough to reach every worker; 0 for none.
-    payload_bytes : int, optional
-        Size of the largest request, checked against AWS's limits.
-    streaming : bool
-        Whether responses are streamed.
-    generative : bool, optional
-        Whether answers differ much in length. By default read from the images' names.
+    request : EndpointRequest
+        Where callers are, what they must see, what one instance holds, and what you chose.
 
     Raises
     ------
     ConfigurationError
-        ``LLE1xx`` zones and subnets, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE6xx`` scaling,
-        ``LLE8xx`` the plan's own rules.
+        ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
+        ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
+        ``LLE624`` for scaling a burstable type; ``LLE810`` for fewer instances than client zones.
 
     Examples
     --------
     >>> from datetime import timedelta
-    >>> plan = make_plan(
+    >>> plan = make_plan(EndpointRequest(
     ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
     ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
-    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
-    >>> plan["instances_at_peak"].value, plan["scaling_target"].value
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
+    >>> plan.fleet.at_peak, plan.scaling.target
     (8, 7800.0)
+    >>> plan.explanation["scaling_target"].rule
+    'TPS per instance x safety factor x 60'
     """
-    inputs, warnings = checked_inputs(
-        client_zones=client_zones, instance_type=instance_type, latency=latency,
-        throughput=throughput, images=images, inference_ami=inference_ami, routing=routing,
-        prefix_length=prefix_length, concurrency_threshold=concurrency_threshold,
-        min_instances=min_instances, initial_instances=initial_instances,
-        max_instances=max_instances, scaling=scaling,
-        max_concurrency_per_instance=max_concurrency_per_instance,
-        scale_out_cooldown=scale_out_cooldown, scale_in_cooldown=scale_in_cooldown,
-        overhead_share=overhead_share, warm_up_requests=warm_up_requests,
-        payload_bytes=payload_bytes, streaming=streaming, generative=generative,
-    )
-    fleet = decide_fleet(inputs)
-    routed, routing_warnings = routing_decision(inputs)
-    outage, outage_warnings = outage_decision(inputs, fleet)
-    callers, caller_warnings = caller_decisions(inputs)
-    decisions = (
-        *network_decisions(inputs, fleet),
-        *hop_decisions(inputs, fleet),
-        _instance_decision(inputs),
-        *_ami_decision(inputs),
-        routed,
-        *fleet.decisions,
-        outage,
-        *scaling_decisions(inputs, fleet),
-        *alarm_decisions(inputs),
-        warm_up_decision(inputs, fleet),
-        *callers,
-    )
-    return LatencyPlan(decisions, (
-        *latency_warnings(inputs), *fleet.warnings, *outage_warnings, *routing_warnings,
-        *caller_warnings, *_deployment_warnings(inputs), *warnings,
-    ))
-
-
-def _instance_decision(inputs: PlanInputs) -> Decision:
-    facts = inputs.facts
-    known: dict[str, Any] = {}
-    if facts:
-        known = {"vCPUs": facts.vcpus, "memory in GiB": facts.memory_gib,
-                 "architecture": facts.architecture}
-        if facts.accelerator:
-            known |= {"accelerators": f"{facts.accelerator_count} x {facts.accelerator_name}",
-                      "accelerator memory in MiB": facts.accelerator_memory_mib}
-    return Decision(
-        name="instance_type", value=inputs.instance_type,
-        rule="checked against the images' names" if inputs.images else
-             "no image is named, so none is checked",
-        inputs={name: value for name, value in known.items() if value is not None},
-        source=INSTANCE_TYPE_SOURCE, overridden=True,
-        note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
-             "each vCPU" if facts and facts.vcpus else "",
+    fleet = _fleet(request)
+    typical = request.latency.typical[1] if request.latency else None
+    advice = recommend_routing(typical, generative=request.is_generative)
+    addresses = addresses_per_subnet(fleet.maximum)
+    return Plan(
+        request=request, fleet=fleet,
+        addresses_per_subnet=addresses, subnet_prefix_length=roomy_prefix_length(addresses),
+        routing=request.routing or advice.value, routing_advice=advice,
+        inference_ami=request.inference_ami or request.needed_ami,
+        scaling=_scaling(request, fleet),
+        alarms=tuple(_thresholds(request)),
+        warm_up_requests=_warm_up(request, fleet),
+        caller_connections=_connections(request),
     )
 
 
-def _ami_decision(inputs: PlanInputs) -> Iterator[Decision]:
-    """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
-    given, needed = inputs.inference_ami, inputs.needed_ami
-    if given is None and needed is None:
+def _fleet(request: EndpointRequest) -> Fleet:
+    """Minimum, initial and maximum instances, checked against each other."""
+    zones, given = len(request.client_zones), request.scaling
+    floor = max(zones, FEWEST_INSTANCES)
+    at_peak = request.throughput.instances_at_peak(zones) if request.throughput else floor
+    minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
+    for name, count in (("min_instances", minimum), ("initial_instances", initial),
+                        ("max_instances", maximum)):
+        if count is not None and count < zones:
+            raise ZONES_WITHOUT_INSTANCE.error(
+                got=f"{count} for {zones} client zones", allowed=f"at least {zones}", where=name
+            )
+    if request.burstable:  # burstable types do not scale: one number for all three
+        size = maximum or initial or minimum or at_peak
+        minimum, maximum = minimum or size, maximum or size
+        if maximum > minimum:
+            raise BURSTABLE.error(
+                got=f"{request.instance_type} from {minimum} to {maximum} instances",
+                allowed="the same minimum and maximum", where="instance_type",
+            )
+    smallest = floor if minimum is None else minimum
+    needed = max(at_peak, smallest, initial or 0)
+    largest = _maximum(needed, zones) if maximum is None else maximum
+    if smallest > largest:
+        raise MIN_ABOVE_MAX.error(got=f"{smallest} above {largest}", allowed=f"at most {largest}",
+                                  where="min_instances")
+    first = min(max(at_peak, smallest), largest) if initial is None else initial
+    if not smallest <= first <= largest:
+        raise INITIAL_OUTSIDE_RANGE.error(got=str(first), allowed=f"{smallest} to {largest}",
+                                          where="initial_instances")
+    if not given.enabled:  # what is not stated stays at the number that it starts with
+        smallest = first if minimum is None else smallest
+        largest = first if maximum is None else largest
+    return Fleet(at_peak, smallest, first, largest)
+
+
+def _maximum(needed: int, zones: int) -> int:
+    """Half as much again, and enough to hold the peak while a lost zone still counts."""
+    return max(math.ceil(needed * HEADROOM), math.ceil(Fraction(needed * zones, zones - 1)))
+
+
+def _scaling(request: EndpointRequest, fleet: Fleet) -> TargetTracking | None:
+    """The policy, where something says what scaling would aim at and where there is room."""
+    given, measured = request.scaling, request.throughput
+    if not given.enabled or fleet.minimum == fleet.maximum:
+        return None
+    if given.max_concurrency_per_instance is not None:
+        metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
+    elif measured is not None:
+        metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
+    else:
+        return None
+    return TargetTracking(
+        metric, target,
+        SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,
+        SCALE_IN_SECONDS if given.scale_in_seconds is None else given.scale_in_seconds,
+    )
+
+
+def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
+    """The target split between model and overhead; one threshold per metric and statistic."""
+    if request.latency is None:
         return
-    note = ""
-    if needed and given is None:
-        note = ("taken over from SageMaker's SDK, not seen on AWS yet; AWS's own pages deploy such "
-                "an image on ml.g6.2xlarge without it")
-    elif needed and needed != given:
-        note = f"SageMaker's SDK would choose {needed}"
-    family = inputs.facts.family if inputs.facts else None
-    known = {"CUDA of the images": cuda_words(inputs.images), "instance family": family}
-    yield Decision(
-        name="inference_ami", value=given or needed,
-        rule="the driver that CUDA 13 images need, where SageMaker's own may be older: then the "
-             "container ends before it can log",
-        inputs={name: value for name, value in known.items() if value},
-        source=AMI_SOURCE, overridden=given is not None, note=note,
-    )
+    kept = stated(DEFAULT_OVERHEAD_SHARE if request.overhead_share is None
+                  else request.overhead_share)
+    parts = [("ModelLatency", statistic, target, 1 - kept)
+             for statistic, target in request.latency.milliseconds.items()]
+    # On the average, because no percentiles are listed as valid for this metric.
+    parts.append(("OverheadLatency", "Average", request.latency.tightest[1], kept))
+    for metric, statistic, target, share in parts:
+        check_statistic(metric, statistic)
+        yield AlarmThreshold(metric, statistic, target, float(share),
+                             min(float(stated(target) * share), target))
 
 
-def _deployment_warnings(inputs: PlanInputs) -> list[PlanWarning]:
-    family = inputs.facts.family if inputs.facts else ""
-    return [
-        PlanWarning(f"guardrails-{exclusion.condition}",
-                    f"{inputs.instance_type}, deployment guardrails: {exclusion.effect}")
-        for exclusion in guardrail_exclusions(family=family)
-    ]
+def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
+    """Requests that touch every worker of the first fleet before callers do."""
+    if request.warm_up_requests is not None:
+        return request.warm_up_requests
+    places = request.workers[1] * fleet.initial
+    return min(math.ceil(places * (math.log(places) + math.log(WARM_UP_MISS))), WARM_UP_MOST)
+
+
+def _connections(request: EndpointRequest) -> int | None:
+    """Requests in flight at the peak, by Little's law."""
+    if not (request.throughput and request.latency):
+        return None
+    seconds = min(stated(request.latency.slowest[1]) / 1000,
+                  Fraction(request.response_limit_seconds))
+    return math.ceil(stated(request.throughput.peak_tps) * seconds)

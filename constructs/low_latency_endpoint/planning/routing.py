@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import AWS_DOCS
 from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
 from .rules import PREFIX_SETTINGS
 
 __all__ = [
-    "ROUTING_STRATEGIES",
     "RoutingRecommendation",
-    "RoutingStrategyFacts",
     "check_routing",
     "recommend_routing",
 ]
@@ -20,67 +17,9 @@ BLOG = (
     "https://aws.amazon.com/blogs/machine-learning/"
     "minimize-real-time-inference-latency-by-using-amazon-sagemaker-routing-strategies/"
 )
-_API = "/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html"
 
 # AWS: least outstanding requests for "hundreds of milliseconds to minutes"; below, random "may".
 LONG_RESPONSE_MS = 100.0
-
-
-@dataclass(frozen=True, slots=True)
-class RoutingStrategyFacts:
-    """One strategy.
-
-    Attributes
-    ----------
-    name : str
-        As the API has it.
-    summary : str
-        What it does.
-    in_cloudformation : bool
-        Whether CloudFormation deploys it.
-    needs_prefix_settings : bool
-        Whether prefix length and concurrency threshold are required (and else forbidden).
-    needs : str
-        What else it demands, in words.
-    source : str
-        Page that says so.
-    """
-
-    name: str
-    summary: str
-    in_cloudformation: bool
-    needs_prefix_settings: bool
-    needs: str
-    source: str
-
-
-ROUTING_STRATEGIES: dict[str, RoutingStrategyFacts] = {
-    facts.name: facts
-    for facts in (
-        RoutingStrategyFacts(
-            "RANDOM", "each request goes to an instance drawn at random; AWS's default",
-            True, False, "", BLOG,
-        ),
-        RoutingStrategyFacts(
-            "LEAST_OUTSTANDING_REQUESTS",
-            "each request goes to the instance with the fewest requests in flight",
-            True, False, "", BLOG,
-        ),
-        RoutingStrategyFacts(
-            "PREFIX_AWARE",
-            "requests that begin alike go to the same instance, whose cache holds the prefix",
-            True, True,
-            "at least two instances that can serve; the shared part at the start of the body",
-            AWS_DOCS + _API,
-        ),
-        RoutingStrategyFacts(
-            "KV_AWARE",
-            "requests go to the instance that holds the prompt's key-value cache",
-            False, False, "a supported container, such as SageMaker's vLLM container",
-            AWS_DOCS + _API,
-        ),
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +91,7 @@ def check_routing(strategy: str, *, prefix_length: int | None = None,
     ROUTING_STRATEGY.check(strategy, where)
     settings = {"prefix length": prefix_length, "concurrency threshold": concurrency_threshold}
     given = [name for name, value in settings.items() if value is not None]
-    if not ROUTING_STRATEGIES[strategy].needs_prefix_settings:
+    if strategy != "PREFIX_AWARE":
         if given:
             raise PREFIX_SETTINGS.error(
                 got=f"{' and '.join(given)} with {strategy}", allowed="neither, or PREFIX_AWARE",

@@ -53,8 +53,7 @@ SUBNET_HOLDS_FLEET = rule(
 )
 
 
-def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True,
-                         spare: int = SPARE_ADDRESSES) -> int:
+def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True) -> int:
     """Addresses that each client zone's subnet must have.
 
     Two addresses per instance; twice the maximum, because a blue/green update runs two fleets;
@@ -67,8 +66,6 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True,
         The largest number of instances that scaling may start.
     interface_endpoint : bool
         Whether the interface endpoint's network interface stands in the same subnet.
-    spare : int
-        Addresses for network interfaces of callers and warm-up functions. By default 16.
 
     Raises
     ------
@@ -85,7 +82,7 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True,
         FLEETS * int(max_instances) * ADDRESSES_PER_INSTANCE
         + RESERVED_ADDRESSES
         + (INTERFACE_ENDPOINT_ADDRESSES if interface_endpoint else 0)
-        + spare
+        + SPARE_ADDRESSES
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ..errors import rule
+from .endpoint_request import LARGEST_BODY_BYTES
 from .limits import Range
-from .plan_inputs import LARGEST_BODY_BYTES
 
 __all__ = [
     "BELOW_TPS",

@@ -26,9 +26,10 @@ from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, M
 from .loading import load_settings, parse_settings
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .plans import (
+    endpoint_request,
+    explain_endpoint,
     instances_in_update,
     largest_fleet,
-    largest_fleet_of_plan,
     plan_endpoint,
     stack_cost,
 )
@@ -80,9 +81,10 @@ __all__ = [
     "ThroughputSettings",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
+    "endpoint_request",
+    "explain_endpoint",
     "instances_in_update",
     "largest_fleet",
-    "largest_fleet_of_plan",
     "load_settings",
     "parse_settings",
     "plan_endpoint",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..errors import ConfigurationError
 from ..planning.images import check_image_folder
-from ..planning.latency_plan import LatencyPlan
+from ..planning.latency_plan import Plan
 from ..planning.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
 from ..planning.stack_size import OUTPUTS, RESOURCES
 from ..planning.subnets import (
@@ -19,7 +19,7 @@ from ..planning.subnets import (
 from ..planning.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from .breach import Finding, Place, breaches, finding
 from .endpoint import EndpointSettings
-from .plans import images_of, instances_in_update, largest_fleet_of_plan, plan_endpoint
+from .plans import images_of, instances_in_update, plan_endpoint
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
 
@@ -40,7 +40,7 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
 
     ``files`` says whether the files that the settings name can be looked at.
     """
-    plans: dict[str, LatencyPlan] = {}
+    plans: dict[str, Plan] = {}
     for key, endpoint in settings.endpoints.items():
         places = {**_PLACES, **{f"images[{place}]": ("containers", index, "image")
                                 for place, index in enumerate(images_of(endpoint))}}
@@ -60,10 +60,10 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
         yield from _size(settings, plans)
 
 
-def _alarms(settings: Settings, key: str, plan: LatencyPlan) -> Iterator[Finding]:
+def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
     """All instances that scaling may start can only serve where it may start some."""
     alarms = settings.endpoints[key].alarms
-    if alarms and alarms.capacity_at_maximum and plan["scaling_metric"].value is None:
+    if alarms and alarms.capacity_at_maximum and plan.scaling is None:
         yield finding(SCALED_VARIANTS_ONLY, "endpoints", key, "alarms", "capacity_at_maximum",
                       got="true on an endpoint that does not scale", allowed="false, or no such "
                       "line", mend="Remove the line, or let the endpoint scale: with throughput, "
@@ -93,10 +93,9 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
             yield from breaches(place, PAYLOAD_BYTES.check, size)
 
 
-def _room(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding]:
+def _room(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
     """The subnets have room for all fleets."""
-    fleets = {key: largest_fleet_of_plan(plan, settings.endpoints[key])
-              for key, plan in plans.items()}
+    fleets = {key: plan.largest_fleet for key, plan in plans.items()}
     zones, network = settings.client_zones.zones, settings.network
     largest = max(fleets, key=lambda key: fleets[key])
     fleet: Place = ("endpoints", largest, "instances", "max")
@@ -115,7 +114,7 @@ def _room(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding
                         sum(fleets.values()), network.subnet_prefix_length)
 
 
-def _size(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding]:
+def _size(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
     """CloudFormation takes the stack; else the first endpoint that it has no room for."""
     parts = {key: endpoint_parts(settings, key, plan) for key, plan in plans.items()}
     counts = (

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..planning.capacity import instances_at_peak
-from ..planning.decisions import Decision, LatencyPlan
+from ..planning.decisions import Decision, Explanation
 from ..planning.simulation.search_goals import Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
-from .loading import check_text, load_settings
-from .plans import plan_endpoint
+from .loading import load_settings
+from .plans import explain_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
-from .yaml_editing import YamlEdit, edit_settings_file
+from .yaml_editing import YamlEdit, checked_edit
 
 __all__ = ["AdoptedPoint", "adopt_found"]
 
@@ -34,14 +34,14 @@ class AdoptedPoint:
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
-    before, after : LatencyPlan
+    before, after : Explanation
         The endpoint's plans.
     """
 
     key: str
     edit: YamlEdit
-    before: LatencyPlan
-    after: LatencyPlan
+    before: Explanation
+    after: Explanation
 
 
 def adopt_found(settings: str | Path, key: str, found: Found,
@@ -73,12 +73,12 @@ def adopt_found(settings: str | Path, key: str, found: Found,
         When the settings are not valid, before or after.
     """
     read = load_settings(settings)
-    before = plan_endpoint(read, key)
+    before = explain_endpoint(read, key)
     place: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*place, *path): value for path, value in _values(
         found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)).items()}
-    edit = edit_settings_file(settings, values)
-    after = plan_endpoint(check_text(edit.after, settings), key)
+    edit, changed = checked_edit(settings, values)
+    after = explain_endpoint(changed, key)
     return AdoptedPoint(key, edit, before, _noted(after, found, result))
 
 
@@ -119,7 +119,7 @@ def _values(found: Found, result: SearchResult, stated: EndpointSettings, zones:
     return values
 
 
-def _noted(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
+def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation:
     """The plan with the search as the source of the decisions that it walked over."""
     rule = f"found by simulation for {result.goal}"
     on = f" on the shape '{found.shape}'" if found.shape else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..planning.latency_plan import LatencyPlan
+from ..planning.latency_plan import Plan
 from ..planning.stack_size import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
@@ -36,7 +36,7 @@ def shared_parts(settings: Settings) -> SharedParts:
     )
 
 
-def endpoint_parts(settings: Settings, key: str, plan: LatencyPlan) -> EndpointParts:
+def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
     """What belongs to one endpoint of a settings file."""
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
@@ -45,13 +45,13 @@ def endpoint_parts(settings: Settings, key: str, plan: LatencyPlan) -> EndpointP
     back = rolls_back({} if endpoint.deployment is None else
                       {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
                       endpoint.instance_type)
-    warms = warm_up is not None and bool(plan["warm_up_requests"].value)
+    warms = warm_up is not None and bool(plan.warm_up_requests)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
         role_of_other_account=None not in (endpoint.role_arn, settings.account)
         and str(endpoint.role_arn).split(":")[4] != settings.account,
         confirms=endpoint.confirm_updates,
-        scales=plan["scaling_metric"].value is not None,
+        scales=plan.scaling is not None,
         dashboard=endpoint.dashboard,
         alarms=latencies + _other_alarms(endpoint, plan),
         rollback_alarms=(latencies + 1) * back,
@@ -68,18 +68,18 @@ def _ports(settings: Settings) -> int:
     return 2 if settings.private_link.bidirectional_streaming else 1
 
 
-def _thresholds(endpoint: EndpointSettings, plan: LatencyPlan, name: str,
+def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str,
                 metric: str) -> list[str]:
     """The statistics that are watched: those stated, or the plan's."""
     stated = getattr(endpoint.alarms, name) if endpoint.alarms else None
-    return list(plan.alarm_thresholds.get(metric, {}) if stated is None else stated)
+    return list(plan.thresholds(metric) if stated is None else stated)
 
 
-def _other_alarms(endpoint: EndpointSettings, plan: LatencyPlan) -> int:
+def _other_alarms(endpoint: EndpointSettings, plan: Plan) -> int:
     count = len(_BY_DEFAULT)
     count += len(_thresholds(endpoint, plan, "overhead_latency", "OverheadLatency"))
     alarms = endpoint.alarms
     capacity = alarms.capacity_at_maximum if alarms else None
-    count += plan["scaling_metric"].value is not None if capacity is None else capacity
+    count += plan.scaling is not None if capacity is None else capacity
     stated = _ON_REQUEST if alarms else {}
     return count + sum(each for name, each in stated.items() if getattr(alarms, name))

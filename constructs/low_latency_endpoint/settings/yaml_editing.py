@@ -32,7 +32,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaml
 
@@ -42,7 +42,10 @@ from .loading import check_text
 from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml, scalar
 
-__all__ = ["YamlEdit", "edit_settings_file", "edited_yaml", "write_edit"]
+if TYPE_CHECKING:
+    from .stack import Settings
+
+__all__ = ["YamlEdit", "checked_edit", "edit_settings_file", "edited_yaml", "write_edit"]
 
 Value = str | int | float | bool
 Values = Mapping[Place, Value | Mapping[str, Any]]
@@ -125,9 +128,13 @@ def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
         print(edit.diff())
         write_edit(edit)
     """
+    return checked_edit(path, values)[0]
+
+
+def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
+    """As :func:`edit_settings_file`, and what the changed text says."""
     edit = edited_yaml(_read(path), values, path=str(path))
-    check_text(edit.after, path)
-    return edit
+    return edit, check_text(edit.after, path)
 
 
 def write_edit(edit: YamlEdit) -> None:

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.planning.latency_plan import (
+    EndpointRequest,
+    Plan,
+    ScalingOptions,
+    make_plan,
+)
 
 Refused = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ConfigurationError]]]
+
+
+_SCALING = {"enabled", "min_instances", "initial_instances", "max_instances",
+            "max_concurrency_per_instance", "scale_in_cooldown", "scale_out_cooldown"}
+
+
+def planned(**given: Any) -> Plan:
+    """The plan of a request whose scaling options stand among the rest."""
+    scaling = {name: given.pop(name) for name in _SCALING & given.keys()}
+    return make_plan(EndpointRequest(scaling=ScalingOptions(**scaling), **given))
 
 
 @pytest.fixture

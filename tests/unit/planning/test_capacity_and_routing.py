@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.planning.capacity import instances_at_peak, invocations_target
-from low_latency_endpoint.planning.deployments import guardrail_exclusions
+from low_latency_endpoint.planning.deployments import takes_guardrails
+from low_latency_endpoint.planning.limits import ROUTING_STRATEGY
 from low_latency_endpoint.planning.routing import (
-    ROUTING_STRATEGIES,
     check_routing,
     recommend_routing,
 )
@@ -92,7 +92,8 @@ def test_a_target_that_scaling_refuses(refused: Refused) -> None:
 
 def test_strategies_are_those_of_the_api() -> None:
     model = botocore.session.get_session().get_service_model("sagemaker")
-    assert set(ROUTING_STRATEGIES) == set(model.shape_for("RoutingStrategy").enum)
+    # KV_AWARE is not in CloudFormation.
+    assert {*ROUTING_STRATEGY.values, "KV_AWARE"} == set(model.shape_for("RoutingStrategy").enum)
 
 
 @pytest.mark.parametrize(("milliseconds", "generative", "strategy"), [
@@ -128,13 +129,8 @@ def test_routing_that_can_be() -> None:
         assert check_routing(strategy) == strategy
 
 
-@pytest.mark.parametrize(("endpoint", "conditions"), [
-    ({}, []),
-    ({"family": "inf1"}, ["inf1"]),
-    ({"family": "inf2"}, []),
-    ({"variants": 2}, ["several-variants"]),
-    ({"serverless": True}, ["serverless"]),
-    ({"marketplace": True, "family": "inf1"}, ["marketplace", "inf1"]),
+@pytest.mark.parametrize(("instance_type", "takes"), [
+    ("ml.inf1.xlarge", False), ("ml.inf2.xlarge", True), ("ml.m5.xlarge", True),
 ])
-def test_guardrail_exclusions(endpoint: dict[str, object], conditions: list[str]) -> None:
-    assert [item.condition for item in guardrail_exclusions(**endpoint)] == conditions
+def test_guardrails_by_instance_type(instance_type: str, takes: bool) -> None:
+    assert takes_guardrails(instance_type) is takes

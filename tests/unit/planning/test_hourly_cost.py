@@ -12,7 +12,7 @@ from low_latency_endpoint.planning.hourly_cost import MOMENTS, EndpointCost, Sta
 from low_latency_endpoint.planning.prices import list_prices
 from low_latency_endpoint.planning.stack_minutes import UNSEEN, stack_minutes
 from low_latency_endpoint.planning.tables import rows
-from low_latency_endpoint.settings import parse_settings, plan_endpoint, stack_cost
+from low_latency_endpoint.settings import explain_endpoint, parse_settings, stack_cost
 
 # 1000 / (200 x 0.65) = 7.7: eight at peak, two zones, sixteen hold it while a zone has failed.
 ENDPOINT: dict[str, Any] = {
@@ -109,14 +109,14 @@ def test_the_library_has_no_price_of_an_instance() -> None:
 def test_the_plan_says_it_as_it_says_everything() -> None:
     given = {"client_zones": {"ids": ["use1-az1", "use1-az2"]}, "prices": PRICE,
              "endpoints": {"sentiment": ENDPOINT}}
-    plan = plan_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
+    plan = explain_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
     found = plan["hourly_cost_in_an_update"]
     assert (found.value, found.unit) == (96.0, "USD per hour")
     assert found.inputs == {"instances": 32, "price of one": 3.0, "price is": "yours"}
     assert "two fleets" in found.rule
     assert found.source.startswith("https://aws.amazon.com/")
     del given["prices"]
-    unpriced = plan_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
+    unpriced = explain_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
     assert unpriced["hourly_cost"].value_text == "not known"
     assert "hourly_cost_at_least" not in unpriced
 

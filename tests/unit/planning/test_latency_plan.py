@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from low_latency_endpoint.planning.decisions import Explanation
 from low_latency_endpoint.planning.latency_plan import (
-    LatencyPlan,
     LatencyTarget,
     MeasuredThroughput,
-    make_plan,
+    Plan,
 )
 
-from .conftest import Refused
+from .conftest import Refused, planned
 
 ZONES = ("use1-az1", "use1-az2")
 CPU_IMAGE = "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
@@ -29,7 +29,7 @@ def ms(value: float) -> timedelta:
     return timedelta(milliseconds=value)
 
 
-def distilbert(**changes: Any) -> LatencyPlan:
+def distilbert(**changes: Any) -> Plan:
     settings: dict[str, Any] = {
         "client_zones": ZONES,
         "instance_type": "ml.m5.12xlarge",
@@ -37,11 +37,15 @@ def distilbert(**changes: Any) -> LatencyPlan:
         "latency": LatencyTarget(p99=ms(200)),
         "throughput": MeasuredThroughput(1000, 200, 0.65),
     }
-    return make_plan(**(settings | changes))
+    return planned(**(settings | changes))
+
+
+def explained(**changes: Any) -> Explanation:
+    return distilbert(**changes).explanation
 
 
 def test_the_article_with_reserve() -> None:
-    plan = distilbert()
+    plan = explained()
     values = {decision.name: decision.value for decision in plan}
     assert values == {
         "subnets": ["use1-az1", "use1-az2"],
@@ -71,43 +75,43 @@ def test_the_article_with_reserve() -> None:
 
 
 def test_the_article_at_saturation() -> None:
-    plan = distilbert(throughput=MeasuredThroughput(1000, 200, 1.0))
+    plan = explained(throughput=MeasuredThroughput(1000, 200, 1.0))
     assert plan["instances_at_peak"].value == 5
     assert plan["scaling_target"].value == 12000
 
 
 def test_alarm_thresholds_are_in_both_units_and_part_the_target() -> None:
     plan = distilbert(latency=LatencyTarget(p50=ms(33.3), p99=ms(200)), overhead_share=0.1)
-    assert plan.alarm_thresholds == {
-        "ModelLatency": {"p50": 29.97, "p99": 180.0},
-        "OverheadLatency": {"Average": 3.33},
-    }
-    assert plan["alarm_model_latency_p50"].inputs["threshold in microseconds"] == 29_970
-    assert plan["alarm_model_latency_p50"].overridden
+    assert plan.thresholds("ModelLatency") == {"p50": 29.97, "p99": 180.0}
+    assert plan.thresholds("OverheadLatency") == {"Average": 3.33}
+    assert [each.microseconds for each in plan.alarms] == [29_970, 180_000, 3_330]
+    decision = plan.explanation["alarm_model_latency_p50"]
+    assert decision.inputs["threshold in microseconds"] == 29_970
+    assert decision.overridden
 
 
 def test_a_lost_zone_of_three_needs_half_as_many_again() -> None:
-    plan = distilbert(client_zones=[*ZONES, "use1-az4"])
+    plan = explained(client_zones=[*ZONES, "use1-az4"])
     assert plan["instances_at_peak"].value == 8
     assert plan["max_instances"].value == 12
     assert plan["instances_left_by_zone_outage"].value == 5  # 3 + 3 + 2, less 3
 
 
 def test_the_maximum_is_at_least_half_as_many_again() -> None:
-    plan = distilbert(client_zones=[*ZONES, "use1-az3", "use1-az4"])
+    plan = explained(client_zones=[*ZONES, "use1-az3", "use1-az4"])
     assert plan["instances_at_peak"].value == 8
     assert plan["max_instances"].value == 12  # a lost zone of four would need 11
 
 
 def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
-    assert any("zone outage" in warning for warning in distilbert().warnings)
-    half = distilbert(throughput=MeasuredThroughput(1000, 200, 0.5))
+    assert any("zone outage" in warning for warning in explained().warnings)
+    half = explained(throughput=MeasuredThroughput(1000, 200, 0.5))
     assert half["instances_left_by_zone_outage"].value == 5
     assert not any("zone outage" in warning for warning in half.warnings)
 
 
 def test_without_throughput_the_fleet_is_assumed_and_does_not_scale() -> None:
-    plan = distilbert(throughput=None)
+    plan = explained(throughput=None)
     assert plan["instances_at_peak"].value == plan["min_instances"].value == 2
     assert plan["scaling_metric"].value is None
     assert "scaling_target" not in plan
@@ -115,13 +119,13 @@ def test_without_throughput_the_fleet_is_assumed_and_does_not_scale() -> None:
 
 
 def test_without_target_there_are_no_alarms() -> None:
-    plan = distilbert(latency=None)
-    assert plan.alarm_thresholds == {}
+    plan = explained(latency=None)
+    assert distilbert(latency=None).alarms == ()
     assert any("no latency target" in warning for warning in plan.warnings)
 
 
 def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
-    plan = distilbert(min_instances=4, initial_instances=6, max_instances=20, routing="RANDOM",
+    plan = explained(min_instances=4, initial_instances=6, max_instances=20, routing="RANDOM",
                       scale_out_cooldown=timedelta(seconds=30), warm_up_requests=0)
     assert {decision.name for decision in plan if decision.overridden} == {
         "instance_type", "min_instances", "initial_instances", "max_instances",
@@ -130,18 +134,18 @@ def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
                                           "scale_out_cooldown", "warm_up_requests")] == [
         4, 6, 20, 30, 0]
     assert "the rule would give LEAST_OUTSTANDING_REQUESTS" in plan["routing_strategy"].note
-    assert not any(decision.overridden for decision in distilbert()
+    assert not any(decision.overridden for decision in explained()
                    if decision.name != "instance_type")
 
 
 def test_warnings_can_be_acknowledged_by_id() -> None:
-    assert [warning.id for warning in distilbert().warnings] == ["zone-outage"]
-    assert [warning.id for warning in distilbert(throughput=None, latency=None).warnings] == [
+    assert [warning.id for warning in explained().warnings] == ["zone-outage"]
+    assert [warning.id for warning in explained(throughput=None, latency=None).warnings] == [
         "no-latency-target", "no-throughput"]
 
 
 def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
-    plan = distilbert()
+    plan = explained()
     for decision in plan:
         assert decision.rule, decision.name
         assert decision.source == "" or decision.source.startswith("https://"), decision.name
@@ -149,11 +153,11 @@ def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
     assert plan.to_dict()["warnings"] == list(plan.warnings)
     assert len(plan.warnings) == 1
     assert [item["name"] for item in plan.to_dict()["decisions"]] == [item.name for item in plan]
-    assert distilbert().to_json() == plan.to_json()
+    assert explained().to_json() == plan.to_json()
 
 
 def test_markdown_is_one_table_and_the_warnings() -> None:
-    plan = distilbert()
+    plan = explained()
     lines = plan.to_markdown().splitlines()
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == len(plan) + 1
@@ -164,7 +168,7 @@ def test_markdown_is_one_table_and_the_warnings() -> None:
 
 
 def test_plan_by_name() -> None:
-    plan = distilbert()
+    plan = explained()
     assert "subnets" in plan
     assert "colour" not in plan
     with pytest.raises(KeyError):
@@ -191,9 +195,10 @@ def test_plan_by_name() -> None:
     ({"max_instances": 1}, "LLE810"),
     ({"initial_instances": 1}, "LLE810"),
     ({"min_instances": 0}, "LLE601"),
-    ({"min_instances": "4"}, "LLE601"),
+    ({"min_instances": "4"}, "LLE807"),
     ({"initial_instances": 2.5}, "LLE403"),
-    ({"max_instances": float("inf")}, "LLE106"),
+    ({"max_instances": float("inf")}, "LLE807"),
+    ({"max_instances": 0}, "LLE106"),
     ({"max_instances": 20_000}, "LLE113"),
     ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
     ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
@@ -236,13 +241,13 @@ def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
      "do not say that they are such"),
 ])
 def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:
-    before = distilbert().warnings
-    new = [warning for warning in distilbert(**changes).warnings if warning not in before]
+    before = explained().warnings
+    new = [warning for warning in explained(**changes).warnings if warning not in before]
     assert any(says in warning for warning in new), new
 
 
 def test_the_ami_of_a_cuda_13_image_is_a_decision_with_its_source() -> None:
-    plan = distilbert(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE])
+    plan = explained(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE])
     decision = plan["inference_ami"]
     assert (decision.value, decision.overridden) == (CUDA_13_AMI, False)
     assert decision.inputs == {"CUDA of the images": "13.0", "instance family": "g6e"}
@@ -253,24 +258,24 @@ def test_the_ami_of_a_cuda_13_image_is_a_decision_with_its_source() -> None:
 
 @pytest.mark.parametrize("ami", [CUDA_13_AMI, "al2030-ami-sagemaker-inference-gpu-9"])
 def test_an_ami_that_is_given_wins(ami: str) -> None:
-    plan = distilbert(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE], inference_ami=ami)
+    plan = explained(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE], inference_ami=ami)
     assert (plan["inference_ami"].value, plan["inference_ami"].overridden) == (ami, True)
     assert (CUDA_13_AMI in plan["inference_ami"].note) == (ami != CUDA_13_AMI)
 
 
 def test_without_need_or_choice_no_ami_is_decided() -> None:
-    assert "inference_ami" not in distilbert()
-    assert "inference_ami" not in distilbert(instance_type="ml.g7.2xlarge", images=[LLM_IMAGE])
+    assert "inference_ami" not in explained()
+    assert "inference_ami" not in explained(instance_type="ml.g7.2xlarge", images=[LLM_IMAGE])
 
 
 def test_a_burstable_type_gets_a_fixed_fleet() -> None:
-    plan = distilbert(instance_type="ml.t2.large", min_instances=4)
+    plan = explained(instance_type="ml.t2.large", min_instances=4)
     assert [plan[name].value for name in ("min_instances", "initial_instances", "max_instances",
                                           "scaling_metric")] == [4, 4, 4, None]
 
 
 def test_a_language_model_is_known_by_its_image() -> None:
-    plan = distilbert(instance_type="ml.g6.xlarge", images=[LLM_IMAGE],
+    plan = explained(instance_type="ml.g6.xlarge", images=[LLM_IMAGE],
                       latency=LatencyTarget(p50=timedelta(seconds=3)),
                       throughput=MeasuredThroughput(24, 3, 0.7))
     assert plan["routing_strategy"].value == "LEAST_OUTSTANDING_REQUESTS"
@@ -279,16 +284,17 @@ def test_a_language_model_is_known_by_its_image() -> None:
 
 
 def test_the_longest_response_with_and_without_streaming() -> None:
-    assert distilbert(streaming=True)["response_time_limit"].value == 480
+    assert explained(streaming=True)["response_time_limit"].value == 480
     slow = LatencyTarget(p99=timedelta(seconds=90))
-    assert distilbert(latency=slow)["caller_connections"].value == 1000 * 60
+    assert explained(latency=slow)["caller_connections"].value == 1000 * 60
 
 
 def test_planning_starts_without_aws_libraries() -> None:
     script = (
         "import sys;"
-        "from low_latency_endpoint.planning.latency_plan import make_plan;"
-        "make_plan(client_zones=['use1-az1', 'use1-az2'], instance_type='ml.g5.xlarge');"
+        "from low_latency_endpoint.planning.latency_plan import *;"
+        "make_plan(EndpointRequest(client_zones=['use1-az1', 'use1-az2'],"
+        "instance_type='ml.g5.xlarge')).explanation;"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
@@ -301,7 +307,7 @@ CONCURRENCY = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 
 
 def test_a_stated_concurrency_is_what_scaling_tracks() -> None:
-    plan = distilbert(max_concurrency_per_instance=3)
+    plan = explained(max_concurrency_per_instance=3)
     assert plan["scaling_metric"].value == CONCURRENCY
     target = plan["scaling_target"]
     assert (target.value, target.unit) == (3, "requests in flight per instance")
@@ -312,14 +318,14 @@ def test_a_stated_concurrency_is_what_scaling_tracks() -> None:
 
 
 def test_a_stated_concurrency_scales_without_a_measured_throughput() -> None:
-    plan = distilbert(throughput=None, max_concurrency_per_instance=3)
+    plan = explained(throughput=None, max_concurrency_per_instance=3)
     assert plan["scaling_target"].value == 3
     assert plan["max_instances"].value > plan["min_instances"].value
     assert not any("no scaling policy" in warning for warning in plan.warnings)
 
 
 def test_without_scaling_there_is_neither_metric_nor_target_nor_range() -> None:
-    plan = distilbert(scaling=False)
+    plan = explained(enabled=False)
     assert plan["scaling_metric"].value is None
     assert not {"scaling_target", "scale_out_cooldown", "scale_in_cooldown"} & {
         decision.name for decision in plan}
@@ -329,7 +335,7 @@ def test_without_scaling_there_is_neither_metric_nor_target_nor_range() -> None:
 
 
 def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
-    plan = distilbert(scaling=False, initial_instances=4)
+    plan = explained(enabled=False, initial_instances=4)
     assert plan["max_instances"].value == 4
     assert plan["instances_left_by_zone_outage"].value == 2
     assert any("below the 8" in warning for warning in plan.warnings)
@@ -342,16 +348,18 @@ def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
 def test_without_scaling_nothing_may_say_how_to_scale(refused: Refused,
                                                       stated: dict[str, Any]) -> None:
     with refused("LLE629") as raised:
-        distilbert(scaling=False, **stated)
+        distilbert(enabled=False, **stated)
     assert raised.value.where in stated
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), 1e200])
-def test_a_concurrency_out_of_range(refused: Refused, value: float) -> None:
-    with refused("LLE602"):
+@pytest.mark.parametrize(("value", "code"), [
+    (0, "LLE602"), (-1, "LLE602"), (1e200, "LLE602"), (float("nan"), "LLE807"),
+])
+def test_a_concurrency_out_of_range(refused: Refused, value: float, code: str) -> None:
+    with refused(code):
         distilbert(max_concurrency_per_instance=value)
 
 
 def test_a_concurrency_that_is_a_token_passes() -> None:
     token = -1.8881545897087503e+289  # as the CDK encodes numbers that CloudFormation knows
-    assert distilbert(max_concurrency_per_instance=token)["scaling_target"].value == token
+    assert explained(max_concurrency_per_instance=token)["scaling_target"].value == token

@@ -13,7 +13,7 @@ from low_latency_endpoint.planning.metrics import (
     microseconds_from_milliseconds,
     milliseconds_from_microseconds,
 )
-from low_latency_endpoint.planning.utilization import check_utilization, highest_utilization
+from low_latency_endpoint.planning.utilization import highest_utilization
 
 from .conftest import Refused
 
@@ -114,12 +114,3 @@ def test_utilization_runs_to_a_hundred_per_unit() -> None:
     assert highest_utilization("GPUUtilization", "ml.g5.12xlarge") == 400
     assert highest_utilization("CPUUtilizationNormalized", "ml.g5.12xlarge") == 100
     assert highest_utilization("CPUUtilization", "ml.x9.large") is None
-
-
-def test_a_cpu_threshold_above_the_vcpus(refused: Refused) -> None:
-    with refused("LLE734"):
-        check_utilization("CPUUtilization", 401, "ml.m5.xlarge")
-    assert check_utilization("CPUUtilization", 280, "ml.m5.xlarge") == []
-    assert len(check_utilization("CPUUtilization", 70, "ml.m5.xlarge")) == 1
-    assert check_utilization("MemoryUtilization", 70, "ml.m5.xlarge") == []
-    assert check_utilization("CPUUtilization", 9999, "ml.x9.large") == []

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from low_latency_endpoint.planning.decisions import Explanation
 from low_latency_endpoint.planning.latency_plan import (
-    LatencyPlan,
     LatencyTarget,
     MeasuredThroughput,
-    make_plan,
 )
-from low_latency_endpoint.settings import load_settings, plan_endpoint
+from low_latency_endpoint.settings import explain_endpoint, load_settings
+
+from .conftest import planned
 
 PAGE = Path(__file__).parents[3] / "docs" / "plan.md"
 
@@ -24,53 +25,53 @@ def ms(value: float) -> timedelta:
     return timedelta(milliseconds=value)
 
 
-def shipped(**prices: float) -> LatencyPlan:
+def shipped(**prices: float) -> Explanation:
     """The plan of the settings that ship, with prices where they are given."""
     settings = load_settings(PAGE.parents[1] / "endpoint.yaml")
-    return plan_endpoint(settings.model_copy(update={"prices": prices}), "sentiment")
+    return explain_endpoint(settings.model_copy(update={"prices": prices}), "sentiment")
 
 
-def distilbert() -> LatencyPlan:
+def distilbert() -> Explanation:
     """The same as a construct makes it, which knows no prices."""
-    return make_plan(
+    return planned(
         client_zones=["use1-az1", "use1-az2"],
         instance_type="ml.m5.12xlarge",
         images=["huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"],
         latency=LatencyTarget(p99=ms(200)),
         throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
-    )
+    ).explanation
 
 
-def language_model() -> LatencyPlan:
-    return make_plan(
+def language_model() -> Explanation:
+    return planned(
         client_zones=["use1-az1", "use1-az2", "use1-az4"],
         instance_type="ml.g6e.2xlarge",
         images=["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"],
         latency=LatencyTarget(p50=timedelta(seconds=3), p99=timedelta(seconds=8)),
         throughput=MeasuredThroughput(peak_tps=24, tps_per_instance=3, safety_factor=0.7),
         streaming=True,
-    )
+    ).explanation
 
 
-def inferentia() -> LatencyPlan:
-    return make_plan(
+def inferentia() -> Explanation:
+    return planned(
         client_zones=["euw1-az1", "euw1-az2"],
         instance_type="ml.inf2.xlarge",
         images=["huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-py310-"
                 "sdk2.20.0-ubuntu20.04"],
         latency=LatencyTarget(p90=ms(15), p99=ms(25)),
-    )
+    ).explanation
 
 
-def gradient_boosting() -> LatencyPlan:
-    return make_plan(
+def gradient_boosting() -> Explanation:
+    return planned(
         client_zones=["usw2-az1", "usw2-az2", "usw2-az3"],
         instance_type="ml.c7i.2xlarge",
         images=["sagemaker-xgboost:1.7-1"],
         latency=LatencyTarget(p50=ms(4), p99=ms(9)),
         throughput=MeasuredThroughput(peak_tps=4000, tps_per_instance=900),
         payload_bytes=2_000,
-    )
+    ).explanation
 
 
 PLANS = {
@@ -125,5 +126,5 @@ def test_the_first_plan_is_that_of_the_settings_that_ship() -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_no_worked_plan_leaves_its_target_uncovered(name: str) -> None:
     plan = PLANS[name]()
-    assert plan.alarm_thresholds["ModelLatency"]
+    assert [each for each in plan if each.inputs.get("metric") == "ModelLatency"]
     assert plan["min_instances"].value >= len(plan["subnets"].value)

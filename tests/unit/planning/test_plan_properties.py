@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.planning.instance_types import instance_types
 from low_latency_endpoint.planning.latency_plan import (
-    LatencyPlan,
     LatencyTarget,
     MeasuredThroughput,
-    make_plan,
+    Plan,
 )
+
+from .conftest import planned
 
 # PLAN_EXAMPLES=5000 makes 10,000 settings of the first two tests together
 EXAMPLES = int(os.environ.get("PLAN_EXAMPLES", "600"))
@@ -78,10 +79,10 @@ arguments = sorted([
 ])
 
 
-def attempt(**chosen) -> LatencyPlan | ConfigurationError:
+def attempt(**chosen) -> Plan | ConfigurationError:
     """The plan, or the error with a code; any other exception fails the test."""
     try:
-        made = make_plan(**chosen)
+        made = planned(**chosen)
     except ConfigurationError as error:
         event(error.code)
         return error
@@ -89,8 +90,9 @@ def attempt(**chosen) -> LatencyPlan | ConfigurationError:
     return made
 
 
-def check_invariants(plan: LatencyPlan, given_: dict) -> None:
-    value = {decision.name: decision.value for decision in plan}
+def check_invariants(plan: Plan, given_: dict) -> None:
+    why = plan.explanation
+    value = {decision.name: decision.value for decision in why}
     zone_count = len(given_["client_zones"])
     low, first, high = (value[f"{name}_instances"] for name in ("min", "initial", "max"))
 
@@ -102,14 +104,13 @@ def check_invariants(plan: LatencyPlan, given_: dict) -> None:
     assert len(value["subnets"]) == zone_count
 
     latency, measured = given_["latency"], given_["throughput"]
-    thresholds = plan.alarm_thresholds
     if latency is None:
-        assert thresholds == {}
+        assert plan.alarms == ()
     else:
         for statistic, target in latency.milliseconds.items():
-            assert 0 < thresholds["ModelLatency"][statistic] <= target
-        assert 0 < thresholds["OverheadLatency"]["Average"] <= min(latency.milliseconds.values())
-    for decision in plan:
+            assert 0 < plan.thresholds("ModelLatency")[statistic] <= target
+        assert 0 < plan.thresholds("OverheadLatency")["Average"] <= latency.tightest[1]
+    for decision in why:
         if "metric" in decision.inputs:
             microseconds = decision.inputs["threshold in microseconds"]
             assert math.isclose(microseconds, decision.value * 1000, rel_tol=1e-12)
@@ -119,17 +120,17 @@ def check_invariants(plan: LatencyPlan, given_: dict) -> None:
         if value["scaling_metric"]:
             assert low < high
             assert 0 < value["scaling_target"] <= measured.tps_per_instance * 60 * (1 + 1e-12)
-    assert len({warning.id for warning in plan.warnings}) == len(plan.warnings)
-    assert json.loads(plan.to_json()) == plan.to_dict()
-    rows = [line for line in plan.to_markdown().splitlines() if line.startswith("| ")]
-    assert len(rows) == 1 + len(plan)
+    assert len({warning.id for warning in why.warnings}) == len(why.warnings)
+    assert json.loads(why.to_json()) == why.to_dict()
+    rows = [line for line in why.to_markdown().splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + len(why)
 
 
 @given(plausible)
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_plan_holds_or_an_error_has_a_code(chosen):
     made = attempt(**chosen)
-    if isinstance(made, LatencyPlan):
+    if isinstance(made, Plan):
         check_invariants(made, chosen)
     else:
         assert made.code in {"LLE113", "LLE330", "LLE331", "LLE332", "LLE333", "LLE334", "LLE335",
@@ -140,7 +141,7 @@ def test_a_plan_holds_or_an_error_has_a_code(chosen):
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_garbage_gives_a_coded_error_or_a_plan(chosen, changes):
     made = attempt(**(chosen | changes))
-    if isinstance(made, LatencyPlan):
+    if isinstance(made, Plan):
         check_invariants(made, chosen | changes)
     else:
         assert made.code.startswith("LLE")
@@ -151,7 +152,8 @@ def test_garbage_gives_a_coded_error_or_a_plan(chosen, changes):
 @settings(max_examples=200, deadline=None)
 def test_the_same_input_gives_the_same_plan(chosen):
     first, second = attempt(**chosen), attempt(**chosen)
-    if isinstance(first, LatencyPlan):
-        assert first.to_json() == second.to_json()
+    if isinstance(first, Plan):
+        assert first == second
+        assert first.explanation.to_json() == second.explanation.to_json()
     else:
         assert str(first) == str(second)

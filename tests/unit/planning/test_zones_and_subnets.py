@@ -79,8 +79,8 @@ def test_subnet_size(instances: int, addresses: int, prefix_length: int) -> None
     assert roomy_prefix_length(addresses) == min(prefix_length, 24)
 
 
-def test_subnet_size_without_interface_endpoint_and_spare() -> None:
-    assert addresses_per_subnet(2, interface_endpoint=False, spare=0) == 13
+def test_subnet_size_without_interface_endpoint() -> None:
+    assert addresses_per_subnet(2, interface_endpoint=False) == 2 * 2 * 2 + 5 + 16
 
 
 @pytest.mark.parametrize(("addresses", "prefix_length"), [

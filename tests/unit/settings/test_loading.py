@@ -40,8 +40,9 @@ def test_the_shipped_file() -> None:
     settings = load_settings(REPOSITORY / "endpoint.yaml")
     plan = plan_endpoint(settings, "sentiment")
     # the seeds' load test: 1000 TPS wanted, 200 held by one ml.m5.12xlarge at saturation
-    assert plan["instances_at_peak"].value == 8  # ceil(1000 / (200 * 0.65))
-    assert plan["scaling_target"].value == 7800  # 200 * 0.65 * 60
+    assert plan.fleet.at_peak == 8  # ceil(1000 / (200 * 0.65))
+    assert plan.scaling
+    assert plan.scaling.target == 7800  # 200 * 0.65 * 60
     assert settings.endpoints["sentiment"].latency.p99 == timedelta(milliseconds=200)
     [container] = settings.endpoints["sentiment"].containers
     assert container.data is not None
@@ -51,12 +52,12 @@ def test_the_shipped_file() -> None:
 def test_the_plan_follows_what_scaling_is_told() -> None:
     scaling = "    scaling: {metric: concurrency, concurrency_target: 3}\n"
     plan = plan_endpoint(parse_settings(LOADED + scaling), "sentiment")
-    assert plan["scaling_metric"].value.startswith("SageMakerVariantConcurrentRequests")
-    assert plan["scaling_target"].value == 3
+    assert plan.scaling
+    assert plan.scaling.metric.startswith("SageMakerVariantConcurrentRequests")
+    assert plan.scaling.target == 3
     off = plan_endpoint(parse_settings(LOADED + "    scaling: {enabled: false}\n"), "sentiment")
-    assert off["scaling_metric"].value is None
-    assert "scaling_target" not in off
-    assert off["max_instances"].value == 8
+    assert off.scaling is None
+    assert off.fleet.maximum == 8
 
 
 def test_the_plan_of_an_endpoint_that_is_not_there() -> None:

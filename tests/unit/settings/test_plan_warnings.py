@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import load_settings, plan_endpoint
+from low_latency_endpoint.settings import explain_endpoint, load_settings
 
 VALUE = "x7Kq2mP9vL4sT8wZ1nB6"
 SETTINGS = """
@@ -37,7 +37,7 @@ def write(tmp_path):
 
 
 def ids(path):
-    return [warning.id for warning in plan_endpoint(load_settings(str(path)), "chat").warnings]
+    return [warning.id for warning in explain_endpoint(load_settings(str(path)), "chat").warnings]
 
 
 def test_a_secret_in_an_environment(write):
@@ -72,7 +72,7 @@ def test_the_plan_says_so_and_never_the_value(write, options):
 
 def test_the_example_for_regulated_organisations_leaves_nothing_of_that():
     path = Path(__file__).parents[3] / "examples" / "regulated.yaml"
-    (warning,) = plan_endpoint(load_settings(str(path)), "sentiment").warnings
+    (warning,) = explain_endpoint(load_settings(str(path)), "sentiment").warnings
     assert warning.id == "zone-outage"  # by the load that it shares with endpoint.yaml
 
 

@@ -15,7 +15,7 @@ from low_latency_endpoint.planning.simulation.search_goals import (
     SearchResult,
 )
 from low_latency_endpoint.planning.simulation.traffic import shape
-from low_latency_endpoint.settings import load_settings, plan_endpoint
+from low_latency_endpoint.settings import explain_endpoint, load_settings, plan_endpoint
 from low_latency_endpoint.settings.search_adoption import adopt_found
 from low_latency_endpoint.settings.yaml_editing import write_edit
 
@@ -61,17 +61,19 @@ def test_the_written_file_plans_the_same_numbers(file: Path, found: Found, tps: 
     adopted = adopt_found(file, "sentiment", found, result(tps, one))
     write_edit(adopted.edit)
     plan = plan_endpoint(load_settings(file), "sentiment")
-    assert {each.name: each.value for each in plan} == {
-        each.name: each.value for each in adopted.after}
-    assert plan["routing_strategy"].value == "RANDOM"
-    assert plan["max_instances"].value == found.candidate.maximum
+    why = explain_endpoint(load_settings(file), "sentiment")
+    assert [(each.name, each.value) for each in why] == [
+        (each.name, each.value) for each in adopted.after]
+    assert plan.routing == "RANDOM"
+    assert plan.fleet.maximum == found.candidate.maximum
     throughput = load_settings(file).endpoints["sentiment"].throughput
     assert throughput
     assert (throughput.peak_tps, throughput.tps_per_instance) == (tps, one)
     if found is POLICY:
-        assert plan["scaling_target"].value == pytest.approx(one * 0.8 * 60)
-        assert plan["scale_out_cooldown"].value == 300
-        assert plan["initial_instances"].value == -(-tps // (one * 0.8))
+        assert plan.scaling
+        assert plan.scaling.target == pytest.approx(one * 0.8 * 60)
+        assert plan.scaling.scale_out_seconds == 300
+        assert plan.fleet.initial == -(-tps // (one * 0.8))
     assert adopt_found(file, "sentiment", found, result(tps, one)).edit.changed is False
 
 

@@ -10,9 +10,9 @@ import yaml
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.settings import (
     Settings,
+    explain_endpoint,
     load_settings,
     parse_settings,
-    plan_endpoint,
 )
 from tests.unit.settings.test_mistakes import (
     SUBNETS,
@@ -154,7 +154,7 @@ def test_a_region_without_a_known_registry() -> None:
 
 def test_buckets_of_before_2018_are_left_in_us_east_1() -> None:
     capture: dict[str, str | None] = {"data_capture": "{s3: s3://My_Old.Bucket/captured}"}
-    plan = plan_endpoint(parse_settings(text_of({}, capture)), "sentiment")
+    plan = explain_endpoint(parse_settings(text_of({}, capture)), "sentiment")
     assert [warning for warning in plan.warnings if "My_Old.Bucket" in warning]
     text = text_of({"client_zones": ZONES}, capture)
     assert problems(text) == [(line_of(text, "data_capture"), "LLE387")]

@@ -242,12 +242,12 @@ def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
     assert "# (3) how long callers may wait" in text  # comments stay
     written = yaml.safe_load(text)["endpoints"]["sentiment"]
     assert written["throughput"]["peak_tps"] == 300
-    decided = {each.name: each.value for each in plan_endpoint(load_settings(settings),
-                                                              "sentiment")}
-    assert decided["min_instances"] == policy["min_instances"]
-    assert decided["max_instances"] == policy["max_instances"]
-    assert decided["scaling_target"] == pytest.approx(200 * policy["safety_factor"] * 60)
-    assert decided["scale_out_cooldown"] == policy["scale_out_cooldown"]
+    made = plan_endpoint(load_settings(settings), "sentiment")
+    assert made.scaling
+    assert made.fleet.minimum == policy["min_instances"]
+    assert made.fleet.maximum == policy["max_instances"]
+    assert made.scaling.target == pytest.approx(200 * policy["safety_factor"] * 60)
+    assert made.scaling.scale_out_seconds == policy["scale_out_cooldown"]
     assert "ound by simulation for p99 < 400 ms at 300 TPS" in plan.read_text("utf-8")
 
 
@@ -261,8 +261,8 @@ def test_the_lines_that_are_printed_can_be_pasted(settings: Path) -> None:
     peak = next(line for line in added if "peak_tps" in line)
     text = text.replace(removed[0], peak).rstrip("\n")
     settings.write_text("\n".join([text, *(line for line in added if line != peak), ""]), "utf-8")
-    plan = plan_endpoint(load_settings(settings), "sentiment")
-    assert [plan[f"{name}_instances"].value for name in ("min", "initial", "max")] == [2, 2, 2]
+    fleet = plan_endpoint(load_settings(settings), "sentiment").fleet
+    assert (fleet.minimum, fleet.initial, fleet.maximum) == (2, 2, 2)
 
 
 def test_a_long_search_says_so(capsys: pytest.CaptureFixture[str]) -> None:

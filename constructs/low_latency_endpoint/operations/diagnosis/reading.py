@@ -36,7 +36,7 @@ from ...account.metrics import (
 )
 from ...account.sessions import ClientFactory, who_is_asking
 from ...errors import rule
-from ...planning.plan_alarms import DEFAULT_OVERHEAD_SHARE
+from ...planning.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .measurements import (
     Activity,
     Deployment,

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from ...account.calls import Account
 from ...account.network import resolve
-from ...planning.latency_plan import LatencyPlan
+from ...planning.latency_plan import Plan
 from ...settings import (
     EndpointSettings,
     Settings,
     instances_in_update,
-    largest_fleet_of_plan,
 )
 
 __all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
@@ -50,7 +49,7 @@ class PreflightContext:
     Attributes
     ----------
     settings : Settings
-    plans : mapping of str to LatencyPlan
+    plans : mapping of str to Plan
         By the endpoint's key.
     account : Account
     fetch : callable
@@ -60,7 +59,7 @@ class PreflightContext:
     """
 
     settings: Settings
-    plans: Mapping[str, LatencyPlan]
+    plans: Mapping[str, Plan]
     account: Account
     fetch: Fetch = fetch
     resolve: Callable[[str], Sequence[str]] = resolve
@@ -100,14 +99,14 @@ class EndpointContext:
         return self.stack.settings.endpoints[self.key]
 
     @property
-    def plan(self) -> LatencyPlan:
+    def plan(self) -> Plan:
         """The endpoint's plan."""
         return self.stack.plans[self.key]
 
     @property
     def largest_fleet(self) -> int:
         """The most instances outside of updates."""
-        return largest_fleet_of_plan(self.plan, self.settings)
+        return self.plan.largest_fleet
 
     @property
     def instances_during_update(self) -> int:

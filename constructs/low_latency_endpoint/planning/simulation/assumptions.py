@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import rule
-from ..decisions import LatencyPlan
+from ..latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..latency_target import LatencyTarget
-from ..plan_fleet import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS
 from ..throughput import MeasuredThroughput
 from .fleet_changes import SIMULATED_INSTANCES, Deployment, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
@@ -175,7 +174,7 @@ def _default_deployment(instance_type: str) -> Deployment:
 
 
 def model_of_plan(
-    plan: LatencyPlan,
+    plan: Plan,
     *,
     throughput: MeasuredThroughput | None,
     latency: LatencyTarget | None,
@@ -213,15 +212,11 @@ def model_of_plan(
             raise THROUGHPUT_NEEDED.error(got="no peak", where="throughput",
                                           allowed="throughput in the settings, or --tps")
         peak_tps = throughput.peak_tps
-    decided = {each.name: each.value for each in plan}
-    metric = decided.get("scaling_metric")
+    fleet, policy = plan.fleet, plan.scaling
     if instances is not None:
         count = instances
-    elif metric is None:
-        count = decided["initial_instances"]
     else:
-        count = min(max(decided["instances_at_peak"], decided["min_instances"]),
-                    decided["max_instances"])
+        count = fleet.serving_at_peak if policy else fleet.initial
     assumed += [
         "callers are many and independent (Poisson arrivals); network and SageMaker's overhead "
         "are left out",
@@ -229,27 +224,26 @@ def model_of_plan(
     ]
     if own * count < peak_tps:
         assumed.append(f"{count} instances serve at most {own * count:,.0f} requests per second")
-    routing = routing or str(decided["routing_strategy"])
+    routing = routing or plan.routing
     if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
         routing = "LEAST_OUTSTANDING_REQUESTS"
         assumed.append("PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
                        "back to, without its cache; in Python, PrefixCache simulates that")
-    zones = decided.get("subnets")
     return Model(
         service=service, concurrency=concurrency, slope=slope,
         peak_tps=float(RATE.check(peak_tps, "tps")),
         instances=int(SIMULATED_INSTANCES.check(count, "instances")),
-        minimum=int(decided["min_instances"]), maximum=int(decided["max_instances"]),
-        zones=len(zones) if isinstance(zones, (list, tuple)) else 2,
+        minimum=fleet.minimum, maximum=fleet.maximum,
+        zones=len(plan.request.client_zones),
         routing=routing,
         tps_per_instance=measured,
         safety_factor=throughput.safety_factor if throughput else 0.5,
-        cooldowns=(float(decided.get("scale_out_cooldown", SCALE_OUT_SECONDS)),
-                   float(decided.get("scale_in_cooldown", SCALE_IN_SECONDS))),
-        scales=metric is not None,
-        concurrency_target=(float(decided["scaling_target"]) if metric == CONCURRENCY_METRIC
+        cooldowns=(float(policy.scale_out_seconds if policy else SCALE_OUT_SECONDS),
+                   float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS)),
+        scales=policy is not None,
+        concurrency_target=(float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC
                             else None),
-        deployment=deployment or _default_deployment(str(decided["instance_type"])),
+        deployment=deployment or _default_deployment(plan.request.instance_type),
         latency_target=_p99(latency), assumed=tuple(assumed),
     )
 
