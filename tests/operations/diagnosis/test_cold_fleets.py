@@ -1,4 +1,7 @@
-"""Cold instances on the local AWS: real requests to model servers that start slowly."""
+"""Cold instances on the local AWS: real requests to model servers that start slowly.
+
+Their latencies are real, and so is the time; the same findings on made-up minutes: test_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedM
 _VARIANT = "primary"
 _CALLERS, _A_MINUTE = 8, 32
 _WARM = SimulatedModelServer(service_time=ServiceTime.constant(0.004), concurrency=16, cpu_busy=20)
-#: A new instance takes 0.24 s for each of its first requests.
-_COLD = dataclasses.replace(_WARM, cold_requests=60, cold_factor=60)
+#: A new instance takes 0.6 s for each of its first requests.
+_COLD = dataclasses.replace(_WARM, cold_requests=60, cold_factor=150)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,7 @@ def _by_hand(aws: LocalAws, endpoint: str) -> None:
             {"VariantName": _VARIANT, "DesiredInstanceCount": 4}])
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize(("begin", "words"), [
     (_deploy, "the deployment of cold-deploy-2 at"), (_scale, "the scale-out to 4 instances at"),
     (_by_hand, "the rise from 2 to 4 instances at"),
@@ -142,7 +146,7 @@ def _diagnosed(aws: LocalAws, endpoint: str, monkeypatch: pytest.MonkeyPatch) ->
     aws.flush_metrics()
     until = aws.runtime_time().isoformat()
     result = CliRunner().invoke(app, ["diagnose", endpoint, "--since", "25m", "--until", until,
-                                      "--target", "p99=200ms", "--json"])
+                                      "--target", "p99=500ms", "--json"])
     assert result.exit_code in (0, 1), result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
