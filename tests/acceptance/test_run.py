@@ -27,8 +27,13 @@ class Killed(BaseException):
     """The process is gone: nothing after this is done, nothing is caught."""
 
 
+# After a kill a step is done again from its top. For these that is more than doing it twice: the
+# account is no longer what it was. The others only wait and look, or are another of the same kind.
+CHANGES = {"deploy", "update", "crash", "destroy"}
+
+
 def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
-    """The step, killed before it does anything, then before it is remembered, then let be."""
+    """The step, killed before it does anything, or before what it changed is remembered."""
     numbers = itertools.count(1)
 
     def act(run: Run) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
         if number == 1:
             raise Killed
         saw = step.act(run)
-        if number == 2:
+        if number == 2 and step.name in CHANGES:
             raise Killed
         return saw
 
@@ -46,7 +51,7 @@ def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
 
 @dataclass
 class Walked:
-    """A run that was killed at each of its boundaries."""
+    """A run that was killed before each step, and after each that changes the account."""
 
     status: int
     attempts: list[tuple[str, int]]
@@ -74,9 +79,11 @@ def walked(world: World, aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
     return Walked(status, attempts, evidence, file.read_text("utf-8"), state, aws.leftovers())
 
 
-def test_killed_at_every_boundary_it_does_each_step_and_comes_to_its_end(walked: Walked) -> None:
+def test_killed_wherever_it_can_be_it_does_each_step_and_comes_to_its_end(walked: Walked) -> None:
     assert walked.status == 0
-    assert walked.attempts == [(step.name, n) for step in steps_of() for n in (1, 2, 3)]
+    assert {step.name for step in steps_of()} > CHANGES
+    assert walked.attempts == [(step.name, n) for step in steps_of()
+                               for n in ((1, 2, 3) if step.name in CHANGES else (1, 2))]
     assert walked.state["finished"]
     assert {name: step["status"] for name, step in walked.evidence["steps"].items()} == {
         step.name: "done" for step in (*CORE, LAST)}

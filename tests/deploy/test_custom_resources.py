@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
+
+from low_latency_endpoint.local_aws import lambda_runner
 
 CUSTOM = "Custom::Thing"
 PLAIN = """
@@ -163,13 +166,16 @@ def test_an_answer_may_come_from_a_later_invocation(stack, role):
     stack.deploy(CUSTOM, thing(Turns=0), ("Turns",), **others)
 
 
-def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role):
+def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role, tmp_path):
     others = {"Role": role}
-    slow = function("import time\ndef handler(event, context):\n    time.sleep(3)\n")
-    name = stack.deploy("AWS::Lambda::Function", slow["Properties"], **others).ref
-    started = time.monotonic()
-    answer = aws.client("lambda").invoke(FunctionName=name, InvocationType="Event")
-    assert time.monotonic() - started < 2
+    waits = function("import os, time\ndef handler(event, context):\n"
+                     "    while not os.path.exists(event):\n        time.sleep(0.01)\n")
+    made = stack.deploy("AWS::Lambda::Function", waits["Properties"] | {"Timeout": 60}, ("Arn",),
+                        **others)
+    answer = aws.client("lambda").invoke(FunctionName=made.ref, InvocationType="Event",
+                                         Payload=json.dumps(str(tmp_path / "go on")))
+    assert lambda_runner.is_running(made.attributes["Arn"])
+    (tmp_path / "go on").touch()
     assert answer["StatusCode"] == 202
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -156,16 +158,48 @@ def handler(event, context):
 def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, tmp_path):
     """It kept the pipe open: the function had returned, and was said to have timed out."""
     told = tmp_path / "child"
-    # Well beyond the time it takes to start, on any machine; and one that is over for certain.
-    function = runner_function(code=archive_of(DETACHED), timeout=5 if seconds else 60)
+    # The time to start is not counted; starting a child is. And one that is over for certain.
+    function = runner_function(code=archive_of(DETACHED), timeout=2 if seconds else 60)
     outcome = lambda_runner.run(function, {"told": str(told), "how": how, "seconds": seconds})
     assert "said before the end" in outcome.log
     if seconds:
-        assert outcome.error == "Task timed out after 5.00 seconds"
+        assert outcome.error == "Task timed out after 2.00 seconds"
     else:
         assert (outcome.payload, outcome.failed) == ('"done"', False)
     child = Path("/proc", told.read_text(), "stat")
     assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
+    """boto3 is in the process already that functions are forked from."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("boto3.py", "mine = 'yes'\n")
+        archive.writestr("index.py", "import boto3, botocore\n"
+                                     "def handler(event, context):\n"
+                                     "    return [boto3.mine, len(botocore.__version__) > 0]\n")
+    outcome = lambda_runner.run(runner_function(code=buffer.getvalue(), timeout=60), {})
+    assert outcome.payload == '["yes", true]'
+
+
+HOST = """
+from pathlib import Path
+import os
+def handler(event, context):
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_functions_run_after_the_process_that_they_are_forked_from_was_killed():
+    function = runner_function(code=archive_of(HOST), timeout=60)
+    first = int(lambda_runner.run(function, {}).payload)
+    assert int(lambda_runner.run(function, {}).payload) == first
+    os.kill(first, signal.SIGKILL)
+    outcome = lambda_runner.run(function, {})
+    assert not outcome.failed
+    assert int(outcome.payload) != first
+    lambda_runner.forget()
+    assert not Path(f"/proc/{outcome.payload}").exists()
 
 
 def bomb(size: int, entries: int = 1) -> bytes:

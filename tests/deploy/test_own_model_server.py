@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from low_latency_endpoint.cli import main
 from low_latency_endpoint.local_aws.model_servers import (
     CommandModelServer,
     SimulatedModelServer,
@@ -292,10 +293,13 @@ def test_any_text_is_a_server_or_refused(text):
     ["--clock-speed", "nan"], ["--clock-speed", "-1"], ["--model-server", "simulated"],
     ["--image", "team/ranker"], ["add-model-server"], ["add-model-server", "x=simulatd"],
     ["add-model-server", "x=simulated"], ["add-image", "nothing"]])
-def test_mistakes_are_named_in_a_line(arguments):
-    """One for each kind; what a text can stand for is tried above, without a process."""
-    done = run("local-aws", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
-    named = [line for line in done.stderr.splitlines() if not line.startswith(("Usage", "Try"))]
-    assert len([line for line in named if line]) == 1, done.stderr
+def test_mistakes_are_named_in_a_line(arguments, monkeypatch, capsys):
+    """One for each kind; what a text can stand for is tried above."""
+    monkeypatch.setattr(sys, "argv", ["low-latency", "local-aws", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert "Traceback" not in told.err
+    named = [line for line in told.err.splitlines() if not line.startswith(("Usage", "Try"))]
+    assert len([line for line in named if line]) == 1, told.err

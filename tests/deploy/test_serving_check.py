@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,26 +32,27 @@ SERVERS = {
     "good": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
     "sick": SimulatedModelServer(ping_status=500),
 }
-NAME = "checked"
-_numbers = itertools.count(1)
+NAME, STACK = "checked", "Checked"
 
 
-class Site:
-    """A stack with one endpoint in a local AWS of the test's own."""
+class Assemblies:
+    """Every kind of the stack, synthesised once for all tests."""
 
-    def __init__(self, aws: LocalAws, folder: Path) -> None:
-        self.aws, self.folder = aws, folder
-        self.name = f"Checked{next(_numbers)}"
-        self.rounds = itertools.count(1)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: dict[str, Path] = {}
 
-    def deploy(
+    def of(
         self, server: str = "good", *, warm_up: bool = False, scaled: bool = False,
         instances: int = 2, **given: Any,
-    ) -> Any:
-        out = self.folder / f"cdk.out.{next(self.rounds)}"
+    ) -> Path:
+        key = repr((server, warm_up, scaled, instances, given))
+        if key in self.made:
+            return self.made[key]
+        out = self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
         app = cdk.App(outdir=str(out), analytics_reporting=False)
         env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, self.name, env=env)
+        stack = cdk.Stack(app, STACK, env=env)
         network = ZoneAlignedNetwork(
             stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
         )
@@ -75,35 +75,53 @@ class Site:
             WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
                    payload=WarmUpPayload.from_json({"inputs": "x"}), requests=4, last=1)
         app.synth()
-        return deploy_template(self.aws, out, self.name, expect_failure=True)
+        return out
+
+
+class Site:
+    """The stack with one endpoint in a local AWS of the test's own."""
+
+    def __init__(self, aws: LocalAws, assemblies: Assemblies) -> None:
+        self.aws, self.assemblies = aws, assemblies
+
+    def deploy(self, *which: str, **given: Any) -> Any:
+        return deploy_template(
+            self.aws, self.assemblies.of(*which, **given), STACK, expect_failure=True)
 
     def described(self) -> dict[str, Any]:
         return dict(self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME))
 
     def configurations(self) -> list[str]:
-        found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=self.name)
+        found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=STACK)
         return [each["EndpointConfigName"] for each in found["EndpointConfigs"]]
 
     def continue_rollback(self, *skip: str) -> None:
         cloudformation = self.aws.client("cloudformation")
-        cloudformation.continue_update_rollback(StackName=self.name, ResourcesToSkip=list(skip))
+        cloudformation.continue_update_rollback(StackName=STACK, ResourcesToSkip=list(skip))
         cloudformation.get_waiter("stack_rollback_complete").wait(
-            StackName=self.name, WaiterConfig={"Delay": 0.05}
+            StackName=STACK, WaiterConfig={"Delay": 0.05}
         )
 
 
+@pytest.fixture(scope="module")
+def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Assemblies:
+    return Assemblies(tmp_path_factory.mktemp("assemblies"))
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+def site(assemblies: Assemblies) -> Iterator[Callable[..., Site]]:
     made: list[Site] = []
 
     def start(**options: Any) -> Site:
-        settings = RuntimeOptions(clock_speed=600.0, seed=1, **options)
-        made.append(Site(LocalAws.in_process(model_servers=SERVERS, runtime=settings), tmp_path))
+        # What outlives endpoints has tests of its own (test_drained_interfaces.py).
+        settings = RuntimeOptions(clock_speed=600.0, seed=1, interfaces_stay=0, **options)
+        aws = LocalAws.in_process(model_servers=SERVERS, runtime=settings)
+        made.append(Site(aws, assemblies))
         return made[-1]
 
     yield start
     for one in made:
-        delete_stack(one.aws, one.name)
+        delete_stack(one.aws, STACK)
         one.aws.stop()
 
 

@@ -30,6 +30,7 @@ from botocore.exceptions import ReadTimeoutError
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.operations.runtime_client import RuntimeClient
 
+SESSION = boto3.Session("AKID", "secret", region_name="us-east-1")
 READ_TIMEOUT = timedelta(milliseconds=1000)
 # What is done, and how often of a thousand; the rest are plain answers.
 PLAIN = {"chunks": 100, "slow": 60, "close": 40, "quiet close": 60, "stray": 20}
@@ -186,9 +187,8 @@ def bodies(number: int) -> list[bytes]:
 
 
 def options(server: ChaosServer, **more: Any) -> dict[str, Any]:
-    session = boto3.Session("AKID", "secret", region_name="us-east-1")
     return {"latency_target": timedelta(milliseconds=100), "read_timeout": READ_TIMEOUT,
-            "connect_timeout": timedelta(seconds=10), "url": server.url, "session": session,
+            "connect_timeout": timedelta(seconds=10), "url": server.url, "session": SESSION,
             "concurrency": 50, "ca_bundle": server.folder and server.folder / "ca.pem", **more}
 
 
@@ -266,7 +266,7 @@ def invoker(client: Any, **more: Any) -> Callable[[bytes], bytes]:
 
 def plain_boto3(server: ChaosServer, retries: int) -> Any:
     """boto3's own client with so many retries, and the same read timeout."""
-    return boto3.Session("AKID", "secret", region_name="us-east-1").client(
+    return SESSION.client(
         "sagemaker-runtime", endpoint_url=server.url,
         verify=str(server.folder / "ca.pem") if server.folder else None,
         config=Config(retries={"mode": "standard", "total_max_attempts": retries + 1},

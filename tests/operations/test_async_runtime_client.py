@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ def run(request: pytest.FixtureRequest, server: LoopbackRuntime,
     return run_with
 
 
+@cache
 def session() -> boto3.Session:
+    """One for all: each reads botocore's data anew."""
     return boto3.Session(*SECRETS, region_name="us-east-1")
 
 
@@ -250,7 +253,8 @@ def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, run: R
                  read_timeout=timedelta(seconds=20))
     assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
     assert client.counts.hedges_won >= 1
-    assert server.runtime.requests["sometimes-slow-400"] == 30 + client.counts.hedges
+    # A hedge may be given up, its call being answered, before the server has it.
+    assert 30 < server.runtime.requests["sometimes-slow-400"] <= 30 + client.counts.hedges
     assert server.runtime.requests["slow-100"] == 1
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def server(folder: Path) -> Iterator[LoopbackRuntime]:
         yield made
 
 
+@cache
 def session() -> boto3.Session:
+    """One for all: each reads botocore's data anew."""
     return boto3.Session(*SECRETS, region_name="us-east-1")
 
 
@@ -323,7 +326,8 @@ def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, folder
         assert invoke(client, "sometimes-slow-400")["Body"].read().startswith(b'{"label"')
     assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
     assert client.counts.hedges_won >= 1
-    assert server.runtime.requests["sometimes-slow-400"] == 30 + client.counts.hedges
+    # A hedge may be given up, its call being answered, before the server has it.
+    assert 30 < server.runtime.requests["sometimes-slow-400"] <= 30 + client.counts.hedges
     client.close()
 
 

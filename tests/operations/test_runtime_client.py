@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def server(folder: Path) -> Iterator[LoopbackRuntime]:
         yield made
 
 
+@cache
 def session() -> boto3.Session:
+    """One for all: each reads botocore's data anew."""
     return boto3.Session(*SECRETS, region_name="us-east-1")
 
 
@@ -211,7 +214,8 @@ def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, make: 
         assert invoke(client, "sometimes-slow-400")["Body"].read().startswith(b'{"label"')
     invoke(client, "slow-100", Idempotent=False)
     assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
-    assert server.runtime.requests["sometimes-slow-400"] == 30 + client.counts.hedges
+    # A hedge may be given up, its call being answered, before the server has it.
+    assert 30 < server.runtime.requests["sometimes-slow-400"] <= 30 + client.counts.hedges
     assert server.runtime.requests["slow-100"] == 1
 
 

@@ -48,6 +48,7 @@ print(own, ends)
 
 class _Echo(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or head and body are 40 ms apart
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -22,6 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from .archives import Unpackable, unpack_code
+from .function_processes import (
+    FunctionProcess,
+    StartedFunction,
+    close_host,
+    forked_function,
+)
 from .held_folder import HeldFolder
 from .process_environment import process_environment
 from .task_runner import SUPERVISOR
@@ -34,7 +40,7 @@ _INIT_SECONDS = 10.0
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
-_running: set[subprocess.Popen[bytes]] = set()
+_running: set[FunctionProcess] = set()
 _background: list[tuple[str, threading.Thread]] = []
 """The asynchronous invocations, by the function's ARN."""
 
@@ -93,15 +99,8 @@ def run(function: Function, event: Any) -> Outcome:
         answer, log_file = files / "answer.json", files / "log"
         (files / "event.json").write_text(json.dumps(event))
         # The output goes to a file: a pipe ends when the last child that holds it does.
-        with log_file.open("wb") as output, subprocess.Popen(
-            [sys.executable, "-I", str(SUPERVISOR), "0", sys.executable, "-I", str(_BOOTSTRAP),
-             str(files / "event.json"), str(answer)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=_environment(function, scratch),
-            cwd=root,
-        ) as process:
+        with log_file.open("wb") as output:
+            process = _start(function, root, files, output.fileno())
             with _lock:
                 _running.add(process)
             timed_out = False
@@ -111,8 +110,8 @@ def run(function: Function, event: Any) -> Outcome:
             except subprocess.TimeoutExpired:
                 timed_out = True
             finally:
-                _hang_up(process)  # whatever of it still runs ends
-                process.wait()
+                process.hang_up()  # whatever of it still runs ends
+                status = process.wait()
                 with _lock:
                     _running.discard(process)
         log = ""
@@ -122,24 +121,31 @@ def run(function: Function, event: Any) -> Outcome:
             message = f"Task timed out after {function.timeout:.2f} seconds"
             return _failure("Sandbox.Timedout", message, log)
         if not answer.exists():
-            message = f"Runtime exited with error: exit status {process.returncode}"
+            message = f"Runtime exited with error: exit status {status}"
             return _failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
         return Outcome(json.dumps(result["payload"]), result["failed"], log)
 
 
-def _wait_for_start(process: subprocess.Popen[bytes], begun: Path) -> None:
+def _start(function: Function, root: Path, files: Path, log: int) -> FunctionProcess:
+    """Start a function's process: forked where that is safe, else a Python of its own."""
+    environment, event, answer = (
+        _environment(function, str(files)), str(files / "event.json"), str(files / "answer.json"))
+    if sys.platform == "linux":
+        request = {"folder": str(root), "environment": environment, "event": event,
+                   "answer": answer}
+        (files / "request.json").write_text(json.dumps(request))
+        return forked_function(files / "request.json", log)
+    return StartedFunction(
+        [sys.executable, "-I", str(SUPERVISOR), "0", sys.executable, "-I", str(_BOOTSTRAP), event,
+         answer], root, environment, log)
+
+
+def _wait_for_start(process: FunctionProcess, begun: Path) -> None:
     """Wait until the function's process runs, which its timeout does not count."""
     deadline = time.monotonic() + _INIT_SECONDS
-    while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
+    while not begun.exists() and not process.ended() and time.monotonic() < deadline:
         time.sleep(0.005)
-
-
-def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    """Have the supervisor kill the function with all its children, and end."""
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
 
 
 def in_background(arn: str, work: Callable[[], object]) -> None:
@@ -192,7 +198,8 @@ def forget() -> None:
     global _folder
     with _lock:
         for process in _running:
-            _hang_up(process)
+            process.hang_up()
+        close_host()
         if _folder is not None:
             _folder.remove()
             _folder = None

@@ -53,8 +53,10 @@ class Updated:
     logical_ids: dict[str, str] = field(default_factory=dict)
 
     def synthesized(self, version: int) -> Path:
-        """The stack, with an image of this version."""
+        """The stack, with an image of this version; made once for all tests."""
         out = self.out / str(version)
+        if out.exists():
+            return out
         app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
         stack = cdk.Stack(app, "Updated", env=cdk.Environment(
             account="123456789012", region="us-east-1"))
@@ -154,15 +156,20 @@ def from_create(request) -> bool:
     return bool(request.param)
 
 
+@pytest.fixture(scope="module")
+def assemblies(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("assemblies")
+
+
 @pytest.fixture
-def updated(from_create, tmp_path) -> Iterator[Updated]:
+def updated(from_create, assemblies) -> Iterator[Updated]:
     servers = {"model:1": FINE, "model:2": FINE}
     options = RuntimeOptions(clock_speed=0.0, seed=1, provision_time=120,
                              configuration_metrics_from_create=from_create)
     with LocalAws.in_process(model_servers=servers, runtime=options) as aws:
         aws.reset()
         topic = aws.client("sns").create_topic(Name="Updated")["TopicArn"]
-        here = Updated(aws, tmp_path, topic)
+        here = Updated(aws, assemblies, topic)
         assert here.created() == "CREATE_COMPLETE"
         yield here
         aws.reset()

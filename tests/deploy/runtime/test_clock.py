@@ -13,7 +13,9 @@ from low_latency_endpoint.local_aws.runtime.ticks import Ticks
 
 def test_it_starts_at_the_present_and_runs_as_time_does():
     clock = Clock()
-    assert clock.now() == pytest.approx(time.time(), abs=1)
+    before = time.time()
+    now = clock.now()
+    assert before - 0.001 <= now <= time.time() + 0.001  # of two clocks of one machine
 
 
 def test_a_fast_clock_keeps_what_has_passed_when_its_speed_changes():

@@ -115,7 +115,7 @@ def test_a_model_that_takes_too_long(site):
     name = here.endpoint()
     began = time.perf_counter()
     code, error, response = error_of(here.invoke, name)
-    assert 0.2 <= time.perf_counter() - began < 2
+    assert time.perf_counter() - began >= 0.2  # and of a model that never answers, it ends
     assert (code, error["Code"], response["OriginalStatusCode"]) == (424, "ModelError", 0)
     assert "timed out while waiting for a response from container primary" in error["Message"]
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from .scenarios import Scenario, constant
+from low_latency_endpoint.operations.diagnosis import Diagnosis, diagnose
+
+from .account import FakeAccount
+from .scenarios import END, ENDPOINT, Scenario, constant
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,31 @@ class Fault:
     changes: tuple[str, ...] = ()
     companions: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
+
+    def account(self) -> FakeAccount:
+        """An account with this fault, one for all tests: they only read it."""
+        return _account(self.name)
+
+    def diagnosed(self) -> Diagnosis:
+        """What is found in the scenario's window, read once for all tests."""
+        return _diagnosed(self.name)
+
+
+@cache
+def _account(name: str) -> FakeAccount:
+    return _named(name).scenario().account()
+
+
+@cache
+def _diagnosed(name: str) -> Diagnosis:
+    fault = _named(name)
+    return diagnose(fault.account().client, ENDPOINT, start=fault.scenario().start, end=END,
+                    now=END, region="us-east-1", **fault.options)
+
+
+def _named(name: str) -> Fault:
+    (found,) = [fault for fault in FAULTS if fault.name == name]
+    return found
 
 
 def from_minute(minute: int, before: float, after: float) -> Callable[[int], float]:

@@ -1,4 +1,7 @@
-"""Cold instances on the local AWS: real requests to model servers that start slowly."""
+"""Cold instances on the local AWS: real requests to model servers that start slowly.
+
+Their latencies are real, and so is the time; the same findings on made-up minutes: test_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +91,7 @@ def _by_hand(aws: LocalAws, endpoint: str) -> None:
             {"VariantName": _VARIANT, "DesiredInstanceCount": 4}])
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize(("begin", "words"), [
     (_deploy, "the deployment of cold-deploy-2 at"), (_scale, "the scale-out to 4 instances at"),
     (_by_hand, "the rise from 2 to 4 instances at"),

@@ -17,8 +17,8 @@ from .scenarios import END, ENDPOINT, MINUTE, Scenario, constant
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
-def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault, run: Run) -> None:
-    made = run(fault.scenario(), **fault.options)
+def test_a_fault_gives_its_finding_and_nothing_else(fault: Fault) -> None:
+    made = fault.diagnosed()
     found = {finding.id: finding for finding in made.findings}
     assert set(found) == {fault.finding} | fault.companions
     assert len(made.findings) == len(found), "one finding each"
@@ -146,13 +146,11 @@ def test_no_false_finding_on_any_healthy_endpoint(seed: int, run: Run) -> None:
     assert [(f.id, [e.text for e in f.evidence]) for f in made.findings] == []
 
 
-def test_the_same_within_other_windows(run: Run) -> None:
+def test_the_same_within_other_windows() -> None:
     """Windows that hold the fault whole find it too, whatever else they hold."""
     for fault in FAULTS:
-        scenario = fault.scenario()
-        account = scenario.account()
         for minutes in (45, 150):
-            made = diagnose(account.client, ENDPOINT, start=END - minutes * MINUTE, end=END,
+            made = diagnose(fault.account().client, ENDPOINT, start=END - minutes * MINUTE, end=END,
                             now=END, **fault.options)
             found = {finding.id for finding in made.findings}
             assert found == {fault.finding} | fault.companions, (fault.name, minutes)

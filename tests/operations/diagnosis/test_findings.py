@@ -11,7 +11,6 @@ import pytest
 
 from low_latency_endpoint.operations.diagnosis.findings import kind, kinds
 
-from .conftest import Run
 from .faults import FAULTS, Fault
 
 _SCHEMA = json.loads((Path(__file__).parents[3] / "endpoint.schema.json").read_text("utf-8"))
@@ -65,8 +64,8 @@ def test_the_check_of_keys_can_fail() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
-def test_changes_name_keys_of_the_settings_file(fault: Fault, run: Run) -> None:
-    for finding in run(fault.scenario(), **fault.options).findings:
+def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
+    for finding in fault.diagnosed().findings:
         assert finding.changes or finding.besides, "something to do"
         assert finding.evidence
         assert finding.path

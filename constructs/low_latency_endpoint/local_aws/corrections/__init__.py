@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import (
-    cloudwatch_alarms,
-    ecr_registries,
-    ecs_services,
-    ecs_tasks,
-    hosted_zones,
-    iam_policies,
-    lambda_concurrency,
-    lambda_invocations,
-    network_interfaces,
-    s3_policies,
-    subnet_zones,
-    unknown_operations,
-    vpc_endpoints,
-)
+from ..botocore_data import read_once
+
+with read_once():
+    from . import (
+        cloudwatch_alarms,
+        ecr_registries,
+        ecs_services,
+        ecs_tasks,
+        hosted_zones,
+        iam_policies,
+        lambda_concurrency,
+        lambda_invocations,
+        network_interfaces,
+        s3_policies,
+        subnet_zones,
+        unknown_operations,
+        vpc_endpoints,
+    )
 
 _ALL: tuple[Callable[[], None], ...] = (
     cloudwatch_alarms.apply,
