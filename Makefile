@@ -35,7 +35,7 @@ OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
 .PHONY: help
 help:  ## List the targets
 	@echo "Usage: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Install
 

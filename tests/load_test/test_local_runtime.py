@@ -25,7 +25,7 @@ from .servers import PAYLOADS, serve_sentiment
 TARGET = Target("sentiment", "us-east-1", timeout_seconds=20)
 MANY = 1000  # workers of the simulated server: nothing waits for another
 #: Long enough that 1 % is more than what the scheduler of a busy machine takes away.
-#: The two values of the one are constant times; a single one is tests/load_test/test_open_loop.py's.
+#: A single constant time is test_open_loop.py's; the two values of the first are constant, too.
 LAWS = {
     "bimodal": ServiceTime.empirical([1.0] * 17 + [2.5] * 3),
     "lognormal": ServiceTime.lognormal(p50=1.0, p99=3.0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import psutil
 import pytest
 
 from .locust_runs import (
-    LOCUST,
+    Locust,
     counts_said,
     exit_code_said,
     free_port,
@@ -23,7 +22,7 @@ from .locust_runs import (
     two_processes,
     write_locustfile,
 )
-from .servers import ENVIRONMENT, PreciseServer, precise_server
+from .servers import PreciseServer, precise_server
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 HEADLESS = ("--headless", "--only-summary", "-r", "2")
@@ -32,7 +31,7 @@ HEADLESS = ("--headless", "--only-summary", "-r", "2")
 class Run:
     """Locust in a process of its own, with all that it says in a file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Locust, log: Path) -> None:
         self.process, self._log = process, log
         self._children: list[psutil.Process] = []
 
@@ -56,14 +55,8 @@ class Run:
 @contextmanager
 def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]:
     """Locust, perhaps started as a shell does in the background: with SIGINT ignored."""
-    def ignore() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
     log = folder / "locust.log"
-    with log.open("wb") as file, subprocess.Popen(
-        [LOCUST, "-f", "locustfile.py", *options], cwd=folder, env=ENVIRONMENT, stdout=file,
-        stderr=file, stdin=subprocess.DEVNULL, preexec_fn=ignore if ignored else None,
-    ) as process:
+    with Locust(["-f", "locustfile.py", *options], folder, log, ignored=ignored) as process:
         run = Run(process, log)
         try:
             yield run
@@ -74,7 +67,7 @@ def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]
             process.kill()
 
 
-def until(reached: Callable[[], object], seconds: float = 40) -> None:
+def until(reached: Callable[[], object], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline
@@ -199,7 +192,7 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
                      "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001")
             .replace("OpenLoopSageMakerUser", "SageMakerUser"), encoding="utf-8")
         with running(tmp_path, *HEADLESS, "-u", str(processes), *options, ignored=True) as run:
-            until(sent(server, 100))
+            until(sent(server, 300))
             run.children()
             run.process.send_signal(signal.SIGINT)
             code = run.end()

@@ -150,7 +150,7 @@ def test_locusts_page_shows_a_generator_at_work() -> None:
         one.run(Step("page", 6, ConstantArrivals(50)), look)
     assert at_work
     total = at_work[-1]["stats"][-1]  # type: ignore[index]
-    assert total["median_response_time"] == pytest.approx(23.7, abs=6)
+    assert total["median_response_time"] > 23.6
     # Locust alone would say whole milliseconds.
     times = [total[name] for name in (
         "median_response_time", "response_time_percentile_0.95", "response_time_percentile_0.99")]

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
 import time
 import urllib.parse
 import urllib.request
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from .locust_runs import (
-    LOCUST,
+    Locust,
     counts_said,
     exit_code_said,
     locust,
@@ -25,7 +24,7 @@ from .locust_runs import (
     two_processes,
     write_locustfile,
 )
-from .servers import ENVIRONMENT, precise_server
+from .servers import precise_server
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
@@ -38,15 +37,15 @@ def aggregated(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int) -> None:
-    """The server answers for two seconds and then nobody, until Locust ends the test."""
+    """The server answers for a second and then nobody, until Locust ends the test."""
     options = two_processes() if processes == 2 else []
-    with precise_server([0.02], stall=(2, 60)) as server:
+    with precise_server([0.02], stall=(1, 60)) as server:
         done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "5s", *options,
                       "--csv", "run", "--html", "run.html", attributes=ARRIVALS)
     ((sent, due, answered, failed),) = counts_said(done.stderr)
     assert done.returncode == 1
     assert sent == answered + failed == due
-    assert failed > 100
+    assert failed > 50
     assert f"{failed:,} times no answer when stopped" in done.stderr
     assert f"{answered:,} answers and {failed:,} requests that waited in vain" in done.stderr
     said = percentiles_said(done.stderr)
@@ -83,7 +82,7 @@ def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path,
                       "--stop-timeout", "10", "--csv", "run", *options, attributes=ARRIVALS)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
-    assert count > 100
+    assert count > 20
     assert counts_said(done.stderr) == [(count, count, count, 0)]
     assert int(aggregated(tmp_path)["Request Count"]) == count
 
@@ -94,14 +93,13 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with subprocess.Popen(
-            [LOCUST, "-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
-             "-r", "2", *options], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, start_new_session=True,
-        ) as process:
+        out, err = tmp_path / "out", tmp_path / "err"
+        with Locust(["-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
+                     "-r", "2", *options], tmp_path, out, err, new_session=True) as process:
             until(lambda: len(server.times()) > 100)
             os.killpg(process.pid, signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            process.wait(60)
+        said = err.read_text(encoding="utf-8")
         count = len(server.times())
     ((sent, due, answered, failed),) = counts_said(said)
     assert sent == due == answered + failed == count
