@@ -91,8 +91,11 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 test: setup  ## Run the test suite but for what measures real time (ARGS="-k network" for a part)
 	@$(OFFLINE) pytest -n 2 --dist worksteal -m "not realtime" $(ARGS)
 
-# Rules, plans, settings and simulation: all that needs neither Node.js nor processes of its own.
-FAST := tests/unit
+# By path: what nearly every change touches, plans, settings and templates. Not what starts processes
+# or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
+FAST := constructs/low_latency_endpoint tests/unit/planning tests/unit/settings tests/unit/warm_up \
+	tests/unit/test_cli.py tests/unit/test_error_docs.py tests/synth/test_settings_stack.py \
+	tests/synth/test_snapshots.py
 
 .PHONY: test-fast
 test-fast: setup  ## Run what one runs while working: under a minute on two cores
