@@ -46,7 +46,8 @@ def synthesis(rounds: int) -> None:
     heading("Synthesis of one endpoint: whole process, from the start of Python to its end")
     with tempfile.TemporaryDirectory() as folder:
         environment = {"CDK_CONTEXT_JSON": json.dumps(context())}
-        counts, counted = {}, {}
+        counts: dict[str, Counter[str]] = {}
+        counted: dict[str, list[Run]] = {}
         for app in ("pattern_app", "handwritten_l1_app"):
             output = Path(folder, app)
             counted[app] = [run("-m", f"benchmarks.{app}",
