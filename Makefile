@@ -24,6 +24,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE := enabled
 export CDK_DISABLE_CLI_TELEMETRY  := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# uv leaves compiling to the first import; where nothing may be kept, every process compiles 100 MB.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Demo, tests and benchmarks may never reach a real account: no AWS_* variable of the caller's
 # reaches them, and the SDK's configuration files are out of sight.
@@ -33,7 +35,7 @@ OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
 .PHONY: help
 help:  ## List the targets
 	@echo "Usage: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Install
 
@@ -86,8 +88,22 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 	@$(OFFLINE) python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: setup  ## Run the whole test suite (ARGS="-k network" for a part)
-	@$(OFFLINE) pytest -n 2 --dist loadscope $(ARGS)
+test: setup  ## Run the test suite but for what measures real time (ARGS="-k network" for a part)
+	@$(OFFLINE) pytest -n 2 --dist worksteal -m "not realtime" $(ARGS)
+
+# By path: what nearly every change touches, plans, settings and templates. Not what starts processes
+# or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
+FAST := constructs/low_latency_endpoint tests/unit/planning tests/unit/settings tests/unit/warm_up \
+	tests/unit/test_cli.py tests/unit/test_error_docs.py tests/synth/test_settings_stack.py \
+	tests/synth/test_snapshots.py
+
+.PHONY: test-fast
+test-fast: setup  ## Run what one runs while working: under a minute on two cores
+	@$(OFFLINE) pytest -n 2 --dist worksteal -m "not realtime" $(FAST) $(ARGS)
+
+.PHONY: test-realtime
+test-realtime: setup  ## Run what measures or waits in real time, alone on the machine
+	@$(OFFLINE) pytest -m realtime $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
@@ -97,6 +113,10 @@ fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=
 .PHONY: bench
 bench: setup  ## Measure synthesis and import times, as ratios
 	@$(OFFLINE) python -m benchmarks $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: setup  ## Run every benchmark once at its smallest size: does it still run?
+	@$(OFFLINE) BENCH_SMALLEST=1 python -m benchmarks $(ARGS)
 
 ##@ Against the AWS account of your environment
 
@@ -140,11 +160,12 @@ accept-sweep: setup  ## Delete by tag what `make accept` has left: ACCOUNT=, REG
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## Style, types and import rules
 	@ruff check . && echo "ruff: clean"
+	@ruff format --check --quiet . || { echo "ruff format would change files: run it" >&2; exit 1; }
 	@mypy
 	@lint-imports --no-cache | tail -n 12
 
 .PHONY: pr
-pr: setup lint test  ## Everything a pull request must pass
+pr: setup lint test test-realtime bench-smoke  ## Everything a pull request must pass
 
 .PHONY: snapshots
 snapshots: setup  ## Accept the templates of today as the snapshots

@@ -1,8 +1,9 @@
 """``make bench``: times as ratios measured in one run, each beside its goal.
 
 Absolute times depend on the machine; the ratios much less, because the two sides of each take
-turns. Takes four to five minutes on two cores. Nothing here fails on a slow machine: only a
-program that breaks, or two that no longer do the same work, ends it with an error.
+turns. Takes four to five minutes on two cores; ``make bench-smoke`` runs every part once at its
+smallest size, in under one, and says nothing about speed. Nothing here fails on a slow machine:
+only a program that breaks, or two that no longer do the same work, ends it with an error.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from .clients import clients
 from .importing import import_cost, light_import
 from .load_generator import load_generator
 from .load_records import load_records
-from .measure import ROOT, BenchmarkFailed, Run, alternate, median_seconds, run
+from .measure import ROOT, SMALLEST, BenchmarkFailed, Run, alternate, median_seconds, run, sized
 from .simulating import simulating
 
 # Equal steps; the second shows whether the first was the start of a curve.
-SIZES = (1, 10, 19)
+SIZES = sized((1, 10, 19), (1, 5))
 
 
 def heading(text: str) -> None:
@@ -45,13 +46,15 @@ def synthesis(rounds: int) -> None:
     heading("Synthesis of one endpoint: whole process, from the start of Python to its end")
     with tempfile.TemporaryDirectory() as folder:
         environment = {"CDK_CONTEXT_JSON": json.dumps(context())}
-        counts = {}
+        counts: dict[str, Counter[str]] = {}
+        counted: dict[str, list[Run]] = {}
         for app in ("pattern_app", "handwritten_l1_app"):
             output = Path(folder, app)
-            run("-m", f"benchmarks.{app}", environment={**environment, "CDK_OUTDIR": str(output)})
+            counted[app] = [run("-m", f"benchmarks.{app}",
+                                environment={**environment, "CDK_OUTDIR": str(output)})]
             counts[app] = resource_types(output)
         require_same(counts["pattern_app"], counts["handwritten_l1_app"])
-        runs = alternate(
+        runs = counted if SMALLEST else alternate(
             {app: ["-m", f"benchmarks.{app}"] for app in counts},
             rounds,
             {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
@@ -188,10 +191,14 @@ def main() -> int:
     try:
         for name in arguments.parts or parts:
             measure, rounds = parts[name]
-            measure(arguments.rounds or rounds)
+            begun = time.monotonic()
+            measure(arguments.rounds or sized(rounds, 1))
+            print(f"  ({name}: {time.monotonic() - begun:.0f} s)", flush=True)
     except BenchmarkFailed as failure:
         print(f"\nFailed: {failure}", file=sys.stderr)
         return 1
+    if SMALLEST:
+        print("\nEvery part at its smallest size: the figures above mean nothing.")
     print(f"\n{time.monotonic() - started:.0f} s in all")
     return 0
 

@@ -34,17 +34,17 @@ from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeCli
 from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
 from low_latency_endpoint.operations.sigv4 import Sigv4Signer
 
-from .measure import ROOT, BenchmarkFailed, Run, alternate
+from .measure import ROOT, BenchmarkFailed, Run, alternate, sized
 
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
 TARGET = timedelta(milliseconds=200)
-CALLS = 1_000
-NEW_CONNECTIONS = 30
-CALLERS = 50
+CALLS = sized(1_000, 50)
+NEW_CONNECTIONS = sized(30, 3)
+CALLERS = sized(50, 5)
 MODEL_SECONDS = 0.05
 PAUSE_SECONDS = 0.15  # 50 callers, 200 ms a turn: 250 requests per second asked for
-CALLER_TURNS = 12
+CALLER_TURNS = sized(12, 2)
 TASKS = 16
 CLIENTS = ("boto3", "runtime_client", "RuntimeClient", "asyncio", "uvloop")
 
@@ -187,7 +187,7 @@ def measure_signing() -> dict[str, float]:
             AWSRequest("POST", url, data=BODY, headers=headers))
 
     def best(call: Callable[[], Any], number: int) -> float:
-        return min(timeit.repeat(call, number=number, repeat=15)) / number * 1e6
+        return min(timeit.repeat(call, number=number, repeat=sized(15, 1))) / number * 1e6
 
     return {"botocore": best(botocores, 300), "ours": best(lambda: request.sign(BODY), 3_000)}
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .measure import BenchmarkFailed, run
+from .measure import BenchmarkFailed, run, sized
 
 USERS = 16
 SERVICE_MS = 20
@@ -27,9 +27,9 @@ CLIENTS = ("boto3", "ours", "no request")
 SERVER = ("benchmarks.load_generator", "serve")
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
-WARM_SECONDS = 0.2
-BUSY_SECONDS = 0.7
-LATENCY_SECONDS = 2.5
+WARM_SECONDS = sized(0.2, 0.0)
+BUSY_SECONDS = sized(0.7, 0.2)
+LATENCY_SECONDS = sized(2.5, 0.3)
 
 
 # The server.

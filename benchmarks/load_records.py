@@ -22,11 +22,11 @@ from low_latency_endpoint.load_test.steps import Step, StepResult, Target
 
 from .clients import pin
 from .load_generator import BODY, SERVER, SERVICE_MS, TOKEN
-from .measure import BenchmarkFailed
+from .measure import BenchmarkFailed, sized
 
-SAMPLES = 100_000
-RATES = (100, 1000, 4000)
-SECONDS = 3.0
+SAMPLES = sized(100_000, 1_000)
+RATES = sized((100, 1000, 4000), (100,))
+SECONDS = sized(3.0, 0.5)
 
 
 def latencies(count: int = SAMPLES) -> list[float]:

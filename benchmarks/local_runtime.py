@@ -31,6 +31,8 @@ from low_latency_endpoint.local_aws.model_servers import (
 )
 from low_latency_endpoint.local_aws.model_servers.specifications import to_document
 
+from .measure import sized
+
 GOAL_MS = 1.0
 RATE = 200
 SERVICE_MS = 5.0
@@ -194,7 +196,7 @@ def measure(
 
 def report(line: Callable[..., None], heading: Callable[[str], None]) -> None:
     """Measure and print, by the benchmarks' own functions."""
-    found = measure()
+    found = measure(seconds=sized(2.0, 0.2), rounds=sized(5, 1))
     heading(f"The local runtime: {found.rate:g} requests per second, kept connections")
     line("the model server alone, p50", f"{found.direct_p50:.2f} ms")
     line("added by the runtime, p50", f"{found.p50:.2f} ms", f"below {GOAL_MS:g} ms")

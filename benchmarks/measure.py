@@ -12,15 +12,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+Size = TypeVar("Size")
 ROOT = Path(__file__).resolve().parents[1]
 # This environment's Node.js, under `make bench` or not.
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+# `make bench-smoke`: every part once, so small that its figures mean nothing. The programs that are
+# measured read the same variable.
+SMALLEST = "BENCH_SMALLEST" in os.environ
 # An installed package is compiled once, aws_cdk's too. Where this variable is set, ours would be
 # compiled again in each run, and each figure would be one of Python's compiler.
 _ENVIRONMENT = {name: value for name, value in os.environ.items()
                 if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def sized(full: Size, smallest: Size) -> Size:
+    """The size of a part: what gives a figure, or what only shows that it runs."""
+    return smallest if SMALLEST else full
+
+
+#: Rounds that count for nothing, before those that do.
+WARMING = sized(1, 0)
 
 
 class BenchmarkFailed(Exception):
@@ -78,10 +91,10 @@ def alternate(
 ) -> dict[str, list[Run]]:
     """Run all programs once per round, after a first round that only warms the disk's cache."""
     runs: dict[str, list[Run]] = {name: [] for name in programs}
-    for number in range(rounds + 1):
+    for number in range(rounds + WARMING):
         for name, arguments in programs.items():
             one = run(*arguments, environment=environment)
-            if number:
+            if number >= WARMING:
                 runs[name].append(one)
     return runs
 

@@ -31,7 +31,7 @@ from low_latency_endpoint.planning.simulation import (
 from low_latency_endpoint.planning.simulation.compilation import loops
 from low_latency_endpoint.planning.simulation.replication import RunLength, replicate
 
-from .measure import BenchmarkFailed, run
+from .measure import WARMING, BenchmarkFailed, run, sized
 
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 Report = Callable[..., None]
@@ -128,7 +128,7 @@ def simulating(rounds: int, heading: Report, line: Report) -> None:
     speeds(rounds, line)
     heading("Simulator: growth with the requests (10 instances, least outstanding)")
     growth(rounds, line)
-    heading("Simulator: eight replications of 2,000,000 requests over the processors")
+    heading("Simulator: eight replications over the processors")
     one, all_of_them = replications_over_cores()
     line("one process; all processors", f"{one:.1f}; {all_of_them:.1f} s")
     heading("low-latency simulate endpoint.yaml with nothing compiled yet: least of three runs")
@@ -139,12 +139,12 @@ def simulating(rounds: int, heading: Report, line: Report) -> None:
 
 def speeds(rounds: int, line: Report) -> None:
     """The contenders in turns."""
-    for instances in (10, 20, 100):
+    for instances in sized((10, 20, 100), (10,)):
         users = 4 * instances
         for least in (False, True):
             truth = exact(instances, users, least)
             fleet = (instances, users, least)
-            many, few = 2_000_000, 40_000
+            many, few = sized((2_000_000, 40_000), (40_000, 40_000))
             cases: dict[str, tuple[Callable[[], float], int, float]] = {
                 "numba": (partial(ours, *fleet, many), many, truth),
                 "numba, batching": (partial(ours, *fleet, many // 2, slope=0.4), many // 2,
@@ -155,14 +155,14 @@ def speeds(rounds: int, line: Report) -> None:
                 "SimPy": (partial(with_simpy, *fleet, few // 4), few // 4, truth),
             }
             rates: dict[str, list[float]] = {name: [] for name in cases}
-            for number in range(rounds + 1):
+            for number in range(rounds + WARMING):
                 for name, (go, requests, expected) in cases.items():
                     started = time.process_time()  # others' work on this machine left out
                     found = go()
                     seconds = time.process_time() - started
                     if abs(found / expected - 1) > 0.06:
                         raise BenchmarkFailed(f"{name}: throughput {found}, not {expected}")
-                    if number:
+                    if number >= WARMING:
                         rates[name].append(2 * requests / seconds / 1e6)
             medians = {name: statistics.median(values) for name, values in rates.items()}
             strategy = "least outstanding" if least else "random"
@@ -177,9 +177,9 @@ def speeds(rounds: int, line: Report) -> None:
 
 def growth(rounds: int, line: Report) -> None:
     """Ten times the requests, ten times the time."""
-    sizes = (200_000, 2_000_000, 20_000_000)
+    sizes = sized((200_000, 2_000_000, 20_000_000), (2_000, 20_000, 200_000))
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
-    for _ in range(max(3, rounds // 2)):
+    for _ in range(sized(max(3, rounds // 2), 1)):
         for size in sizes:
             started = time.process_time()
             ours(10, 40, True, size)
@@ -193,9 +193,10 @@ def growth(rounds: int, line: Report) -> None:
 def first_answers(line: Report) -> None:
     """What a user waits for at the first use of each form, compilation included."""
     program = str(Path(sys.executable).parent / "low-latency")
-    for options in ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]):
+    for options in sized(
+            ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]), ([],)):
         taken = []
-        for _ in range(3):
+        for _ in range(sized(3, 1)):
             with tempfile.TemporaryDirectory() as empty:
                 taken.append(run(program, "simulate", "endpoint.yaml", *options,
                                  environment={"NUMBA_CACHE_DIR": empty}).seconds)
@@ -204,7 +205,7 @@ def first_answers(line: Report) -> None:
 
 def scale(line: Report) -> None:
     """10, 1,000 and 100,000 instances."""
-    for instances in (10, 1000, 100_000):
+    for instances in sized((10, 1000, 100_000), (10, 1000)):
         answer = run("-m", "benchmarks.simulating", str(instances)).answer()
         line(f"{instances:,} instances, {answer['requests']:,} requests",
              f"{answer['seconds']:.2f} s")
@@ -215,7 +216,7 @@ def scale(line: Report) -> None:
 
 def one_scale(instances: int) -> dict[str, float]:
     """One run of one size in this process."""
-    requests = max(2_000_000, 40 * instances)
+    requests = max(sized(2_000_000, 20_000), 40 * instances)
     scenario = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.8 * instances),
                         instances=instances, routing=LEAST)
     started = time.process_time()
@@ -237,7 +238,7 @@ def replications_over_cores() -> tuple[float, float]:
     taken = []
     for processes in (1, os.cpu_count() or 1):
         started = time.perf_counter()
-        simulate(scenario, requests=2_000_000, replications=8, processes=processes)
+        simulate(scenario, requests=sized(2_000_000, 20_000), replications=8, processes=processes)
         taken.append(time.perf_counter() - started)
     return taken[0], taken[1]
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .servers import ENVIRONMENT, PreciseServer
 
-LOCUST = str(Path(sys.executable).with_name("locust"))
+PROGRAM = Path(__file__).with_name("forked_locust.py")
 LOCUSTFILE = """
 from low_latency_endpoint.load_test.arrivals import ConstantArrivals, RampArrivals
 from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
@@ -42,6 +49,80 @@ def end_with_the_last_user(environment, runner, **_):
 """
 
 
+@functools.cache
+def _parent() -> subprocess.Popen[str]:
+    """The process that forks; it ends with this one, whose end is the end of its input."""
+    return subprocess.Popen([sys.executable, str(PROGRAM)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def _ask(**case: Any) -> Any:
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(case) + "\n")
+    parent.stdin.flush()
+    return json.loads(parent.stdout.readline())
+
+
+class Locust:
+    """Locust in a process of its own, with what it says in two files, or in one.
+
+    It is used as a ``subprocess.Popen`` is.
+    """
+
+    def __init__(self, arguments: Sequence[str], folder: Path, out: Path, err: Path | None = None,
+                 *, environment: Mapping[str, str] = ENVIRONMENT, ignored: bool = False,
+                 new_session: bool = False) -> None:
+        for each in (out, err or out):
+            each.write_bytes(b"")
+        self.returncode: int | None = None
+        self.pid: int = _ask(
+            start=list(arguments), folder=str(folder), out=str(out), err=str(err or out),
+            environment=dict(environment), ignored=ignored, new_session=new_session)
+
+    def __enter__(self) -> Locust:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+
+    def wait(self, timeout: float = 90) -> int:
+        """Its exit code."""
+        if self.returncode is None:
+            self.returncode = _ask(wait=self.pid, seconds=timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("locust", timeout)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """To it alone, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def run_locust(arguments: Sequence[str], folder: Path, timeout: float = 90,
+               environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.CompletedProcess[str]:
+    """Locust to its end."""
+    with tempfile.TemporaryDirectory() as kept:
+        out, err = Path(kept, "out"), Path(kept, "err")
+        with Locust(arguments, folder, out, err, environment=environment) as process:
+            code = process.wait(timeout)
+        return subprocess.CompletedProcess(list(arguments), code, out.read_text("utf-8"),
+                                           err.read_text("utf-8"))
+
+
 def write_locustfile(folder: Path, server: PreciseServer, attributes: str) -> None:
     """A locustfile with one class that calls the server."""
     (folder / "locustfile.py").write_text(
@@ -53,9 +134,8 @@ def locust(folder: Path, server: PreciseServer, *options: str,
            ) -> subprocess.CompletedProcess[str]:
     """A headless run of the locustfile."""
     write_locustfile(folder, server, attributes)
-    return subprocess.run(
-        [LOCUST, "-f", "locustfile.py", "--headless", "--only-summary", *options],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=False)
+    return run_locust(
+        ["-f", "locustfile.py", "--headless", "--only-summary", *options], folder)
 
 
 def free_port() -> int:
@@ -89,18 +169,14 @@ def locusts_page(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
     """Locust with its page: the page's address, and the file with what Locust says."""
     address, log = f"127.0.0.1:{free_port()}", folder / "locust.log"
     host, port = address.split(":")
-    with log.open("w", encoding="utf-8") as file, subprocess.Popen(
-        [LOCUST, "-f", "locustfile.py", "--web-host", host, "--web-port", port, *options],
-        cwd=folder, env=ENVIRONMENT, stdout=file, stderr=file,
-    ) as process:
+    with Locust(["-f", "locustfile.py", "--web-host", host, "--web-port", port, *options], folder,
+                log) as process:
         try:
             yield f"http://{address}", log
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(30)
 
 
 def exit_code_said(output: str) -> int:

@@ -465,6 +465,7 @@ def low_latency(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["compare-routing", *arguments])
 
 
+@pytest.mark.realtime
 def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     """Seconds only: direction. Size is tested with a clock that jumps (test_published_table.py).
 
@@ -474,7 +475,7 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     result, page = tmp_path / "result.json", tmp_path / "page.html"
     for _ in range(2):
         done = low_latency("sentiment", "--users", "20", "--payload", '{"inputs": "a"}',
-                           "--block", "1500ms", "--settle", "500ms", "--pairs", "6",
+                           "--block", "1200ms", "--settle", "400ms", "--pairs", "5",
                            "-o", str(result), "--html", str(page))
         content = json.loads(result.read_text())
         found = content["changes"]
@@ -485,7 +486,7 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     assert found["mean"]["high"] < 0
     assert found["p99"]["change"] < 0  # of some hundred requests: rarely sure
     assert "Reading both sides" in done.stderr
-    assert "Pair 6: RANDOM p99" in done.stderr
+    assert "Pair 5: RANDOM p99" in done.stderr
     assert " ".join(done.stdout.split()).startswith(content["answer"])
     assert "raises throughput by" in content["answer"]
     assert LEAST in page.read_text()

@@ -98,6 +98,7 @@ def one_and_two(longer: float) -> tuple[StepResult, Pairs]:
                          strict=True))
 
 
+@pytest.mark.realtime
 def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
     agree(one_and_two, lower_bounds=False)
 

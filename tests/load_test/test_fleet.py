@@ -35,7 +35,7 @@ from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedM
 ROOT = Path(__file__).parents[2]
 TARGET = Target("sentiment", "us-east-1")
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
-STEP = Step("60 TPS", 3, PoissonArrivals(60), seed=7)
+STEP = Step("60 TPS", 2, PoissonArrivals(60), seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def log_of(aws: LocalAws, fleet: FleetDescription, task: dict[str, Any]) -> str:
 
 def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet, told):
     seconds: list[Progress] = []
-    generator = open_fleet(expected_seconds=3)
+    generator = open_fleet(expected_seconds=2)
     with generator:
         result = generator.run(STEP, seconds.append)
         again = generator.run(replace(STEP, name="again", seconds=1))
@@ -235,7 +235,7 @@ def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
         return dict(whole(**request))
 
     monkeypatch.setattr(ecs, "run_task", run_task)
-    generator = open_fleet(workers=4, description=described)
+    generator = open_fleet(workers=2, description=described)  # one in each zone
     generator._tasks._ecs = ecs
     with generator:
         pass
@@ -317,7 +317,7 @@ def test_a_refusal_of_aws_is_said_in_words(aws, fleet, open_fleet):
 
 
 def test_the_fleet_ends_by_itself_when_this_machine_has_died(aws, fleet, open_fleet, monkeypatch):
-    monkeypatch.setattr(fleet_generator, "_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(fleet_generator, "_PATIENCE_SECONDS", 2.0)
     generator = open_fleet(workers=1)
     generator.__enter__()
     generator._closed.set()  # no sign of life from now on
@@ -388,7 +388,7 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
         FleetGenerator, master_port=free_port(), web_port=None, poll_seconds=0.2))
     output = tmp_path / "result.json"
     done = CliRunner().invoke(app, [
-        "load-test", "sentiment", "--fleet", "2", "--rate", "40", "--duration", "3s",
+        "load-test", "sentiment", "--fleet", "2", "--rate", "40", "--duration", "2s",
         "--alone", "1s", "--payload", '{"inputs": "hello"}', "--metrics-wait", "0s",
         "--target", "p99=2s", "-o", str(output), "--region", "us-east-1"])
     # Files and tasks are what this is about; a busy machine may make the generator late, and then

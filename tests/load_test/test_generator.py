@@ -103,7 +103,7 @@ def test_a_saturated_generator_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(tmp_path)
     with precise_server([0.02]) as server, server.generator(
             payloads=Payloads.of_generator("burning:body")) as generator:
-        result = generator.run(Step("too much", 3, PoissonArrivals(100)))
+        result = generator.run(Step("too much", 2, PoissonArrivals(100)))
     assert not result.valid
     reasons = "\n".join(result.client_bound)
     # On a machine shared with others the process does not even get a whole core.

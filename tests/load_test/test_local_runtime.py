@@ -25,8 +25,8 @@ from .servers import PAYLOADS, serve_sentiment
 TARGET = Target("sentiment", "us-east-1", timeout_seconds=20)
 MANY = 1000  # workers of the simulated server: nothing waits for another
 #: Long enough that 1 % is more than what the scheduler of a busy machine takes away.
+#: A single constant time is test_open_loop.py's; the two values of the first are constant, too.
 LAWS = {
-    "constant": ServiceTime.constant(1.0),
     "bimodal": ServiceTime.empirical([1.0] * 17 + [2.5] * 3),
     "lognormal": ServiceTime.lognormal(p50=1.0, p99=3.0),
 }
@@ -68,7 +68,7 @@ def injected(aws: LocalAws, law: ServiceTime, longer: float) -> tuple[StepResult
     number = next(NUMBERS)
     server = SimulatedModelServer(law, concurrency=MANY, seed=number)
     aws.set_model_servers({"*": server})
-    result = run(aws, server, Step("law", 10 * longer, PoissonArrivals(120), seed=number),
+    result = run(aws, server, Step("law", 5 * longer, PoissonArrivals(240), seed=number),
                  fresh_endpoint(aws, number))
     assert result.completed == result.intended > 1000
     draws = random.Random(f"{number}/0")  # as the first instance draws
@@ -76,16 +76,18 @@ def injected(aws: LocalAws, law: ServiceTime, longer: float) -> tuple[StepResult
     return result, pairs_of(true, result.latency)
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("name", LAWS)
 def test_percentiles_are_those_that_were_injected(aws: LocalAws, name: str) -> None:
     agree(lambda longer: injected(aws, LAWS[name], longer))
 
 
-STALL_SECONDS, SERVICE = 2.0, 0.02
+STALL_SECONDS, SERVICE = 1.0, 0.02
 
 
+@pytest.mark.realtime
 def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
-    """100 TPS, 20 ms, and for two seconds nobody answers: callers wait from when they were due.
+    """200 TPS, 20 ms, and for a second nobody answers: callers wait from when they were due.
 
     Then a runtime of one core has 200 requests to see to, for longer than 1 % of their latency.
     So none may be lower than computed; how much higher is the machine's. The exact figures are
@@ -98,7 +100,7 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
     stood: list[float] = []
 
     def stall() -> None:
-        time.sleep(4)
+        time.sleep(3)  # the generator starts in one
         process.send_signal(signal.SIGSTOP)
         stood.append(time.time())
         time.sleep(STALL_SECONDS)
@@ -107,7 +109,7 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
 
     aws.set_model_servers(
         {"*": SimulatedModelServer(ServiceTime.constant(SERVICE), concurrency=MANY)})
-    step = Step("stall", 12, ConstantArrivals(100))
+    step = Step("stall", 6, ConstantArrivals(200))
     with GeneratorProcess(TARGET, PAYLOADS, environment=aws.environment()) as generator:
         staller = threading.Thread(target=stall)
         staller.start()
@@ -115,7 +117,7 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
         staller.join()
     assert result.completed == result.intended == result.latency.count == 1200
     met = with_stall(result.started_at, step, (stood[0], stood[1]), SERVICE)
-    assert percentile_of(met, 99) > 1.8
+    assert percentile_of(met, 99) > 0.8
     for true, measured in pairs_of(met, result.latency):
         assert measured > (1 - PRECISION) * true
     assert result.latency.percentile(50) < 0.5, "most came when it ran"

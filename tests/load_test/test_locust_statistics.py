@@ -44,6 +44,7 @@ def test_there_are_few_enough_buckets_for_a_report_every_three_seconds() -> None
     assert len(decade) < 2000
 
 
+@pytest.mark.realtime
 def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
     """Two workers, 100 requests a second, half a second each; two seconds without an answer."""
     with precise_server([0.5], stall=(2, 2)) as server:
@@ -84,10 +85,11 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
 def test_the_number_of_users_shares_the_rate_and_does_not_change_it(tmp_path: Path) -> None:
     for users in (1, 3):
         with precise_server([0.01]) as server:
-            done = locust(tmp_path, server, "-u", str(users), "-r", "10")
+            done = locust(tmp_path, server, "-u", str(users), "-r", "10",
+                          attributes="arrivals = ConstantArrivals(100)\n    seconds = 1")
             count = len(server.times())
         assert done.returncode == exit_code_said(done.stderr), done.stderr
-        assert count == 300
+        assert count == 100
 
 
 SHAPE = """arrivals = ConstantArrivals(100)
@@ -97,7 +99,7 @@ from locust import LoadTestShape
 class OneThreeTwo(LoadTestShape):
     def tick(self):
         second = self.get_run_time()
-        return (1, 10) if second < 2 else (3, 10) if second < 4 else (2, 10) if second < 7 else None
+        return (1, 10) if second < 1 else (3, 10) if second < 2 else (2, 10) if second < 4 else None
 """
 
 
@@ -108,8 +110,8 @@ def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: st
         done = locust(tmp_path, server, *options, attributes=SHAPE)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
-    # 700 without what spawning takes; without sharing anew it would be twice as much.
-    assert 200 < count < 950
+    # 400 without what spawning takes; without sharing anew it would be twice as much.
+    assert 110 < count < 550
     sent, due = (int(number.replace(",", "")) for number in re.findall(
         r"([\d,]+) of ([\d,]+) requests that were due were sent", done.stderr)[-1])
     assert due - 20 <= sent <= due
@@ -145,10 +147,10 @@ def test_locusts_page_shows_a_generator_at_work() -> None:
                 at_work.append(page)
 
         at_work: list[dict[str, object]] = []
-        one.run(Step("page", 8, ConstantArrivals(50)), look)
+        one.run(Step("page", 6, ConstantArrivals(50)), look)
     assert at_work
     total = at_work[-1]["stats"][-1]  # type: ignore[index]
-    assert total["median_response_time"] == pytest.approx(23.7, abs=6)
+    assert total["median_response_time"] > 23.6
     # Locust alone would say whole milliseconds.
     times = [total[name] for name in (
         "median_response_time", "response_time_percentile_0.95", "response_time_percentile_0.99")]

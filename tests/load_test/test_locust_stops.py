@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
 import time
 import urllib.parse
 import urllib.request
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from .locust_runs import (
-    LOCUST,
+    Locust,
     counts_said,
     exit_code_said,
     locust,
@@ -25,7 +24,7 @@ from .locust_runs import (
     two_processes,
     write_locustfile,
 )
-from .servers import ENVIRONMENT, precise_server
+from .servers import precise_server
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
@@ -38,15 +37,15 @@ def aggregated(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int) -> None:
-    """The server answers for three seconds and then nobody, until Locust ends the test."""
+    """The server answers for a second and then nobody, until Locust ends the test."""
     options = two_processes() if processes == 2 else []
-    with precise_server([0.02], stall=(3, 60)) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "9s", *options,
+    with precise_server([0.02], stall=(1, 60)) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "5s", *options,
                       "--csv", "run", "--html", "run.html", attributes=ARRIVALS)
     ((sent, due, answered, failed),) = counts_said(done.stderr)
     assert done.returncode == 1
     assert sent == answered + failed == due
-    assert failed > 100
+    assert failed > 50
     assert f"{failed:,} times no answer when stopped" in done.stderr
     assert f"{answered:,} answers and {failed:,} requests that waited in vain" in done.stderr
     said = percentiles_said(done.stderr)
@@ -67,7 +66,7 @@ def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(tmp_path: Path,
                                                                  processes: int) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.3]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "5s", *options,
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "2s", *options,
                       attributes=ARRIVALS)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
@@ -78,12 +77,12 @@ def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(tmp_path: Path,
 def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path,
                                                                processes: int) -> None:
     options = two_processes() if processes == 2 else []
-    with precise_server([2.5]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "6s",
+    with precise_server([1.5]) as server:
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "3s",
                       "--stop-timeout", "10", "--csv", "run", *options, attributes=ARRIVALS)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
-    assert count > 100
+    assert count > 20
     assert counts_said(done.stderr) == [(count, count, count, 0)]
     assert int(aggregated(tmp_path)["Request Count"]) == count
 
@@ -94,14 +93,13 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with subprocess.Popen(
-            [LOCUST, "-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
-             "-r", "2", *options], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, start_new_session=True,
-        ) as process:
-            until(lambda: len(server.times()) > 200)
+        out, err = tmp_path / "out", tmp_path / "err"
+        with Locust(["-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
+                     "-r", "2", *options], tmp_path, out, err, new_session=True) as process:
+            until(lambda: len(server.times()) > 100)
             os.killpg(process.pid, signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            process.wait(60)
+        said = err.read_text(encoding="utf-8")
         count = len(server.times())
     ((sent, due, answered, failed),) = counts_said(said)
     assert sent == due == answered + failed == count
@@ -123,7 +121,7 @@ def test_each_test_of_locusts_page_is_told_of_when_it_stops(tmp_path: Path,
             for number in (1, 2):
                 before = served
                 ask(f"{page}/swarm", user_count=processes, spawn_rate=2)
-                until(lambda before=before: len(server.times()) > before + 150)
+                until(lambda before=before: len(server.times()) > before + 80)
                 ask(f"{page}/stop")
                 until(lambda number=number: len(counts_said(log.read_text())) == number)
                 served = len(server.times())
@@ -142,7 +140,7 @@ def until(reached: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.05)
 
 
 def ready(page: str, processes: int) -> bool:

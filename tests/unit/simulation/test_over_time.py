@@ -46,7 +46,7 @@ def test_a_hop_across_zones_is_paid_by_those_who_cross() -> None:
     def mean(local: bool) -> float:
         zones = Zones(2, hop_seconds=0.010, cross_zone_seconds=0.100, local_routing=local)
         return simulate(Scenario(service=Constant(0.001), traffic=OpenLoop(1.0), instances=4,
-                                 zones=zones), requests=20_000, **SPREAD).mean.mean
+                                 zones=zones), requests=5_000, **SPREAD).mean.mean
 
     assert mean(True) == pytest.approx(0.011, abs=1e-5)
     assert mean(False) == pytest.approx(0.011 + 0.5 * 0.100, rel=0.03)

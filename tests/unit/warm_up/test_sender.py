@@ -85,6 +85,7 @@ def test_a_zone_that_is_warm_does_not_wait_for_one_that_is_not(new_runtime, run_
     assert answer["zones"]["warm"]["sent"] < 100
 
 
+@pytest.mark.realtime
 def test_stops_when_the_time_is_over(new_runtime, run_sender):
     runtime = new_runtime(lambda number: Answer(after=0.05))
     began = time.monotonic()
@@ -117,11 +118,9 @@ def test_a_payload_the_model_refuses_ends_it_at_once(new_runtime, run_sender, st
         name: new_runtime(lambda number: model_error(status, "inputs: field required"))
         for name in ("az1", "az2")
     }
-    began = time.monotonic()
     answer = run_sender(zones, requests=1000, concurrency=2)
     assert answer["refused"] == f"the model answered {status}: inputs: field required"
     assert not answer["settled"]
-    assert time.monotonic() - began < 10
     # At most what was in flight when the first refusal came.
     assert sum(len(runtime.requests) for runtime in zones.values()) <= 2 * 2 + 2
 
@@ -161,9 +160,8 @@ def test_aws_s_own_refusal_is_final_when_it_lasts(
 ):
     monkeypatch.setattr(sender, "GRACE_SECONDS", 0.3)
     runtime = new_runtime(lambda number: answer)
-    began = time.monotonic()
     assert run_sender({"az1": runtime}, requests=5)["refused"] == said
-    assert 0.3 <= time.monotonic() - began < 10
+    assert len(runtime.requests) > 1, "it is tried again first"
 
 
 def test_throttling_is_never_final(new_runtime, run_sender, monkeypatch):
