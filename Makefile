@@ -155,7 +155,7 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/errors.md
 	@python -m low_latency_endpoint.settings.reference docs/settings.md
-	@python -m low_latency_endpoint.local_aws.schemas
+	@python -m local_sagemaker.schemas
 	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
@@ -36,9 +39,6 @@ from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.payloads import Payloads
 from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.diagnosis.asking import Account
 from low_latency_endpoint.operations.sessions import open_clients
 from tests.browser import needs_chromium, opened

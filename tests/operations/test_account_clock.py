@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.account_clock import (
     TOKEN_VARIABLE,
     AccountClock,

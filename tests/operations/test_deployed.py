@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from rich.console import Console
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
 from low_latency_endpoint.operations.deployed_tables import Change, changes, tables
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..local_aws import LocalAws
+    from local_sagemaker import LocalAws
 
 _SERVER = ("What answers for endpoints with that image (URI, repository, or with *): simulated, "
            "sentiment (scikit-learn), a URL on loopback, a command such as 'python serve.py', a "
@@ -74,10 +74,10 @@ def local_aws(
                    f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.", err=True)
 
     with _explained():
-        from ..local_aws import LocalAwsError, RuntimeOptions
-        from ..local_aws.foreground import serve_until_stopped
-        from ..local_aws.images import check_image
-        from ..local_aws.model_servers import parse_model_server
+        from local_sagemaker import LocalAwsError, RuntimeOptions
+        from local_sagemaker.foreground import serve_until_stopped
+        from local_sagemaker.images import check_image
+        from local_sagemaker.model_servers import parse_model_server
 
         with _refusing("--model-server"):
             servers = dict(parse_model_server(one) for one in model_server or ())
@@ -109,7 +109,7 @@ def add_model_server(
       low-latency local-aws add-model-server 'team/ranker=python serve.py'
     """
     with _explained():
-        from ..local_aws.model_servers import parse_model_server
+        from local_sagemaker.model_servers import parse_model_server
 
         with _refusing("IMAGE=SERVER"):
             servers = dict(parse_model_server(one) for one in model_server)
@@ -128,7 +128,7 @@ def add_image(
       low-latency local-aws add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
     with _explained():
-        from ..local_aws.images import check_image
+        from local_sagemaker.images import check_image
 
         with _refusing("URI"):
             for one in uri:
@@ -141,7 +141,7 @@ def add_image(
 @contextlib.contextmanager
 def _running() -> Iterator[LocalAws]:
     """Give the local AWS of the environment; says so when there is none, or not any more."""
-    from ..local_aws import LocalAws, LocalAwsError
+    from local_sagemaker import LocalAws, LocalAwsError
 
     try:
         with LocalAws.of_environment() as aws:

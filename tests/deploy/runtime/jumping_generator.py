@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import boto3
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
 
 from .jumping_loop import JumpingLoop

@@ -24,9 +24,9 @@ from datetime import timedelta
 import boto3
 import pytest
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.planning.simulation import (
     ArrivalTrace,

@@ -18,6 +18,9 @@ from statistics import fmean
 
 import pytest
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.compare_routing import (
     ComparisonPlan,
     compare_routing,
@@ -29,9 +32,6 @@ from low_latency_endpoint.load_test.compare_routing_published import (
 from low_latency_endpoint.load_test.compare_routing_report import RoutingComparison
 from low_latency_endpoint.load_test.comparison import changes
 from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.planning.simulation.published import (
     CASES,
     PUBLISHED_P99_CUT,

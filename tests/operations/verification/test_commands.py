@@ -15,9 +15,9 @@ import yaml
 from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner, Result
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations import preflight, sessions, verification
 from low_latency_endpoint.operations.checking.account import Account, iam_action
 from tests.operations.preflight import cases
