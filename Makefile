@@ -62,7 +62,7 @@ $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
 	@$(call install,-r requirements.txt)
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt local_sagemaker/pyproject.toml
 	@echo "Installing the tools for demo, tests and benchmarks"
 	@$(call install,-r requirements-dev.txt)
 	@touch $(VENV)/.installed-operations $@
@@ -160,10 +160,11 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: wheel
-wheel: $(VENV)/.installed-dev  ## Build the wheel into dist/, for your own CDK app
+wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK app
 	@rm -f dist/*.whl
 	@python -m build --wheel --no-isolation --outdir dist . >/dev/null
-	@echo "Built $$(ls dist/*.whl)"
+	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
+	@echo "Built" dist/*.whl
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +13,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,54 +22,19 @@ import boto3
 import botocore.config
 import pytest
 from botocore.exceptions import ClientError
+from signed_requests import Answer, ask, raw, signed
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
 from local_sagemaker.model_servers.simulated import Simulation
 from local_sagemaker.runtime.http_server import listening
-from tests.browser import CHROMIUM, needs_chromium
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or \
+    shutil.which("google-chrome")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`")
 EVIL = "https://evil.example"
 FOREIGN_KEYS = ("testing", "AKIAIOSFODNN7EXAMPLE", "AKIA" + "A" * 16, "", "%", "é")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came over a raw socket."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-def raw(port: int, data: bytes) -> Answer:
-    """Send bytes; the answer, whose connection the request closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
-        connection.sendall(data)
-        got = b""
-        while chunk := connection.recv(65536):
-            got += chunk
-    head, _, body = got.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
-    return Answer(int(first.split(" ")[1]), headers, body)
-
-
-def ask(
-    port: int, method: str, target: str, headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
-) -> Answer:
-    """Send one request, written by hand."""
-    given = {"Host": f"localhost:{port}", "Content-Length": str(len(body)), "Connection": "close",
-             **(headers or {})}
-    lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items()), "", ""]
-    return raw(port, "\r\n".join(lines).encode() + body)
-
-
-def signed(key: str, service: str) -> dict[str, str]:
-    """Give a header that says a signature was made."""
-    return {"Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
-                             "aws4_request, SignedHeaders=host, Signature=0"}
 
 
 def port_of(url: str) -> int:

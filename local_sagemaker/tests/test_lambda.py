@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stacks_under_test import TestStack
 
 from local_sagemaker import LocalAws, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
-from tests.deploy.conftest import TestStack
 
 FUNCTION = "AWS::Lambda::Function"
 ECHO = """

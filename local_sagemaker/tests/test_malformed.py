@@ -12,18 +12,18 @@ from urllib.parse import quote, urlencode
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from signed_requests import Answer, ask, signed
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.application import OwnService
+from local_sagemaker.cli import app
 from local_sagemaker.cloudformation.api import CLOUDFORMATION
 from local_sagemaker.model_servers import SimulatedModelServer
 from local_sagemaker.protocols import service_model
 from local_sagemaker.runtime.clock import FASTEST, LONGEST_JUMP, Clock
 from local_sagemaker.sagemaker_api import SAGEMAKER
 from local_sagemaker.scaling_api import APPLICATION_AUTO_SCALING
-from low_latency_endpoint.cli import app
-from tests.deploy.test_admission import Answer, ask, signed
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_the_command_refuses_what_it_cannot_serve(arguments, named, tmp_path):
         file = tmp_path / "server.json"
         file.write_text(document)
         arguments = ["--model-server", f"{image}={file}"]
-    done = CliRunner().invoke(app, ["local-aws", *arguments], env={"COLUMNS": "500"})
+    done = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "500"})
     assert done.exit_code == 2, done.output
     assert named in done.output
     assert "Traceback" not in done.output

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from stacks_under_test import TRUST
 
 from local_sagemaker import (
     DeploymentFailed,
@@ -18,8 +19,6 @@ from local_sagemaker import (
     delete_stack,
     deploy_template,
 )
-
-from .conftest import TRUST
 
 RIGHTS = json.dumps({"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Action": "ec2:DeleteNetworkInterface", "Resource": "*"}]})

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stacks_under_test import TRUST
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
-from tests.deploy.conftest import TRUST
 
 # A custom resource: its function is unpacked and run.
 CUSTOM = {
@@ -167,7 +167,7 @@ def test_when_the_parent_is_killed_the_child_removes_its_files(
 def test_the_command_leaves_nothing_when_it_is_stopped(
     temporary: Path, number: int, early: bool
 ) -> None:
-    command = [Path(sys.executable).with_name("low-latency"), "local-aws"]
+    command = [sys.executable, "-m", "local_sagemaker"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         assert process.stdout is not None

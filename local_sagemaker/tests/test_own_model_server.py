@@ -29,8 +29,8 @@ from local_sagemaker.model_servers.specifications import (
     to_document,
 )
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-COMMAND = str(Path(sys.executable).with_name("low-latency"))
+PROJECT = Path(__file__).resolve().parents[1]
+COMMAND = (sys.executable, "-m", "local_sagemaker")
 PLUGIN = "local_sagemaker.pytest_plugin"
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
@@ -54,14 +54,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False,
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False,
                           timeout=120, env={**os.environ, **environment})
 
 
 @contextlib.contextmanager
 def serving(*arguments: str) -> Iterator[dict[str, str]]:
-    """`low-latency local-aws` as a process; gives the variables that it prints."""
-    with subprocess.Popen([COMMAND, "local-aws", *arguments], stdout=subprocess.PIPE,
+    """`local-sagemaker` as a process; gives the variables that it prints."""
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         exported: dict[str, str] = {}
@@ -106,7 +106,7 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
     image = f"{REGISTRY}/team/ranker:1"
     with serving("--model-server", "team/measure=python serve.py", "--image", image) as variables:
         assert json.loads(answer(variables, "team/measure", b"12345")) == {"length": 5}
-        added = run("local-aws", "add-model-server", "team/ranker=inference.py", **variables)
+        added = run("add-model-server", "team/ranker=inference.py", **variables)
         assert (added.returncode, added.stdout) == (0, ""), added.stderr
         s3 = client("s3", variables)
         s3.create_bucket(Bucket="models")
@@ -116,20 +116,20 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         assert answer(variables, "team/ranker", b"[3, 1]", ModelDataSource=source) == b"[2.0, 6.0]"
         ecr = client("ecr", variables)
         assert ecr.list_images(repositoryName="team/ranker")["imageIds"][0]["imageTag"] == "1"
-        more = run("local-aws", "add-image", f"{REGISTRY}/team/other:2", **variables)
+        more = run("add-image", f"{REGISTRY}/team/other:2", **variables)
         assert more.returncode == 0, more.stderr
         assert ecr.list_images(repositoryName="team/other")["imageIds"][0]["imageTag"] == "2"
 
-        other = run("local-aws", "add-model-server", "x=simulated",
+        other = run("add-model-server", "x=simulated",
                     **{**variables, "LOCAL_SAGEMAKER_TOKEN": "another"})
         assert (other.returncode, other.stdout) == (2, "")
         assert "token" in other.stderr
         port = variables["AWS_ENDPOINT_URL"].rpartition(":")[2]
-        taken = run("local-aws", "--port", port)
+        taken = run("--port", port)
         assert (taken.returncode, taken.stdout) == (2, "")
         assert taken.stderr.startswith(f"port {port} cannot be served")
         assert taken.stderr.count("\n") == 1
-    gone = run("local-aws", "add-image", image, **variables)
+    gone = run("add-image", image, **variables)
     assert (gone.returncode, gone.stdout) == (2, "")
     assert "no local AWS answers" in gone.stderr
 
@@ -169,7 +169,7 @@ def test_settings_of_the_fixture_that_cannot_be_are_explained(project, option, w
 
 def test_the_plugin_costs_nothing_and_breaks_nobody(tmp_path):
     """pytest loads it wherever the package is: without moto, and without waiting for Node.js."""
-    entry = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"]
+    entry = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["entry-points"]
     assert entry == {"pytest11": {PLUGIN: PLUGIN}}
     (tmp_path / "test_it.py").write_text(
         "import sys\n"
@@ -294,7 +294,7 @@ def test_any_text_is_a_server_or_refused(text):
     ["add-model-server", "x=simulated"], ["add-image", "nothing"]])
 def test_mistakes_are_named_in_a_line(arguments):
     """One for each kind; what a text can stand for is tried above, without a process."""
-    done = run("local-aws", *arguments)
+    done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
     named = [line for line in done.stderr.splitlines() if not line.startswith(("Usage", "Try"))]

@@ -111,7 +111,7 @@ def test_a_server_that_cannot_start_says_why():
 
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
-    command = [Path(sys.executable).with_name("low-latency"), "local-aws", "--region", "eu-west-3",
+    command = [sys.executable, "-m", "local_sagemaker", "--region", "eu-west-3",
                "--model-server", "*=simulated", "--clock-speed", "60",
                "--behave", "concurrent_executions=10"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,10 +1,10 @@
 """The pytest fixture ``local_aws``: a local AWS with model servers, for tests of your own.
 
 pytest finds it by itself wherever the package is installed. It costs nothing until a test asks for
-the fixture, which needs ``pip install 'cdk-low-latency-endpoint[local]'``. In pytest's settings:
+the fixture, which needs ``pip install local-sagemaker``. In pytest's settings:
 
 ``local_aws_model_servers``
-    Lines ``IMAGE=SERVER``, as ``low-latency local-aws --model-server`` takes them; relative files
+    Lines ``IMAGE=SERVER``, as ``local-sagemaker --model-server`` takes them; relative files
     and commands are those of pytest's root folder. By default none.
 ``local_aws_scope``
     ``session`` (the default), ``package``, ``module``, ``class`` or ``function``: for how long one
@@ -65,7 +65,7 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
             from .server import LocalAws
         except ModuleNotFoundError as error:
             pytest.fail(f"the fixture local_aws needs {error.name}: "
-                        "pip install 'cdk-low-latency-endpoint[local]'", pytrace=False)
+                        "pip install local-sagemaker", pytrace=False)
         servers: dict[str, Any] = {}
         with contextlib.chdir(config.rootpath):
             for line in config.getini("local_aws_model_servers"):

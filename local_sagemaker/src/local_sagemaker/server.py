@@ -100,7 +100,7 @@ class LocalAws:
         )
         # The child removes the folder itself when this process has died and cannot.
         environment["TMPDIR"] = str(folder.path)
-        command = [sys.executable, "-m", "local_sagemaker"]
+        command = [sys.executable, "-m", "local_sagemaker.separate_process"]
         command += ["--region", region, "--port", str(port), "--log", str(log_path)]
         command += ["--folder", str(folder.path)]
         command += ["--runtime", _options(model_servers, runtime).to_json()]
@@ -197,8 +197,8 @@ class LocalAws:
         url = given["AWS_ENDPOINT_URL"].rstrip("/")
         if missing or urllib.parse.urlsplit(url).hostname not in ("localhost", "127.0.0.1"):
             raise LocalAwsError(
-                "the environment names no local AWS: set the variables that `low-latency "
-                f"local-aws` printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})")
+                "the environment names no local AWS: set the variables that `local-sagemaker` "
+                f"printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})")
         credentials = Credentials(given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"],
                                   given[TOKEN_VARIABLE])
         region = os.environ.get("AWS_REGION") or "us-east-1"

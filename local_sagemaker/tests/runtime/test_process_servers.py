@@ -24,12 +24,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from hosting_site import Site
 
 from local_sagemaker import LocalAws
 from local_sagemaker.archives import SMALL_DATA
 from local_sagemaker.model_servers import CommandModelServer, parse_model_server
-
-from .conftest import Site
 
 # Longer than it takes anywhere: one that does not come up ends its process, and is told at once.
 LONG = 240.0
@@ -468,7 +467,7 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
     """Not the workers, not one in a session of its own, and however the local AWS ends."""
     name = f"stubborn-{uuid.uuid4().hex}"
     (tmp_path / "serve.py").write_text(STUBBORN)
-    command = [Path(sys.executable).with_name("low-latency"), "local-aws",
+    command = [sys.executable, "-m", "local_sagemaker",
                "--model-server", f"*={sys.executable} serve.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           cwd=tmp_path) as process:

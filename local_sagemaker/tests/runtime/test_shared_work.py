@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jumping_loop import JumpingLoop
 
 from local_sagemaker.model_servers.shared_work import SharedWork
-
-from .jumping_loop import JumpingLoop
 
 
 def run(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:

@@ -23,6 +23,8 @@ from datetime import timedelta
 
 import boto3
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
@@ -36,9 +38,6 @@ from low_latency_endpoint.planning.simulation import (
     SimulationResult,
     simulate,
 )
-
-from .conftest import Site
-from .jumping_loop import JumpingLoop
 
 MEAN, CV = 0.1, 0.3  # of the service time
 SECONDS = 100.0

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
@@ -41,9 +43,7 @@ from low_latency_endpoint.planning.simulation.published import (
     gains,
 )
 
-from .conftest import Site
 from .jumping_generator import JumpingGenerator
-from .jumping_loop import JumpingLoop
 
 CASE = next(case for case in CASES if case.name == "batching, slope 0.4, CV 1")
 SIGMA = math.sqrt(math.log(1 + CASE.variation ** 2))

@@ -229,12 +229,12 @@ def sentiment_model_server() -> CommandModelServer:
     Raises
     ------
     ModuleNotFoundError
-        Without scikit-learn, which the ``local-model`` extra brings.
+        Without scikit-learn, which the ``sentiment`` extra brings.
     """
     if importlib.util.find_spec("sklearn") is None:
         raise ModuleNotFoundError(
             "the sentiment model server needs scikit-learn: "
-            "pip install 'cdk-low-latency-endpoint[local-model]'", name="sklearn")
+            "pip install 'local-sagemaker[sentiment]'", name="sklearn")
     return CommandModelServer((sys.executable, "-m", f"{__package__}.sentiment"))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from ...planning.images import inference_amis, needed_inference_ami
 from ..hosting import Hosting
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
 from .clock import Clock
@@ -52,19 +52,28 @@ def server_of(
     return chosen if _has_its_driver(variant, image) else NEVER_RUNS
 
 
+# As DLCs' tags write it: cu130 is CUDA 13.0.
+_CUDA_13 = re.compile(r"(?<![a-z0-9])cu13\d(?!\d)")
+# Source: sagemaker-serve 1.27.0, model_builder_servers.py.
+_DEFAULT_DRIVER_IS_OLDER = {"g4dn", "g5", "g6", "g6e", "p4d", "p4de", "p5", "p5e", "p5en"}
+# Source: botocore 1.44.5, documentation of ProductionVariantInferenceAmiVersion (CUDA 12.4 at most).
+_OLDER_AMIS = {
+    "al2-ami-sagemaker-inference-gpu-2", "al2-ami-sagemaker-inference-gpu-2-1",
+    "al2-ami-sagemaker-inference-gpu-3-1", "al2-ami-sagemaker-inference-neuron-2",
+}
+
+
 def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
     """Say whether an image that SageMaker's SDK would give another AMI has an AMI that will do.
 
     Source: aws/sagemaker-python-sdk#6281: otherwise it "crashes even before any logs can be
     produced". AWS documents the default AMI of no family.
     """
-    needed = inference_amis().get(
-        needed_inference_ami([([image], str(variant.get("InstanceType", "")))]) or "")
-    if needed is None:
+    family = str(variant.get("InstanceType", "")).split(".")[1:2]
+    tag = image.partition("@")[0].rpartition("/")[2].lower()
+    if not _CUDA_13.search(tag) or not _DEFAULT_DRIVER_IS_OLDER.intersection(family):
         return True
-    given = variant.get("InferenceAmiVersion")
-    known = inference_amis().get(given or "")
-    return given is not None and (known is None or known.cuda == needed.cuda)
+    return variant.get("InferenceAmiVersion", "") not in {"", *_OLDER_AMIS}
 
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:

@@ -1,0 +1,18 @@
+"""One local AWS for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from local_sagemaker import LocalAws, RuntimeOptions
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS in a thread of the test process."""
+    # What outlives endpoints has tests of its own (test_drained_interfaces.py); here nobody waits.
+    options = RuntimeOptions(interfaces_stay=0)
+    with LocalAws.in_process(region="us-east-1", runtime=options) as running:
+        yield running
