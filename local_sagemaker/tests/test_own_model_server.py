@@ -37,7 +37,8 @@ REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
 def snippets() -> dict[str, str]:
     """The page's blocks that are files, by their names."""
-    page = (REPOSITORY / "docs" / "local-aws.md").read_text("utf-8")
+    page = "".join((PROJECT / "docs" / name).read_text("utf-8")
+                   for name in ("hosting.md", "pytest.md"))
     blocks = re.findall(r"^```(?:python|ini)\n# (\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     return dict(blocks)
 

@@ -50,9 +50,9 @@ def serve(
         min=0, max=10_000, help="How many times faster than real time cold starts, cooldowns, "
         "alarms and deployments pass.")] = 1,
     behave: Annotated[list[str] | None, typer.Option(
-        metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as "
-        "docs/what-aws-leaves-open.md lists it: endpoint_handler=compares. May be repeated. The defaults are "
-        "the worst that AWS documents or its users report.")] = None,
+        metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as docs/limits.md "
+        "lists it: endpoint_handler=compares. May be repeated. The defaults are the worst that AWS "
+        "documents or its users report.")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
                                           help="Show the version and exit.")] = False,
 ) -> None:

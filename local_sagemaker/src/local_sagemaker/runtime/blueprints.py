@@ -56,7 +56,7 @@ def server_of(
 _CUDA_13 = re.compile(r"(?<![a-z0-9])cu13\d(?!\d)")
 # Source: sagemaker-serve 1.27.0, model_builder_servers.py.
 _DEFAULT_DRIVER_IS_OLDER = {"g4dn", "g5", "g6", "g6e", "p4d", "p4de", "p5", "p5e", "p5en"}
-# Source: botocore 1.44.5, documentation of ProductionVariantInferenceAmiVersion (CUDA 12.4 at most).
+# Source: botocore 1.44.5, ProductionVariantInferenceAmiVersion (CUDA 12.4 at most).
 _OLDER_AMIS = {
     "al2-ami-sagemaker-inference-gpu-2", "al2-ami-sagemaker-inference-gpu-2-1",
     "al2-ami-sagemaker-inference-gpu-3-1", "al2-ami-sagemaker-inference-neuron-2",
