@@ -16,10 +16,6 @@ class ScalableTarget(ResourceType):
     """What scales, with its limits and scheduled actions."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
-    properties = frozenset(
-        {*_KEY, "MinCapacity", "MaxCapacity", "RoleARN", "ScheduledActions", "SuspendedState"}
-    )
-    replaces = frozenset(_KEY)
 
     def create(self, at: Place, properties: Properties) -> Created:
         scaling = at.client("application-autoscaling")
@@ -59,17 +55,6 @@ class ScalingPolicy(ResourceType):
     """How it scales."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
-    properties = frozenset(
-        {
-            *_KEY,
-            "PolicyName",
-            "PolicyType",
-            "ScalingTargetId",
-            "StepScalingPolicyConfiguration",
-            "TargetTrackingScalingPolicyConfiguration",
-        }
-    )
-    replaces = frozenset({*_KEY, "PolicyName", "ScalingTargetId"})
     name_property = "PolicyName"
 
     def create(self, at: Place, properties: Properties) -> Created:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .properties import PropertyNotEmulated, as_text, call, tag_changes, without
+from .properties import PropertyNotEmulated, as_text, call, retag, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -13,8 +13,6 @@ class _Alarm(ResourceType):
 
     operation = ""
     name_property = "AlarmName"
-    replaces = frozenset({"AlarmName"})
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -32,11 +30,8 @@ class _Alarm(ResourceType):
         # Put keeps the tags of an alarm that exists: they are changed by themselves.
         self._put(at, existing.physical_id, without(properties, "Tags"))
         cloudwatch, arn = at.client("cloudwatch"), existing.attributes["Arn"]
-        changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-        if changed:
-            cloudwatch.tag_resource(ResourceARN=arn, Tags=changed)
-        if removed:
-            cloudwatch.untag_resource(ResourceARN=arn, TagKeys=removed)
+        retag(existing.properties, properties, cloudwatch.tag_resource, cloudwatch.untag_resource,
+              ResourceARN=arn)
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
@@ -48,32 +43,6 @@ class Alarm(_Alarm):
 
     type_name = "AWS::CloudWatch::Alarm"
     operation = "put_metric_alarm"
-    properties = frozenset(
-        {
-            "ActionsEnabled",
-            "AlarmActions",
-            "AlarmDescription",
-            "AlarmName",
-            "ComparisonOperator",
-            "DatapointsToAlarm",
-            "Dimensions",
-            "EvaluateLowSampleCountPercentile",
-            "EvaluationPeriods",
-            "ExtendedStatistic",
-            "InsufficientDataActions",
-            "MetricName",
-            "Metrics",
-            "Namespace",
-            "OKActions",
-            "Period",
-            "Statistic",
-            "Tags",
-            "Threshold",
-            "ThresholdMetricId",
-            "TreatMissingData",
-            "Unit",
-        }
-    )
 
 
 @emulated
@@ -82,21 +51,6 @@ class CompositeAlarm(_Alarm):
 
     type_name = "AWS::CloudWatch::CompositeAlarm"
     operation = "put_composite_alarm"
-    properties = frozenset(
-        {
-            "ActionsEnabled",
-            "ActionsSuppressor",
-            "ActionsSuppressorExtensionPeriod",
-            "ActionsSuppressorWaitPeriod",
-            "AlarmActions",
-            "AlarmDescription",
-            "AlarmName",
-            "AlarmRule",
-            "InsufficientDataActions",
-            "OKActions",
-            "Tags",
-        }
-    )
 
 
 @emulated
@@ -104,8 +58,6 @@ class Dashboard(ResourceType):
     """A dashboard."""
 
     type_name = "AWS::CloudWatch::Dashboard"
-    properties = frozenset({"DashboardBody", "DashboardName"})
-    replaces = frozenset({"DashboardName"})
     name_property = "DashboardName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -130,20 +82,7 @@ class AnomalyDetector(ResourceType):
     """What an anomaly band is computed from."""
 
     type_name = "AWS::CloudWatch::AnomalyDetector"
-    properties = frozenset(
-        {
-            "Configuration",
-            "Dimensions",
-            "MetricCharacteristics",
-            "MetricName",
-            "Namespace",
-            "SingleMetricAnomalyDetector",
-            "Stat",
-        }
-    )
-    replaces = frozenset(
-        {"Dimensions", "MetricName", "Namespace", "SingleMetricAnomalyDetector", "Stat"}
-    )
+    deletes_by = ("cloudwatch", "delete_anomaly_detector", "AnomalyDetectorId")
 
     def create(self, at: Place, properties: Properties) -> Created:
         made = str(self._put(at, properties)["AnomalyDetectorId"])
@@ -160,6 +99,3 @@ class AnomalyDetector(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self._put(at, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("cloudwatch").delete_anomaly_detector(AnomalyDetectorId=existing.physical_id)

@@ -16,9 +16,6 @@ class VpcEndpoint(ResourceType):
     """A VPC endpoint; see `corrections.vpc_endpoints` for its DNS entries and refusals."""
 
     type_name = "AWS::EC2::VPCEndpoint"
-    replaces = frozenset({"ServiceName", "VpcEndpointType", "VpcId"})
-    properties = replaces | {"PolicyDocument", "PrivateDnsEnabled", "Tags", *_LISTS}
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *self.replaces, "PolicyDocument", *_LISTS)

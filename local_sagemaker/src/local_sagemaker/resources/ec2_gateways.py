@@ -12,8 +12,7 @@ class InternetGateway(ResourceType):
     """An internet gateway."""
 
     type_name = "AWS::EC2::InternetGateway"
-    properties = frozenset({"Tags"})
-    tagged = "list"
+    deletes_by = ("ec2", "delete_internet_gateway", "InternetGatewayId")
 
     def create(self, at: Place, properties: Properties) -> Created:
         gateway = at.client("ec2").create_internet_gateway()["InternetGateway"]
@@ -24,24 +23,18 @@ class InternetGateway(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         update_tags(at, existing, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_internet_gateway(InternetGatewayId=existing.physical_id)
-
 
 @emulated
 class VpcGatewayAttachment(ResourceType):
     """An internet gateway's attachment to a VPC."""
 
     type_name = "AWS::EC2::VPCGatewayAttachment"
-    properties = frozenset({"InternetGatewayId", "VpcId"})
-    replaces = frozenset({"InternetGatewayId", "VpcId"})
+    # No operation changes it in place.
+    also_replaces = frozenset({"InternetGatewayId"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         at.client("ec2").attach_internet_gateway(**properties)
         return Created(f"IGW|{properties['VpcId']}", {"AttachmentType": "IGW"})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        raise AssertionError("every property of a gateway attachment replaces it")
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ec2").detach_internet_gateway(**existing.properties)
@@ -52,9 +45,8 @@ class ElasticIp(ResourceType):
     """An elastic address that is not attached to an instance."""
 
     type_name = "AWS::EC2::EIP"
-    properties = frozenset({"Domain", "Tags"})
-    replaces = frozenset({"Domain"})
-    tagged = "list"
+    # No operation changes it in place.
+    also_replaces = frozenset({"Domain"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         address = at.client("ec2").allocate_address(Domain=properties.get("Domain", "vpc"))
@@ -79,9 +71,6 @@ class NatGateway(ResourceType):
     """A NAT gateway."""
 
     type_name = "AWS::EC2::NatGateway"
-    replaces = frozenset({"AllocationId", "ConnectivityType", "SubnetId"})
-    properties = replaces | {"Tags"}
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *self.replaces)
@@ -107,21 +96,6 @@ class FlowLog(ResourceType):
     """A flow log of a VPC, subnet or interface."""
 
     type_name = "AWS::EC2::FlowLog"
-    replaces = frozenset(
-        {
-            "DeliverLogsPermissionArn",
-            "LogDestination",
-            "LogDestinationType",
-            "LogFormat",
-            "LogGroupName",
-            "MaxAggregationInterval",
-            "ResourceId",
-            "ResourceType",
-            "TrafficType",
-        }
-    )
-    properties = replaces | {"Tags"}
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *(self.replaces - {"ResourceId"}))

@@ -15,9 +15,9 @@ class Vpc(ResourceType):
     """A VPC with its DNS switches."""
 
     type_name = "AWS::EC2::VPC"
-    properties = frozenset({"CidrBlock", "InstanceTenancy", "Tags", *_DNS_SWITCHES})
-    replaces = frozenset({"CidrBlock", "InstanceTenancy"})
-    tagged = "list"
+    deletes_by = ("ec2", "delete_vpc", "VpcId")
+    # Conditional in the schema.
+    also_replaces = frozenset({"InstanceTenancy"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         ec2 = at.client("ec2")
@@ -56,18 +56,12 @@ class Vpc(ResourceType):
         self._switch_dns(at, existing.physical_id, properties)
         update_tags(at, existing, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_vpc(VpcId=existing.physical_id)
-
 
 @emulated
 class Subnet(ResourceType):
     """A subnet in a zone given by name or by zone id."""
 
     type_name = "AWS::EC2::Subnet"
-    replaces = frozenset({"AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "VpcId"})
-    properties = replaces | {"MapPublicIpOnLaunch", "Tags"}
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         ec2 = at.client("ec2")
@@ -120,9 +114,7 @@ class RouteTable(ResourceType):
     """A route table."""
 
     type_name = "AWS::EC2::RouteTable"
-    properties = frozenset({"VpcId", "Tags"})
-    replaces = frozenset({"VpcId"})
-    tagged = "list"
+    deletes_by = ("ec2", "delete_route_table", "RouteTableId")
 
     def create(self, at: Place, properties: Properties) -> Created:
         table = at.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
@@ -132,17 +124,15 @@ class RouteTable(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         update_tags(at, existing, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_route_table(RouteTableId=existing.physical_id)
-
 
 @emulated
 class SubnetRouteTableAssociation(ResourceType):
     """Which route table a subnet uses."""
 
     type_name = "AWS::EC2::SubnetRouteTableAssociation"
-    properties = frozenset({"SubnetId", "RouteTableId"})
-    replaces = frozenset({"SubnetId"})
+    # "Update requires: No interruption", says the documentation against the schema.
+    in_place = frozenset({"RouteTableId"})
+    deletes_by = ("ec2", "disassociate_route_table", "AssociationId")
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = call(at.client("ec2"), "associate_route_table", properties)
@@ -152,31 +142,12 @@ class SubnetRouteTableAssociation(ResourceType):
         at.client("ec2").disassociate_route_table(AssociationId=existing.physical_id)
         return self.create(at, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").disassociate_route_table(AssociationId=existing.physical_id)
-
 
 @emulated
 class Route(ResourceType):
     """A route to a gateway, a peering connection, or the like."""
 
     type_name = "AWS::EC2::Route"
-    replaces = frozenset(
-        {
-            "DestinationCidrBlock",
-            "DestinationIpv6CidrBlock",
-            "DestinationPrefixListId",
-            "RouteTableId",
-        }
-    )
-    properties = replaces | {
-        "EgressOnlyInternetGatewayId",
-        "GatewayId",
-        "NatGatewayId",
-        "NetworkInterfaceId",
-        "TransitGatewayId",
-        "VpcPeeringConnectionId",
-    }
 
     def create(self, at: Place, properties: Properties) -> Created:
         call(at.client("ec2"), "create_route", properties)

@@ -76,10 +76,7 @@ class SecurityGroup(ResourceType):
     """A security group with its inline rules."""
 
     type_name = "AWS::EC2::SecurityGroup"
-    replaces = frozenset({"GroupDescription", "GroupName", "VpcId"})
-    properties = replaces | {"SecurityGroupEgress", "SecurityGroupIngress", "Tags"}
     name_property = "GroupName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         group = at.client("ec2").create_security_group(
@@ -146,8 +143,6 @@ class SecurityGroupIngress(_Rule):
 
     type_name = "AWS::EC2::SecurityGroupIngress"
     direction = "ingress"
-    replaces = _COMMON | {"SourceSecurityGroupId", "SourcePrefixListId"}
-    properties = replaces | {"Description"}
 
 
 @emulated
@@ -156,5 +151,3 @@ class SecurityGroupEgress(_Rule):
 
     type_name = "AWS::EC2::SecurityGroupEgress"
     direction = "egress"
-    replaces = _COMMON | {"DestinationSecurityGroupId", "DestinationPrefixListId"}
-    properties = replaces | {"Description"}

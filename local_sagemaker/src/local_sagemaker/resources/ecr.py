@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_bool, as_text, call, only, refuse_others, tag_changes
+from .properties import as_bool, as_text, call, only, refuse_others, retag
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -11,21 +11,7 @@ class Repository(ResourceType):
     """An image repository."""
 
     type_name = "AWS::ECR::Repository"
-    properties = frozenset(
-        {
-            "EmptyOnDelete",
-            "EncryptionConfiguration",
-            "ImageScanningConfiguration",
-            "ImageTagMutability",
-            "LifecyclePolicy",
-            "RepositoryName",
-            "RepositoryPolicyText",
-            "Tags",
-        }
-    )
-    replaces = frozenset({"RepositoryName", "EncryptionConfiguration"})
     name_property = "RepositoryName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = properties.get("RepositoryName") or at.generated_name(256, lower=True)
@@ -72,12 +58,8 @@ class Repository(ResourceType):
             {"repositoryName": name, "imageScanningConfiguration": scanning},
         )
         self._policies(at, name, existing.properties, properties)
-        changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-        arn = existing.attributes["Arn"]
-        if changed:
-            ecr.tag_resource(resourceArn=arn, tags=changed)
-        if removed:
-            ecr.untag_resource(resourceArn=arn, tagKeys=removed)
+        retag(existing.properties, properties, ecr.tag_resource, ecr.untag_resource,
+              "tags", "tagKeys", resourceArn=existing.attributes["Arn"])
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ecr").delete_repository(

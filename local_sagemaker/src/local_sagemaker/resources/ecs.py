@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import call, only, tag_changes, tag_list, without
+from .properties import call, only, retag, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -12,11 +12,9 @@ def _lower(tags: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _update_tags(at: Place, arn: str, existing: Existing, properties: Properties) -> None:
-    changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-    if changed:
-        at.client("ecs").tag_resource(resourceArn=arn, tags=_lower(changed))
-    if removed:
-        at.client("ecs").untag_resource(resourceArn=arn, tagKeys=removed)
+    ecs = at.client("ecs")
+    retag(existing.properties, properties, ecs.tag_resource, ecs.untag_resource,
+          "tags", "tagKeys", _lower, resourceArn=arn)
 
 
 @emulated
@@ -24,16 +22,8 @@ class Cluster(ResourceType):
     """A cluster."""
 
     type_name = "AWS::ECS::Cluster"
-    replaces = frozenset({"ClusterName"})
-    properties = replaces | {
-        "CapacityProviders",
-        "ClusterSettings",
-        "Configuration",
-        "DefaultCapacityProviderStrategy",
-        "Tags",
-    }
+    deletes_by = ("ecs", "delete_cluster", "cluster")
     name_property = "ClusterName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -58,17 +48,12 @@ class Cluster(ResourceType):
             call(ecs, "put_cluster_capacity_providers", {"cluster": name, **wanted})
         _update_tags(at, existing.attributes["Arn"], existing, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ecs").delete_cluster(cluster=existing.physical_id)
-
 
 @emulated
 class ClusterCapacityProviders(ResourceType):
     """A cluster's capacity providers, as CDK declares them apart from the cluster."""
 
     type_name = "AWS::ECS::ClusterCapacityProviderAssociations"
-    replaces = frozenset({"Cluster"})
-    properties = replaces | {"CapacityProviders", "DefaultCapacityProviderStrategy"}
 
     def create(self, at: Place, properties: Properties) -> Created:
         call(at.client("ecs"), "put_cluster_capacity_providers", properties)
@@ -90,24 +75,7 @@ class TaskDefinition(ResourceType):
     """A task definition: a change makes a new revision."""
 
     type_name = "AWS::ECS::TaskDefinition"
-    replaces = frozenset(
-        {
-            "ContainerDefinitions",
-            "Cpu",
-            "EphemeralStorage",
-            "ExecutionRoleArn",
-            "Family",
-            "Memory",
-            "NetworkMode",
-            "PlacementConstraints",
-            "RequiresCompatibilities",
-            "RuntimePlatform",
-            "TaskRoleArn",
-            "Volumes",
-        }
-    )
-    properties = replaces | {"Tags"}
-    tagged = "list"
+    deletes_by = ("ecs", "deregister_task_definition", "taskDefinition")
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = without(properties, "Tags", "Family")
@@ -121,42 +89,15 @@ class TaskDefinition(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         _update_tags(at, existing.physical_id, existing, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ecs").deregister_task_definition(taskDefinition=existing.physical_id)
-
 
 @emulated
 class Service(ResourceType):
     """A service. No task is ever started here."""
 
     type_name = "AWS::ECS::Service"
-    replaces = frozenset(
-        {
-            "Cluster",
-            "DeploymentController",
-            "LaunchType",
-            "Role",
-            "SchedulingStrategy",
-            "ServiceName",
-        }
-    )
-    in_place = frozenset(
-        {
-            "CapacityProviderStrategy",
-            "DeploymentConfiguration",
-            "DesiredCount",
-            "EnableExecuteCommand",
-            "HealthCheckGracePeriodSeconds",
-            "LoadBalancers",
-            "NetworkConfiguration",
-            "PlatformVersion",
-            "PropagateTags",
-            "TaskDefinition",
-        }
-    )
-    properties = replaces | in_place | {"EnableECSManagedTags", "Tags"}
+    # LaunchType is conditional in the schema; moto cannot change either.
+    also_replaces = frozenset({"DeploymentController", "LaunchType"})
     name_property = "ServiceName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -169,7 +110,8 @@ class Service(ResourceType):
         return Created(arn, {"Name": name, "ServiceArn": arn})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        arguments = only(properties, *self.in_place, "EnableECSManagedTags", "Cluster")
+        in_place = self.properties - self.replaces - {"Tags"}
+        arguments = only(properties, *in_place, "Cluster")
         call(
             at.client("ecs"),
             "update_service",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_text, call, only, tag_changes, tag_list
+from .properties import as_text, call, only, retag, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -11,22 +11,9 @@ class Rule(ResourceType):
     """A rule with its targets."""
 
     type_name = "AWS::Events::Rule"
-    properties = frozenset(
-        {
-            "Description",
-            "EventBusName",
-            "EventPattern",
-            "Name",
-            "RoleArn",
-            "ScheduleExpression",
-            "State",
-            "Tags",
-            "Targets",
-        }
-    )
-    replaces = frozenset({"Name", "EventBusName"})
+    # Conditional in the schema.
+    also_replaces = frozenset({"EventBusName"})
     name_property = "Name"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=64)
@@ -53,12 +40,8 @@ class Rule(ResourceType):
         gone = [t["Id"] for t in old.get("Targets") or [] if t["Id"] not in kept]
         if gone:
             events.remove_targets(Rule=name, Ids=gone, **only(properties, "EventBusName"))
-        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        arn = existing.attributes["Arn"]
-        if changed:
-            events.tag_resource(ResourceARN=arn, Tags=changed)
-        if removed:
-            events.untag_resource(ResourceARN=arn, TagKeys=removed)
+        retag(old, properties, events.tag_resource, events.untag_resource,
+              ResourceARN=existing.attributes["Arn"])
 
     def delete(self, at: Place, existing: Existing) -> None:
         events, name = at.client("events"), existing.physical_id

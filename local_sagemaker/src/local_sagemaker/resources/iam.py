@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .properties import as_text, call, only, tag_changes
+from .properties import as_text, call, only, retag
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _SETTINGS = ("Description", "MaxSessionDuration")
@@ -17,22 +17,7 @@ class Role(ResourceType):
     """A role with its inline and attached policies."""
 
     type_name = "AWS::IAM::Role"
-    properties = frozenset(
-        {
-            "AssumeRolePolicyDocument",
-            "Description",
-            "ManagedPolicyArns",
-            "MaxSessionDuration",
-            "Path",
-            "PermissionsBoundary",
-            "Policies",
-            "RoleName",
-            "Tags",
-        }
-    )
-    replaces = frozenset({"RoleName", "Path"})
     name_property = "RoleName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         iam = at.client("iam")
@@ -81,11 +66,7 @@ class Role(ResourceType):
         arns_after = set(properties.get("ManagedPolicyArns") or [])
         self._remove_policies(iam, name, before - after, arns_before - arns_after)
         self._put_policies(iam, name, properties)
-        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        if changed:
-            iam.tag_role(RoleName=name, Tags=changed)
-        if removed:
-            iam.untag_role(RoleName=name, TagKeys=removed)
+        retag(old, properties, iam.tag_role, iam.untag_role, RoleName=name)
 
     def delete(self, at: Place, existing: Existing) -> None:
         iam, name = at.client("iam"), existing.physical_id
@@ -100,7 +81,6 @@ class Policy(ResourceType):
     """An inline policy of roles. Users and groups are not emulated."""
 
     type_name = "AWS::IAM::Policy"
-    properties = frozenset({"PolicyName", "PolicyDocument", "Roles"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = properties["PolicyName"]
@@ -131,8 +111,6 @@ class ManagedPolicy(ResourceType):
     """A customer-managed policy, attached to roles."""
 
     type_name = "AWS::IAM::ManagedPolicy"
-    properties = frozenset({"ManagedPolicyName", "PolicyDocument", "Description", "Path", "Roles"})
-    replaces = frozenset({"ManagedPolicyName", "Description", "Path"})
     name_property = "ManagedPolicyName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -174,8 +152,6 @@ class InstanceProfile(ResourceType):
     """An instance profile with its one role."""
 
     type_name = "AWS::IAM::InstanceProfile"
-    properties = frozenset({"InstanceProfileName", "Path", "Roles"})
-    replaces = frozenset({"InstanceProfileName", "Path"})
     name_property = "InstanceProfileName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -206,15 +182,10 @@ class ServiceLinkedRole(ResourceType):
     """The role that a service makes for itself."""
 
     type_name = "AWS::IAM::ServiceLinkedRole"
-    properties = frozenset({"AWSServiceName", "CustomSuffix", "Description"})
-    replaces = frozenset({"AWSServiceName", "CustomSuffix", "Description"})
+    deletes_by = ("iam", "delete_service_linked_role", "RoleName")
+    # No operation changes it in place.
+    also_replaces = frozenset({"Description"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         role = call(at.client("iam"), "create_service_linked_role", properties)["Role"]
         return Created(role["RoleName"], {"RoleName": role["RoleName"]})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        raise AssertionError("every property of a service-linked role replaces it")
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("iam").delete_service_linked_role(RoleName=existing.physical_id)

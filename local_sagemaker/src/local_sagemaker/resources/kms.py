@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .properties import as_bool, as_text, call, only, tag_changes
+from .properties import as_bool, as_text, call, only, retag
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -13,22 +13,8 @@ class Key(ResourceType):
     """A KMS key; deleting schedules its deletion, as AWS does."""
 
     type_name = "AWS::KMS::Key"
-    properties = frozenset(
-        {
-            "Description",
-            "Enabled",
-            "EnableKeyRotation",
-            "KeyPolicy",
-            "KeySpec",
-            "KeyUsage",
-            "MultiRegion",
-            "PendingWindowInDays",
-            "RotationPeriodInDays",
-            "Tags",
-        }
-    )
-    replaces = frozenset({"KeySpec", "KeyUsage", "MultiRegion"})
-    tagged = "list"
+    # At AWS such an update fails; here it makes a new key.
+    also_replaces = frozenset({"KeySpec", "KeyUsage", "MultiRegion"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         kms = at.client("kms")
@@ -36,9 +22,7 @@ class Key(ResourceType):
         if properties.get("KeyPolicy"):
             arguments["Policy"] = as_text(properties["KeyPolicy"])
         if properties.get("Tags"):
-            arguments["Tags"] = [
-                {"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in properties["Tags"]
-            ]
+            arguments["Tags"] = _spelt(properties["Tags"])
         metadata = call(kms, "create_key", arguments)["KeyMetadata"]
         self._switches(kms, metadata["KeyId"], {}, properties)
         return Created(metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]})
@@ -62,17 +46,17 @@ class Key(ResourceType):
                 KeyId=key, PolicyName="default", Policy=as_text(properties["KeyPolicy"])
             )
         self._switches(kms, key, existing.properties, properties)
-        changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-        if changed:
-            kms.tag_resource(
-                KeyId=key, Tags=[{"TagKey": t["Key"], "TagValue": t["Value"]} for t in changed]
-            )
-        if removed:
-            kms.untag_resource(KeyId=key, TagKeys=removed)
+        retag(existing.properties, properties, kms.tag_resource, kms.untag_resource, spelt=_spelt,
+              KeyId=key)
 
     def delete(self, at: Place, existing: Existing) -> None:
         days = int(existing.properties.get("PendingWindowInDays", 30))
         at.client("kms").schedule_key_deletion(KeyId=existing.physical_id, PendingWindowInDays=days)
+
+
+def _spelt(tags: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Give tags as KMS spells them."""
+    return [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in tags]
 
 
 @emulated
@@ -80,8 +64,7 @@ class Alias(ResourceType):
     """A key's alias."""
 
     type_name = "AWS::KMS::Alias"
-    properties = frozenset({"AliasName", "TargetKeyId"})
-    replaces = frozenset({"AliasName"})
+    deletes_by = ("kms", "delete_alias", "AliasName")
     name_property = "AliasName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -94,9 +77,6 @@ class Alias(ResourceType):
         at.client("kms").update_alias(
             AliasName=properties["AliasName"], TargetKeyId=_key_id(properties["TargetKeyId"])
         )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("kms").delete_alias(AliasName=existing.physical_id)
 
 
 def _key_id(key: str) -> str:

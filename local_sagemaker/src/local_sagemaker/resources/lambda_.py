@@ -13,8 +13,9 @@ from .properties import (
     call,
     only,
     refuse_others,
-    tag_changes,
+    retag,
     tag_list,
+    tag_map,
     without,
 )
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
@@ -48,16 +49,8 @@ class Function(ResourceType):
     """A function from an archive in S3 or from inline code."""
 
     type_name = "AWS::Lambda::Function"
-    replaces = frozenset({"FunctionName", "PackageType"})
-    properties = replaces | {
-        "Architectures",
-        "Code",
-        "ReservedConcurrentExecutions",
-        "Tags",
-        *_CONFIGURATION,
-    }
+    deletes_by = ("lambda", "delete_function", "FunctionName")
     name_property = "FunctionName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=64)
@@ -95,15 +88,8 @@ class Function(ResourceType):
         configuration = {**_DEFAULTS, **only(properties, *_CONFIGURATION)}
         call(lambda_, "update_function_configuration", {"FunctionName": name, **configuration})
         self._reserve(at, name, old, properties)
-        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        arn = existing.attributes["Arn"]
-        if changed:
-            lambda_.tag_resource(Resource=arn, Tags={t["Key"]: t["Value"] for t in changed})
-        if removed:
-            lambda_.untag_resource(Resource=arn, TagKeys=removed)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").delete_function(FunctionName=existing.physical_id)
+        retag(old, properties, lambda_.tag_resource, lambda_.untag_resource, spelt=tag_map,
+              Resource=existing.attributes["Arn"])
 
 
 def _code(properties: Properties) -> dict[str, Any]:
@@ -124,18 +110,11 @@ class Permission(ResourceType):
     """Who may invoke a function."""
 
     type_name = "AWS::Lambda::Permission"
-    replaces = frozenset(
-        {"Action", "FunctionName", "Principal", "PrincipalOrgID", "SourceAccount", "SourceArn"}
-    )
-    properties = replaces
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = at.generated_name(100)
         call(at.client("lambda"), "add_permission", {**properties, "StatementId": name})
         return Created(name, {"Id": name})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        raise AssertionError("every property of a permission replaces it")
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("lambda").remove_permission(
@@ -148,12 +127,6 @@ class EventInvokeConfig(ResourceType):
     """How asynchronous invocations are retried."""
 
     type_name = "AWS::Lambda::EventInvokeConfig"
-    replaces = frozenset({"FunctionName", "Qualifier"})
-    properties = replaces | {
-        "DestinationConfig",
-        "MaximumEventAgeInSeconds",
-        "MaximumRetryAttempts",
-    }
 
     def create(self, at: Place, properties: Properties) -> Created:
         # moto keeps one configuration per function, whatever the qualifier.
@@ -179,8 +152,6 @@ class Version(ResourceType):
     """A published version."""
 
     type_name = "AWS::Lambda::Version"
-    replaces = frozenset({"FunctionName", "Description", "CodeSha256"})
-    properties = replaces
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = call(at.client("lambda"), "publish_version", properties)
@@ -188,9 +159,6 @@ class Version(ResourceType):
         if not arn.endswith(f":{answer['Version']}"):
             arn = f"{arn}:{answer['Version']}"
         return Created(arn, {"FunctionArn": arn, "Version": answer["Version"]})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        raise AssertionError("every property of a version replaces it")
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("lambda").delete_function(
@@ -204,8 +172,6 @@ class Alias(ResourceType):
     """An alias of a version."""
 
     type_name = "AWS::Lambda::Alias"
-    replaces = frozenset({"FunctionName", "Name"})
-    properties = replaces | {"Description", "FunctionVersion", "RoutingConfig"}
     name_property = "Name"
 
     def create(self, at: Place, properties: Properties) -> Created:

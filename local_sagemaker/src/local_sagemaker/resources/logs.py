@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import call, tag_changes, tag_list
+from .properties import call, retag, tag_map
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -11,16 +11,16 @@ class LogGroup(ResourceType):
     """A log group."""
 
     type_name = "AWS::Logs::LogGroup"
-    properties = frozenset({"KmsKeyId", "LogGroupClass", "LogGroupName", "RetentionInDays", "Tags"})
-    replaces = frozenset({"LogGroupClass", "LogGroupName"})
+    deletes_by = ("logs", "delete_log_group", "logGroupName")
+    # "Once a log group is created, its class can't be changed" (CloudWatch Logs user guide).
+    also_replaces = frozenset({"LogGroupClass"})
     name_property = "LogGroupName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         logs, name = at.client("logs"), self.name(at, properties, longest=512)
         arguments = {
             "logGroupName": name,
-            "tags": {tag["Key"]: tag["Value"] for tag in tag_list(properties.get("Tags"))},
+            "tags": tag_map(properties.get("Tags")),
             "kmsKeyId": properties.get("KmsKeyId"),
             "logGroupClass": properties.get("LogGroupClass"),
         }
@@ -45,15 +45,8 @@ class LogGroup(ResourceType):
                 logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
             else:
                 logs.disassociate_kms_key(logGroupName=name)
-        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        if changed:
-            tags = {tag["Key"]: tag["Value"] for tag in changed}
-            logs.tag_log_group(logGroupName=name, tags=tags)
-        if removed:
-            logs.untag_log_group(logGroupName=name, tags=removed)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("logs").delete_log_group(logGroupName=existing.physical_id)
+        retag(old, properties, logs.tag_log_group, logs.untag_log_group, "tags", "tags", tag_map,
+              logGroupName=name)
 
 
 @emulated
@@ -61,8 +54,6 @@ class MetricFilter(ResourceType):
     """A metric filter of a log group."""
 
     type_name = "AWS::Logs::MetricFilter"
-    properties = frozenset({"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"})
-    replaces = frozenset({"FilterName", "LogGroupName"})
     name_property = "FilterName"
 
     def create(self, at: Place, properties: Properties) -> Created:

@@ -19,8 +19,6 @@ class NestedStack(ResourceType):
     """A stack in a stack."""
 
     type_name = "AWS::CloudFormation::Stack"
-    properties = frozenset({"NotificationARNs", "Parameters", "Tags", "TemplateURL"})
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = at.client("cloudformation").create_stack(

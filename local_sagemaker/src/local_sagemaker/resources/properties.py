@@ -7,7 +7,7 @@ botocore's shapes are enough to translate one to the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.model import Shape
@@ -123,9 +123,40 @@ def tag_list(tags: Any) -> list[dict[str, str]]:
     return [{"Key": tag["Key"], "Value": as_text(tag["Value"])} for tag in tags or []]
 
 
+def tag_map(tags: Any) -> dict[str, str]:
+    """Give tags as a map, whichever of the two forms the template has."""
+    return {tag["Key"]: tag["Value"] for tag in tag_list(tags)}
+
+
+def retag(
+    old: Mapping[str, Any], new: Mapping[str, Any], tag: Callable[..., Any],
+    untag: Callable[..., Any], tags: str = "Tags", keys: str = "TagKeys",
+    spelt: Callable[[Any], Any] = tag_list, **resource: Any,
+) -> None:
+    """Bring a resource's tags from what they were to what the template says.
+
+    Parameters
+    ----------
+    old, new
+        The resource's properties.
+    tag, untag
+        A client's operations.
+    tags, keys
+        How they call tags and the keys to remove.
+    spelt
+        Gives tags the form that the operation takes.
+    resource
+        How they name the resource.
+    """
+    changed, removed = tag_changes(old.get("Tags"), new.get("Tags"))
+    if changed:
+        tag(**resource, **{tags: spelt(changed)})
+    if removed:
+        untag(**resource, **{keys: removed})
+
+
 def tag_changes(old: Any, new: Any) -> tuple[list[dict[str, str]], list[str]]:
     """Give the tags to set and the keys to remove."""
-    before = {tag["Key"]: tag["Value"] for tag in tag_list(old)}
-    after = {tag["Key"]: tag["Value"] for tag in tag_list(new)}
+    before, after = tag_map(old), tag_map(new)
     changed = [tag for tag in tag_list(new) if before.get(tag["Key"]) != tag["Value"]]
     return changed, sorted(set(before) - set(after))

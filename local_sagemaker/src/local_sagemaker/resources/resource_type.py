@@ -13,6 +13,7 @@ from ..connections import local_client
 from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
+from ..schemas import schema_of
 
 Properties = Mapping[str, Any]
 
@@ -92,13 +93,20 @@ class ResourceType(ABC):
 
     type_name: ClassVar[str] = ""
     properties: ClassVar[frozenset[str]] = frozenset()
-    """The properties that are honoured. Every other one makes the stack fail."""
+    """The properties that are honoured: those of `schemas/resource_types.json`, unless the type is
+    free of a schema. Every other one makes the stack fail."""
     replaces: ClassVar[frozenset[str]] = frozenset()
-    """The properties whose change needs a new resource."""
+    """The properties whose change needs a new resource: the schema's createOnlyProperties ..."""
+    also_replaces: ClassVar[frozenset[str]] = frozenset()
+    """... these too ..."""
+    in_place: ClassVar[frozenset[str]] = frozenset()
+    """... and these not. Both are exceptions, and say why."""
+    deletes_by: ClassVar[tuple[str, str, str]] = ("", "", "")
+    """Service, operation and its parameter for the physical id, where that is all of a delete."""
     name_property: ClassVar[str | None] = None
     """The property that fixes the resource's name, which no two resources can share."""
     tagged: ClassVar[str | None] = None
-    """The form of the Tags property that also takes the stack's tags: "list", "map" or none."""
+    """The form of the Tags property, which also takes the stack's tags: "list", "map" or none."""
 
     def honours(self, name: str) -> bool:
         """Say whether a top-level property is honoured."""
@@ -117,13 +125,14 @@ class ResourceType(ABC):
     def create(self, at: Place, properties: Properties) -> Created:
         """Create the resource."""
 
-    @abstractmethod
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
         """Update the resource in place; gives what changed for `Ref` and `Fn::GetAtt`, if so."""
+        raise AssertionError(f"every property of {self.type_name} replaces it")
 
-    @abstractmethod
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""
+        service, operation, parameter = self.deletes_by
+        getattr(at.client(service), operation)(**{parameter: existing.physical_id})
 
 
 REGISTRY: dict[str, ResourceType] = {}
@@ -134,6 +143,11 @@ Kind = TypeVar("Kind", bound=type[ResourceType])
 
 def emulated(kind: Kind) -> Kind:
     """Register a resource type (a class decorator)."""
+    if known := schema_of(kind.type_name):
+        kind.properties = frozenset(known["properties"])
+        kind.replaces = kind.also_replaces.union(known.get("createOnly", ())) - kind.in_place
+        tags = known["properties"].get("Tags", {}).get("type", "")
+        kind.tagged = {"array": "list", "object": "map"}.get(tags)
     REGISTRY[kind.type_name] = kind()
     return kind
 

@@ -16,8 +16,7 @@ class HostedZone(ResourceType):
     """A hosted zone, private when it names VPCs."""
 
     type_name = "AWS::Route53::HostedZone"
-    properties = frozenset({"HostedZoneConfig", "HostedZoneTags", "Name", "VPCs"})
-    replaces = frozenset({"Name"})
+    deletes_by = ("route53", "delete_hosted_zone", "Id")
 
     def create(self, at: Place, properties: Properties) -> Created:
         route53 = at.client("route53")
@@ -71,27 +70,14 @@ class HostedZone(ResourceType):
                 route53.disassociate_vpc_from_hosted_zone(HostedZoneId=zone, VPC=vpc)
         self._tag(at, zone, old, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("route53").delete_hosted_zone(Id=existing.physical_id)
-
 
 @emulated
 class RecordSet(ResourceType):
     """A record, plain or alias."""
 
     type_name = "AWS::Route53::RecordSet"
-    replaces = frozenset({"HostedZoneId", "Name", "SetIdentifier", "Type"})
-    properties = replaces | {
-        "AliasTarget",
-        "Comment",
-        "Failover",
-        "HealthCheckId",
-        "MultiValueAnswer",
-        "Region",
-        "ResourceRecords",
-        "TTL",
-        "Weight",
-    }
+    # What makes a record another one; the schema of this old type leaves them out.
+    also_replaces = frozenset({"Name", "SetIdentifier", "Type"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         self._change(at, "CREATE", properties)

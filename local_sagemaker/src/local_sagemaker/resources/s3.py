@@ -16,22 +16,8 @@ class Bucket(ResourceType):
     """A bucket; like AWS's it can only be deleted when empty."""
 
     type_name = "AWS::S3::Bucket"
-    properties = frozenset(
-        {
-            "AccessControl",
-            "BucketEncryption",
-            "BucketName",
-            "LifecycleConfiguration",
-            "LoggingConfiguration",
-            "OwnershipControls",
-            "PublicAccessBlockConfiguration",
-            "Tags",
-            "VersioningConfiguration",
-        }
-    )
-    replaces = frozenset({"BucketName"})
+    deletes_by = ("s3", "delete_bucket", "Bucket")
     name_property = "BucketName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = properties.get("BucketName") or at.generated_name(63, lower=True)
@@ -74,9 +60,6 @@ class Bucket(ResourceType):
                 )
             else:
                 s3.put_bucket_logging(Bucket=name, BucketLoggingStatus={})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("s3").delete_bucket(Bucket=existing.physical_id)
 
 
 def _encryption(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,8 +149,7 @@ class BucketPolicy(ResourceType):
     """A bucket's policy: kept and readable; see `corrections.s3_policies` for what is enforced."""
 
     type_name = "AWS::S3::BucketPolicy"
-    properties = frozenset({"Bucket", "PolicyDocument"})
-    replaces = frozenset({"Bucket"})
+    deletes_by = ("s3", "delete_bucket_policy", "Bucket")
 
     def create(self, at: Place, properties: Properties) -> Created:
         bucket = properties["Bucket"]
@@ -177,6 +159,3 @@ class BucketPolicy(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self.create(at, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("s3").delete_bucket_policy(Bucket=existing.physical_id)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ..protocols import ServiceError
-from .properties import call, only, tag_changes
+from .properties import call, only, retag
 from .resource_type import (
     Created,
     CreationFailed,
@@ -22,11 +22,8 @@ _ENDPOINT_TIMEOUT = 600.0
 
 def _update_tags(at: Place, existing: Existing, properties: Properties) -> None:
     sagemaker, arn = at.client("sagemaker"), existing.physical_id
-    changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-    if changed:
-        sagemaker.add_tags(ResourceArn=arn, Tags=changed)
-    if removed:
-        sagemaker.delete_tags(ResourceArn=arn, TagKeys=removed)
+    retag(existing.properties, properties, sagemaker.add_tags, sagemaker.delete_tags,
+          ResourceArn=arn)
 
 
 @emulated
@@ -34,20 +31,7 @@ class Model(ResourceType):
     """A model: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::Model"
-    replaces = frozenset(
-        {
-            "Containers",
-            "EnableNetworkIsolation",
-            "ExecutionRoleArn",
-            "InferenceExecutionConfig",
-            "ModelName",
-            "PrimaryContainer",
-            "VpcConfig",
-        }
-    )
-    properties = replaces | {"Tags"}
     name_property = "ModelName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -68,24 +52,7 @@ class EndpointConfig(ResourceType):
     """An endpoint configuration: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::EndpointConfig"
-    replaces = frozenset(
-        {
-            "AsyncInferenceConfig",
-            "DataCaptureConfig",
-            "EnableNetworkIsolation",
-            "EndpointConfigName",
-            "ExecutionRoleArn",
-            "ExplainerConfig",
-            "KmsKeyId",
-            "MetricsConfig",
-            "ProductionVariants",
-            "ShadowProductionVariants",
-            "VpcConfig",
-        }
-    )
-    properties = replaces | {"Tags"}
     name_property = "EndpointConfigName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -110,20 +77,7 @@ class Endpoint(ResourceType):
     """An endpoint, updated with UpdateEndpoint."""
 
     type_name = "AWS::SageMaker::Endpoint"
-    properties = frozenset(
-        {
-            "DeploymentConfig",
-            "EndpointConfigName",
-            "EndpointName",
-            "ExcludeRetainedVariantProperties",
-            "RetainAllVariantProperties",
-            "RetainDeploymentConfig",
-            "Tags",
-        }
-    )
-    replaces = frozenset({"EndpointName"})
     name_property = "EndpointName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)

@@ -11,18 +11,8 @@ class Schedule(ResourceType):
     """A schedule. Nothing here fires it."""
 
     type_name = "AWS::Scheduler::Schedule"
-    replaces = frozenset({"GroupName", "Name"})
-    properties = replaces | {
-        "Description",
-        "EndDate",
-        "FlexibleTimeWindow",
-        "KmsKeyArn",
-        "ScheduleExpression",
-        "ScheduleExpressionTimezone",
-        "StartDate",
-        "State",
-        "Target",
-    }
+    # A schedule is named within its group.
+    also_replaces = frozenset({"GroupName"})
     name_property = "Name"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -46,8 +36,7 @@ class ScheduleGroup(ResourceType):
     """A group of schedules."""
 
     type_name = "AWS::Scheduler::ScheduleGroup"
-    replaces = frozenset({"Name"})
-    properties = replaces
+    deletes_by = ("scheduler", "delete_schedule_group", "Name")
     name_property = "Name"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -55,9 +44,3 @@ class ScheduleGroup(ResourceType):
         arguments = {**without(properties, "Name"), "Name": name}
         arn = call(at.client("scheduler"), "create_schedule_group", arguments)["ScheduleGroupArn"]
         return Created(name, {"Arn": arn, "State": "ACTIVE"})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        raise AssertionError("every property of a schedule group replaces it")
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("scheduler").delete_schedule_group(Name=existing.physical_id)

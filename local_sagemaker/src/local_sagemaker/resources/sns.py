@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_text, tag_changes, tag_list
+from .properties import as_text, retag, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _TOPIC_ATTRIBUTES = ("DisplayName", "KmsMasterKeyId", "SignatureVersion", "TracingConfig")
@@ -20,19 +20,7 @@ class Topic(ResourceType):
     """A topic; its inline subscriptions go with it."""
 
     type_name = "AWS::SNS::Topic"
-    properties = frozenset(
-        {
-            "TopicName",
-            "Tags",
-            "Subscription",
-            "FifoTopic",
-            "ContentBasedDeduplication",
-            *_TOPIC_ATTRIBUTES,
-        }
-    )
-    replaces = frozenset({"TopicName", "FifoTopic"})
     name_property = "TopicName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         sns, name = at.client("sns"), self.name(at, properties, longest=256)
@@ -52,11 +40,7 @@ class Topic(ResourceType):
                 value = as_text(properties[name]) if properties.get(name) is not None else ""
                 sns.set_topic_attributes(TopicArn=arn, AttributeName=name, AttributeValue=value)
         self._subscriptions(at, arn, old, properties)
-        changed, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        if changed:
-            sns.tag_resource(ResourceArn=arn, Tags=changed)
-        if removed:
-            sns.untag_resource(ResourceArn=arn, TagKeys=removed)
+        retag(old, properties, sns.tag_resource, sns.untag_resource, ResourceArn=arn)
 
     @staticmethod
     def _subscriptions(at: Place, arn: str, old: Properties, new: Properties) -> None:
@@ -82,7 +66,6 @@ class TopicPolicy(ResourceType):
     """The policy of one or more topics."""
 
     type_name = "AWS::SNS::TopicPolicy"
-    properties = frozenset({"PolicyDocument", "Topics"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         for topic in properties["Topics"]:
@@ -125,8 +108,7 @@ class Subscription(ResourceType):
     """A subscription of its own."""
 
     type_name = "AWS::SNS::Subscription"
-    properties = frozenset({"Protocol", "Endpoint", "TopicArn", *_SUBSCRIPTION_ATTRIBUTES})
-    replaces = frozenset({"Protocol", "Endpoint", "TopicArn"})
+    deletes_by = ("sns", "unsubscribe", "SubscriptionArn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         attributes = {
@@ -152,6 +134,3 @@ class Subscription(ResourceType):
                     AttributeName=name,
                     AttributeValue=as_text(value) if value is not None else "{}",
                 )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sns").unsubscribe(SubscriptionArn=existing.physical_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_text, tag_changes, tag_list
+from .properties import as_text, retag, tag_map
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _ATTRIBUTES = (
@@ -34,17 +34,15 @@ class Queue(ResourceType):
     """A queue."""
 
     type_name = "AWS::SQS::Queue"
-    properties = frozenset({"QueueName", "Tags", *_ATTRIBUTES})
-    replaces = frozenset({"QueueName", "FifoQueue"})
+    deletes_by = ("sqs", "delete_queue", "QueueUrl")
     name_property = "QueueName"
-    tagged = "list"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=80)
         url = at.client("sqs").create_queue(
             QueueName=name,
             Attributes={n: as_text(properties[n]) for n in _ATTRIBUTES if n in properties},
-            tags={tag["Key"]: tag["Value"] for tag in tag_list(properties.get("Tags"))},
+            tags=tag_map(properties.get("Tags")),
         )["QueueUrl"]
         return Created(url, {"Arn": at.arn("sqs", name), "QueueName": name, "QueueUrl": url})
 
@@ -57,14 +55,7 @@ class Queue(ResourceType):
         }
         if changed:
             sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)
-        tags, removed = tag_changes(old.get("Tags"), properties.get("Tags"))
-        if tags:
-            sqs.tag_queue(QueueUrl=url, Tags={tag["Key"]: tag["Value"] for tag in tags})
-        if removed:
-            sqs.untag_queue(QueueUrl=url, TagKeys=removed)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sqs").delete_queue(QueueUrl=existing.physical_id)
+        retag(old, properties, sqs.tag_queue, sqs.untag_queue, spelt=tag_map, QueueUrl=url)
 
 
 @emulated
@@ -72,7 +63,6 @@ class QueuePolicy(ResourceType):
     """The policy of one or more queues."""
 
     type_name = "AWS::SQS::QueuePolicy"
-    properties = frozenset({"PolicyDocument", "Queues"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         self._set(at, set(properties["Queues"]), as_text(properties["PolicyDocument"]))

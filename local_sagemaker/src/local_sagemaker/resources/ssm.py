@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import call, tag_changes, tag_list, without
+from .properties import call, retag, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -11,12 +11,8 @@ class Parameter(ResourceType):
     """A Systems Manager parameter."""
 
     type_name = "AWS::SSM::Parameter"
-    properties = frozenset(
-        {"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"}
-    )
-    replaces = frozenset({"Name"})
+    deletes_by = ("ssm", "delete_parameter", "Name")
     name_property = "Name"
-    tagged = "map"
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -31,17 +27,10 @@ class Parameter(ResourceType):
         ssm, name = at.client("ssm"), existing.physical_id
         arguments = {"Description": "", **without(properties, "Tags"), "Name": name}
         call(ssm, "put_parameter", {**arguments, "Overwrite": True})
-        changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-        where = {"ResourceType": "Parameter", "ResourceId": name}
-        if changed:
-            ssm.add_tags_to_resource(**where, Tags=changed)
-        if removed:
-            ssm.remove_tags_from_resource(**where, TagKeys=removed)
+        retag(existing.properties, properties, ssm.add_tags_to_resource,
+              ssm.remove_tags_from_resource, ResourceType="Parameter", ResourceId=name)
         return self._created(name, properties)
 
     @staticmethod
     def _created(name: str, properties: Properties) -> Created:
         return Created(name, {"Type": properties["Type"], "Value": properties["Value"]})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ssm").delete_parameter(Name=existing.physical_id)

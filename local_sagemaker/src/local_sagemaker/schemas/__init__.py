@@ -23,6 +23,11 @@ def _schemas() -> dict[str, Schema]:
     return schemas
 
 
+def schema_of(type_name: str) -> Schema | None:
+    """Give what is kept of a type's schema; None when the type has none (custom resources)."""
+    return _schemas().get(type_name)
+
+
 def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
     """Say what CloudFormation would refuse, in its words.
 
@@ -38,7 +43,7 @@ def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
     >>> violations("AWS::SageMaker::Model", {"PrimaryContainer": {"image": "x"}})
     ['#/PrimaryContainer: extraneous key [image] is not permitted; the name is Image']
     """
-    schema = _schemas().get(type_name)
+    schema = schema_of(type_name)
     if schema is None:
         return []
     return list(_Check(schema.get("definitions", {})).problems(schema, properties, "#"))

@@ -1,5 +1,9 @@
 """What is kept of CloudFormation's schemas: the emulated types, and what a check reads.
 
+The file itself says which properties of a type are honoured. For another one, write
+`"Name": {}` among the type's properties there (for another type, `"AWS::...": {"properties": {}}`)
+and run `make docs`: the rest follows from the schema.
+
 The source is cfn-lint's copy of the provider schemas. It is read when the library is worked on,
 never at run time: where cfn-lint keeps them is its own affair and has changed.
 """
@@ -73,6 +77,9 @@ def _resource(schema: Mapping[str, Any], type_name: str) -> dict[str, Any]:
     honoured = REGISTRY[type_name].properties
     own = {**schema, "properties": {k: v for k, v in schema["properties"].items() if k in honoured}}
     result = _kept(own)
+    fixed = {path.split("/")[2] for path in schema.get("createOnlyProperties", [])}
+    if fixed & honoured:
+        result["createOnly"] = sorted(fixed & honoured)
     definitions: dict[str, Any] = {}
     waiting = _references(result)
     while waiting:
