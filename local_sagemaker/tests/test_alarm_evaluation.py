@@ -15,7 +15,7 @@ import pytest
 from local_sagemaker import LocalAws
 from local_sagemaker.admission import TOKEN_VARIABLE
 from local_sagemaker.cloudwatch.evaluation import Evaluator
-from local_sagemaker.controls import ask
+from local_sagemaker.connections import ask
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

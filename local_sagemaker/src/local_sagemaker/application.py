@@ -14,11 +14,10 @@ from typing import Any
 from moto.moto_server import werkzeug_app
 
 from . import protocols
-from .cloudwatch import control
 from .connections import ACCOUNT
+from .controls import control
 from .corrections.lambda_concurrency import CONCURRENT_EXECUTIONS
 from .protocols import ServiceError
-from .runtime import control as runtime_control
 from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
 
@@ -26,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 # Every answer of moto's would tell browsers that any page may read it.
 werkzeug_app.DISABLE_GLOBAL_CORS = True
+
+_SCOPE = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/")
+"""Region and service of a signature."""
 
 Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
 """One API operation: takes who calls and the parameters, gives the result."""
@@ -67,6 +69,19 @@ class OwnService:
     operations: Mapping[str, Operation]
     complete: bool = False
 
+    def knows(self, operation: str) -> str:
+        """Give an operation's name back.
+
+        Raises
+        ------
+        ServiceError
+            InvalidAction when it is not emulated.
+        """
+        if operation not in self.operations:
+            raise ServiceError(
+                f"{self.name}:{operation} is not emulated by the local AWS", "InvalidAction")
+        return operation
+
 
 class Application:
     """Answers AWS requests.
@@ -99,86 +114,80 @@ class Application:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
-        if path == "/moto-api/reset":
-            for forget in self._on_reset:
-                forget()
-            self.runtime.reset()
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
-        if is_invocation(path):
-            return forward(self.runtime, environ, start_response)
-        if path.startswith("/_local"):
-            return self._controlled(path, environ, start_response)
-        scope = re.search(
-            r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/", environ.get("HTTP_AUTHORIZATION", "")
+        routes = (
+            (is_invocation(path), lambda: forward(self.runtime, environ, start_response)),
+            (path.startswith("/_local"), lambda: self._controlled(path, environ, start_response)),
+            (path == "/moto-api/reset", lambda: self._reset(environ, start_response)),
         )
-        service = self._services.get(scope[2]) if scope else None
-        if service is None or scope is None:
-            return self._moto(environ, start_response)
-        body = environ["wsgi.input"].read()
-        environ["wsgi.input"] = io.BytesIO(body)
-        target = environ.get("HTTP_X_AMZ_TARGET", "")
-        is_json = bool(target)
-        operation = target.rpartition(".")[2] if is_json else ""
-        if is_json and operation not in service.operations and not service.complete:
-            return self._moto(environ, start_response)
-        if not is_json and not service.complete:
-            return self._moto(environ, start_response)
-        caller = Caller(scope[1], self.url, runtime=self.runtime)
-        try:
-            if is_json:
-                self._known(service, operation)
-                request = protocols.parse_json(body, service.name, operation)
-            else:
-                operation, request = protocols.parse_query(
-                    body, environ.get("QUERY_STRING", ""), service.name
-                )
-                self._known(service, operation)
-            result = service.operations[operation](caller, request) or {}
-            write = protocols.write_json if is_json else protocols.write_query
-            answer, status = write(service.name, operation, result), 200
-        except PassOn:
-            return self._moto(environ, start_response)
-        except ServiceError as error:
-            logger.info("%s %s refused: %s", service.name, operation, error.message)
-            answer, status = _refusal(error, is_json), error.status
-        except Exception as error:
-            # A mistake of ours must look like one (500), never like a service's refusal.
-            logger.exception("%s %s failed", service.name, operation)
-            fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
-            answer, status = _refusal(fault, is_json), 500
-        start_response(
-            f"{status} {'OK' if status == 200 else 'Error'}",
-            [
-                ("Content-Type", "application/x-amz-json-1.1" if is_json else "text/xml"),
-                ("Content-Length", str(len(answer))),
-                ("x-amzn-RequestId", str(uuid.uuid4())),
-            ],
-        )
-        return [answer]
+        for matches, answer in routes:
+            if matches:
+                return answer()
+        return self._own(environ, start_response) or self._moto(environ, start_response)
+
+    def _reset(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Forget everything, moto's part included."""
+        for forget in self._on_reset:
+            forget()
+        self.runtime.reset()
+        return self._moto(environ, start_response)
 
     def _controlled(
         self, path: str, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """Answer what is no part of AWS."""
-        query = environ.get("QUERY_STRING", "")
-        if path.startswith(control.PREFIX):
-            status, answer = control.control(path, query)
-        else:
-            body = environ["wsgi.input"].read()
-            status, answer = runtime_control.control(self.runtime, path, query, body)
-        start_response(
-            f"{status} {'OK' if status == 200 else 'Error'}",
-            [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))],
-        )
-        return [answer]
+        body = environ["wsgi.input"].read()
+        status, answer = control(self.runtime, path, environ.get("QUERY_STRING", ""), body)
+        return _answered(start_response, status, "application/json", answer)
 
-    @staticmethod
-    def _known(service: OwnService, operation: str) -> None:
-        if operation not in service.operations:
-            raise ServiceError(
-                f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
-            )
+    def _own(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes] | None:
+        """Answer a request to one of our own services; None for what is moto's."""
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        service = self._services.get(scope[2]) if scope else None
+        if service is None or scope is None:
+            return None
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        operation = target.rpartition(".")[2]
+        if not service.complete and operation not in service.operations:
+            return None
+        body = environ["wsgi.input"].read()
+        environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
+        caller = Caller(scope[1], self.url, runtime=self.runtime)
+        try:
+            if target:
+                request = protocols.parse_json(body, service.name, service.knows(operation))
+            else:
+                query = environ.get("QUERY_STRING", "")
+                operation, request = protocols.parse_query(body, query, service.name)
+            result = service.operations[service.knows(operation)](caller, request) or {}
+            write = protocols.write_json if target else protocols.write_query
+            answer, status = write(service.name, operation, result), 200
+        except PassOn:
+            return None
+        except ServiceError as error:
+            logger.info("%s %s refused: %s", service.name, operation, error.message)
+            answer, status = _refusal(error, bool(target)), error.status
+        except Exception as error:
+            # A mistake of ours must look like one (500), never like a service's refusal.
+            logger.exception("%s %s failed", service.name, operation)
+            fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
+            answer, status = _refusal(fault, bool(target)), 500
+        kind = "application/x-amz-json-1.1" if target else "text/xml"
+        return _answered(start_response, status, kind, answer)
 
 
 def _refusal(error: ServiceError, is_json: bool) -> bytes:
     return protocols.write_json_error(error) if is_json else protocols.write_query_error(error)
+
+
+def _answered(
+    start_response: Callable[..., Any], status: int, kind: str, answer: bytes
+) -> Iterable[bytes]:
+    headers = [("Content-Type", kind), ("Content-Length", str(len(answer))),
+               ("x-amzn-RequestId", str(uuid.uuid4()))]
+    start_response(f"{status} {'OK' if status == 200 else 'Error'}", headers)
+    return [answer]

@@ -1,4 +1,4 @@
-"""boto3 clients that can only ever reach the local AWS.
+"""Asking a local AWS: boto3 clients that can only ever reach it, and its own controls.
 
 Every client gets an explicit endpoint URL and the local AWS's own key, so neither an environment
 variable nor a profile on the machine can turn a call towards a real account.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import urllib.request
 from typing import Any
 
 import boto3
 import botocore.config
 import botocore.session
 
-from .admission import Credentials, credentials_at
+from .admission import TOKEN_HEADER, Credentials, credentials_at
 
 ACCOUNT = "123456789012"
 """The account that moto gives to a caller whose key no account has."""
@@ -82,3 +83,24 @@ def close_clients(url: str) -> None:
         gone = [_clients.pop(key) for key in list(_clients) if key[2] == url]
     for client in gone:
         client.close()
+
+
+# Not by the proxy of an environment: it would get the token, and does not know this localhost.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def ask(url: str, token: str, path: str, body: bytes = b"") -> bytes:
+    """POST to a control of the local AWS at a URL; gives the answer's body.
+
+    Raises
+    ------
+    urllib.error.HTTPError
+        When it refuses.
+    """
+    request = urllib.request.Request(
+        f"{url}{path}", body, {TOKEN_HEADER: token}, method="POST"
+    )
+    # A clock that jumps a day works on 8,640 ticks meanwhile.
+    with _opener.open(request, timeout=600) as answer:
+        document: bytes = answer.read()
+    return document

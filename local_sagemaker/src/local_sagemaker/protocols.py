@@ -1,6 +1,7 @@
-"""AWS's wire formats, read and written by botocore's service models.
+"""AWS's wire formats: moto reads and writes them, by botocore's service models.
 
-Two are needed: `query` (CloudFormation) and `json` (SageMaker, Application Auto Scaling).
+Two are needed: `query` (CloudFormation) and `json` (SageMaker, Application Auto Scaling). What AWS
+refuses of a JSON request before it comes to the service is refused here: moto does not look.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import math
 import urllib.parse
 import uuid
-from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
 import botocore.loaders
-from botocore.model import ServiceModel, Shape
+from botocore.model import Shape
+from moto.core.model import ServiceModel
+from moto.core.parse import QueryParser
+from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
 
 _loader = botocore.loaders.create_loader()
 
@@ -68,75 +71,22 @@ def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict
     model = service_model(service)
     if name not in model.operation_names:
         raise ServiceError(f"Could not find operation {name}", "InvalidAction")
-    shape = model.operation_model(name).input_shape
-    return name, (_from_flat(shape, flat, "") or {}) if shape else {}
-
-
-def _from_flat(shape: Shape, flat: dict[str, str], prefix: str) -> Any:
-    """Rebuild the nested value that was flattened into `Prefix.member.1.Name` keys."""
-    kind = shape.type_name
-    if kind == "structure":
-        result = {}
-        for member, member_shape in shape.members.items():
-            key = f"{prefix}.{member}" if prefix else member
-            if any(k == key or k.startswith(key + ".") for k in flat):
-                result[member] = _from_flat(member_shape, flat, key)
-        return result
-    if kind == "list":
-        values: list[Any] = []
-        while any(
-            k == f"{prefix}.member.{len(values) + 1}"
-            or k.startswith(f"{prefix}.member.{len(values) + 1}.")
-            for k in flat
-        ):
-            member = f"{prefix}.member.{len(values) + 1}"
-            values.append(_from_flat(shape.member, flat, member))
-        return values
-    text = flat.get(prefix, "")
-    if kind == "boolean":
-        return text.lower() == "true"
-    if kind in ("integer", "long"):
-        try:
-            return int(text)
-        except ValueError:
-            raise ServiceError(f"{prefix} must be a number: {text[:100]}") from None
-    return text
+    try:
+        return name, QueryParser(model.operation_model(name)).parse({"values": flat})
+    except ValueError as error:
+        raise ServiceError(f"A number cannot be read: {str(error)[:150]}") from None
 
 
 def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
     """Write a query response."""
-    model = service_model(service)
-    shape = model.operation_model(operation).output_shape
-    request_id = uuid.uuid4()
-    inner = ""
-    if shape is not None:
-        inner = f"<{operation}Result>{_to_xml(shape, result)}</{operation}Result>"
-    namespace = model.metadata.get(
-        "xmlNamespace", "http://cloudformation.amazonaws.com/doc/2010-05-15/"
-    )
-    return (
-        f'<{operation}Response xmlns="{namespace}">{inner}'
-        f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
-        f"</{operation}Response>"
-    ).encode()
+    return _written(QuerySerializer, service, operation, result)
 
 
-def _to_xml(shape: Shape, value: Any) -> str:
-    kind = shape.type_name
-    if kind == "structure":
-        parts = []
-        for member, member_shape in shape.members.items():
-            if value.get(member) is not None:
-                parts.append(f"<{member}>{_to_xml(member_shape, value[member])}</{member}>")
-        return "".join(parts)
-    if kind == "list":
-        member_shape = shape.member
-        return "".join(f"<member>{_to_xml(member_shape, item)}</member>" for item in value)
-    if kind == "timestamp":
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    if kind == "boolean":
-        return "true" if value else "false"
-    return escape(str(value))
+def _written(serializer: Any, service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write what the operation's output shape has, and nothing else."""
+    model = service_model(service).operation_model(operation)
+    context = SerializationContext(str(uuid.uuid4()))
+    return str(serializer(model, context).serialize(result)["body"]).encode()
 
 
 def write_query_error(error: ServiceError) -> bytes:
@@ -160,7 +110,7 @@ def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
         SerializationException for what is no such document, ValidationException for values.
     """
     try:
-        request = json.loads(body or b"{}", parse_constant=_unreadable, parse_float=_finite)
+        request = read_json(body or b"{}")
     except (ValueError, RecursionError):
         raise ServiceError("The request is no JSON document", _UNREADABLE) from None
     if not isinstance(request, dict):
@@ -187,6 +137,11 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 _LONG = 2.0**63
+
+
+def read_json(text: bytes) -> Any:
+    """Read a document whose numbers are numbers: Python's reader takes NaN and Infinity too."""
+    return json.loads(text, parse_constant=_unreadable, parse_float=_finite)
 
 
 def _unreadable(text: str) -> float:
@@ -279,24 +234,8 @@ def _join(path: str, name: str) -> str:
 
 
 def write_json(service: str, operation: str, result: dict[str, Any]) -> bytes:
-    """Write a JSON response, leaving out whatever is not in the operation's output shape."""
-    shape = service_model(service).operation_model(operation).output_shape
-    return json.dumps(_to_json(shape, result) if shape else {}).encode()
-
-
-def _to_json(shape: Shape, value: Any) -> Any:
-    kind = shape.type_name
-    if kind == "structure":
-        return {
-            name: _to_json(member_shape, value[name])
-            for name, member_shape in shape.members.items()
-            if value.get(name) is not None
-        }
-    if kind == "list":
-        return [_to_json(shape.member, item) for item in value]
-    if kind == "timestamp":
-        return value.timestamp() if isinstance(value, datetime) else value
-    return value
+    """Write a JSON response."""
+    return _written(JSONSerializer, service, operation, result)
 
 
 def write_json_error(error: ServiceError) -> bytes:

@@ -16,9 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from . import controls
 from .admission import TOKEN_VARIABLE, Credentials
-from .connections import ACCOUNT, close_clients, new_client
+from .connections import ACCOUNT, ask, close_clients, new_client
 from .held_folder import HeldFolder
 from .images import add_image
 from .leftovers import find_leftovers
@@ -394,7 +393,7 @@ class LocalAws:
         return actions
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
-        return controls.ask(self.url, self._credentials.token, path, body)
+        return ask(self.url, self._credentials.token, path, body)
 
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from local_sagemaker.runtime.clock import Clock
-from local_sagemaker.runtime.ticks import Ticks
+from local_sagemaker.runtime.clock import Clock, Ticks
 
 
 def test_it_starts_at_the_present_and_runs_as_time_does():

@@ -8,13 +8,14 @@ from typing import Any
 from ..application import Caller, OwnService
 from ..protocols import ServiceError
 from . import descriptions
-from .change_set_api import (
+from .change_sets import (
+    compute_changes,
     create_change_set,
     delete_change_set,
     describe_change_set,
     execute_change_set,
+    has_other_changes,
 )
-from .changes import compute_changes, has_other_changes
 from .dependencies import check_references
 from .engine import StackOperation
 from .requests import (

@@ -10,9 +10,9 @@ from typing import Any
 from flask import request
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 
-from .. import controls, task_runner
+from .. import task_runner
 from ..admission import credentials_at
-from ..connections import local_client
+from ..connections import ask, local_client
 
 _START_SECONDS = 0.3
 """How long a task shows PROVISIONING; at AWS the image's pull and start take most of a minute."""
@@ -108,7 +108,7 @@ def _address(task: Any) -> None:
 
 
 def _runtime_url(url: str) -> str:
-    answer = controls.ask(url, credentials_at(url).token, "/_local/runtime/url?zone=")
+    answer = ask(url, credentials_at(url).token, "/_local/runtime/url?zone=")
     return str(json.loads(answer)["url"])
 
 

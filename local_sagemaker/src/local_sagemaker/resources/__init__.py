@@ -6,28 +6,20 @@ import importlib
 
 MODULES = (
     "application_autoscaling",
-    "cdk",
+    "cloudformation",
     "cloudwatch",
-    "custom",
-    "ec2_endpoints",
-    "ec2_gateways",
+    "containers",
+    "custom_resources",
     "ec2_networks",
     "ec2_security_groups",
-    "ecr",
-    "ecs",
     "events",
     "iam",
     "kms",
     "lambda_",
-    "logs",
-    "nested_stacks",
+    "messaging",
     "route53",
     "s3",
     "sagemaker",
-    "scheduler",
-    "sns",
-    "sqs",
-    "ssm",
 )
 
 

@@ -1,10 +1,10 @@
-"""AWS::KMS::*."""
+"""AWS::KMS::* and AWS::SSM::*."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .properties import as_bool, as_text, call, only, retag
+from .properties import as_bool, as_text, call, only, retag, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -82,3 +82,33 @@ class Alias(ResourceType):
 def _key_id(key: str) -> str:
     """Give the key's id; CDK passes the ARN."""
     return key.rpartition("key/")[2]
+
+
+@emulated
+class Parameter(ResourceType):
+    """A Systems Manager parameter."""
+
+    type_name = "AWS::SSM::Parameter"
+    deletes_by = ("ssm", "delete_parameter", "Name")
+    name_property = "Name"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties)
+        tags = tag_list(properties.get("Tags"))
+        arguments = {**without(properties, "Tags"), "Name": name}
+        if tags:
+            arguments["Tags"] = tags
+        call(at.client("ssm"), "put_parameter", arguments)
+        return self._created(name, properties)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
+        ssm, name = at.client("ssm"), existing.physical_id
+        arguments = {"Description": "", **without(properties, "Tags"), "Name": name}
+        call(ssm, "put_parameter", {**arguments, "Overwrite": True})
+        retag(existing.properties, properties, ssm.add_tags_to_resource,
+              ssm.remove_tags_from_resource, ResourceType="Parameter", ResourceId=name)
+        return self._created(name, properties)
+
+    @staticmethod
+    def _created(name: str, properties: Properties) -> Created:
+        return Created(name, {"Type": properties["Type"], "Value": properties["Value"]})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import logging
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-__all__ = ["FASTEST", "LONGEST_JUMP", "Clock", "check_clock"]
+__all__ = ["FASTEST", "LONGEST_JUMP", "TICK", "Clock", "Ticks", "check_clock"]
 
 FASTEST = 10_000.0
 """The highest speed: each tick of ten seconds is worked on its own, however fast the clock is."""
@@ -136,3 +138,45 @@ def check_clock(speed: float, start: float | None = None) -> None:
                          f"speed {speed}")
     if start is not None and not 0 <= start <= _LATEST - LONGEST_JUMP:
         raise ValueError(f"a clock starts between 1970 and 9999: {start} s after 1970")
+
+
+logger = logging.getLogger(__name__)
+
+TICK = 10.0
+"""Seconds: the finest period of SageMaker's metrics and of the alarms on them."""
+
+
+class Ticks:
+    """Runs the work of each tick in order, once.
+
+    Parameters
+    ----------
+    clock
+        The runtime's.
+    work
+        Gets the moment of the tick, a multiple of ten seconds.
+    """
+
+    def __init__(self, clock: Clock, work: Callable[[float], Awaitable[None]]) -> None:
+        self._clock = clock
+        self._work = work
+        self._next = (clock.now() // TICK + 1) * TICK
+        self._lock = asyncio.Lock()
+
+    async def caught_up(self) -> None:
+        """Do the work of every tick up to now."""
+        until = self._clock.now()
+        async with self._lock:
+            while self._next <= until:
+                at, self._next = self._next, self._next + TICK
+                try:
+                    await self._work(at)
+                except Exception:
+                    # One bad tick must not end all later ones.
+                    logger.exception("the tick of %s failed", at)
+
+    async def run(self) -> None:
+        """Go on for ever."""
+        while True:
+            await self._clock.sleep_until(self._next)
+            await self.caught_up()

@@ -12,7 +12,7 @@ from pathlib import Path
 from moto.logs.models import logs_backends
 
 from .model_data import ModelData
-from .server_output import ServerOutput
+from .server_process import ServerOutput
 
 __all__ = ["Container", "Site"]
 

@@ -24,8 +24,7 @@ from .clock import Clock
 from .containers import Container, with_places
 from .http_client import Broken, Connections, Response, Unreachable
 from .http_server import LOOPBACK, Listener
-from .server_output import ServerOutput
-from .server_process import ServerProcess
+from .server_process import ServerOutput, ServerProcess
 
 __all__ = ["Instance", "StartupFailed"]
 

@@ -26,8 +26,16 @@ from .http_server import Connection, Request
 from .instances import Instance
 from .meter import INVOCATIONS, Meter
 from .options import LARGEST_PAYLOAD, RuntimeOptions
-from .refusals import ModelFailed, Refusal, not_found, refuse
-from .request_headers import PREFIX, check_lengths, forwarded, region_of
+from .refusals import (
+    PREFIX,
+    ModelFailed,
+    Refusal,
+    check_lengths,
+    forwarded,
+    not_found,
+    refuse,
+    region_of,
+)
 from .routing import choose_instance, prefix_key
 
 __all__ = ["Invocations"]

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from ..cloudwatch import evaluation
 from ..cloudwatch.metric_store import as_moment
 from ..cloudwatch.state import all_states
+from .clock import TICK
 from .endpoints import RuntimeEndpoint
 from .fleet import Variant
 from .instances import Instance
 from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter
-from .ticks import TICK
 
 __all__ = ["Observation"]
 

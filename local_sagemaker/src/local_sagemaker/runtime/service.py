@@ -21,7 +21,7 @@ from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
 from ..process_environment import aws_variables
 from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
-from .clock import Clock
+from .clock import TICK, Clock, Ticks
 from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
@@ -34,7 +34,6 @@ from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
 from .scaling import TargetTracking
 from .statuses import failed, in_service, pending, set_status
-from .ticks import TICK, Ticks
 
 __all__ = ["Runtime"]
 

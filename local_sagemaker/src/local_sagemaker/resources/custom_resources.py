@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from moto.awslambda.exceptions import UnknownFunctionException
 from moto.awslambda.utils import get_backend
 
-from . import lambda_runner
-from .corrections.lambda_invocations import run
-from .protocols import ServiceError
-from .runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
+from .. import lambda_runner
+from ..corrections.lambda_invocations import run
+from ..protocols import ServiceError
+from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
+from .properties import as_text
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 if TYPE_CHECKING:
     from .resources.resource_type import Place
@@ -185,3 +187,51 @@ def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str
             raise ServiceError('"Data" is not allowed if "IsComplete" is "False"')
         time.sleep(_COMPLETION_PAUSE)
     raise ServiceError(f"Operation timed out after {_COMPLETION_TIMEOUT:.0f} s")
+
+
+@emulated
+class CustomResource(ResourceType):
+    """A resource that a function of the stack looks after; see `custom_resources`."""
+
+    type_name = "AWS::CloudFormation::CustomResource"
+    properties = frozenset({"ServiceToken"})
+    replaces = frozenset({"ServiceToken"})
+
+    def honours(self, name: str) -> bool:
+        """Every property is honoured: all of them go to the function."""
+        return True
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        answer = send(at, "Create", {"ResourceProperties": _texts(properties)})
+        return Created(answer.physical_id, answer.data)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
+        answer = send(
+            at,
+            "Update",
+            {
+                "ResourceProperties": _texts(properties),
+                "OldResourceProperties": _texts(existing.properties),
+                "PhysicalResourceId": existing.physical_id,
+            },
+        )
+        return Created(answer.physical_id, answer.data)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        send(
+            at,
+            "Delete",
+            {
+                "ResourceProperties": _texts(existing.properties),
+                "PhysicalResourceId": existing.physical_id,
+            },
+        )
+
+
+def _texts(value: Any) -> Any:
+    """CloudFormation hands every scalar to the function as text."""
+    if isinstance(value, dict):
+        return {key: _texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_texts(item) for item in value]
+    return as_text(value)
