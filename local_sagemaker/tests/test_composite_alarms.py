@@ -8,7 +8,7 @@ from typing import Any
 import botocore.exceptions
 import pytest
 
-from local_sagemaker.cloudwatch.composite_rules import RuleError, parse_rule
+from local_sagemaker.cloudwatch.composite_alarms import RuleError, parse_rule
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

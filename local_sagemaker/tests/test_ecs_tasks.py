@@ -51,7 +51,8 @@ class Cluster:
             count=count, startedBy="test", networkConfiguration={"awsvpcConfiguration": {
                 "subnets": [self.subnet], "securityGroups": [self.group]}},
             overrides={"containerOverrides": [{"name": "one", **(override or {})}]})
-        return [task["taskArn"] for task in answer["tasks"]]
+        self.started = {task["taskArn"]: task["lastStatus"] for task in answer["tasks"]}
+        return list(self.started)
 
     def described(self, arn: str) -> dict[str, Any]:
         (task,) = self.ecs.describe_tasks(cluster="tasks", tasks=[arn])["tasks"]
@@ -105,7 +106,7 @@ def cluster() -> Iterator[Cluster]:
 
 def test_a_task_starts_runs_and_ends_with_its_exit_code(cluster):
     (arn,) = cluster.run("import time; print('hello', flush=True); time.sleep(1); exit(7)")
-    seen = [cluster.described(arn)["lastStatus"]]
+    seen = [cluster.started[arn]]  # a busy machine may be too slow to see it by asking
     wait_for(lambda: seen.append(cluster.described(arn)["lastStatus"]) or seen[-1] == "STOPPED")
     assert list(dict.fromkeys(seen)) == ["PROVISIONING", "RUNNING", "STOPPED"]
     task = cluster.described(arn)

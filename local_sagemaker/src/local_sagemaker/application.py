@@ -16,7 +16,7 @@ from moto.moto_server import werkzeug_app
 from . import protocols
 from .connections import ACCOUNT
 from .controls import control
-from .corrections.lambda_concurrency import CONCURRENT_EXECUTIONS
+from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jumping_loop import JumpingLoop
 
-from local_sagemaker.model_servers.shared_work import SharedWork
+from local_sagemaker.model_servers.simulated import SharedWork
 
 
 def run(main: Callable[[JumpingLoop], Coroutine[Any, Any, Any]]) -> Any:

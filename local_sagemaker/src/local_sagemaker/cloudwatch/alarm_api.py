@@ -14,7 +14,7 @@ from moto.cloudwatch.exceptions import (
     ValidationError,
 )
 
-from .composite_rules import RuleError, parse_rule
+from .composite_alarms import RuleError, parse_rule
 from .metric_alarms import problem_of
 from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState

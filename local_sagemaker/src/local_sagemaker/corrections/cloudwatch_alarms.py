@@ -34,7 +34,7 @@ _OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any
 }
 
 
-def apply() -> None:
+def _answer_here() -> None:
     """Replace moto's operations on alarms and metrics, and add those it does not have."""
     for name, operation in _OPERATIONS.items():
         setattr(CloudWatchResponse, name, _answering(name, operation))
@@ -66,3 +66,6 @@ def _answering(
 
     answer.__name__ = name
     return answer
+
+
+APPLY = (_answer_here,)

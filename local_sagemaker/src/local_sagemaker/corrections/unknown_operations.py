@@ -1,7 +1,4 @@
-"""Operations that moto does not know, or stumbles over: an answer that an SDK can read.
-
-moto's server answers them with its web framework's error page and a traceback on the terminal.
-"""
+"""What moto does not know it refuses as AWS would: operations, registries."""
 
 from __future__ import annotations
 
@@ -10,14 +7,21 @@ import logging
 from typing import Any
 
 from moto.core.responses import BaseResponse
+from moto.ecr.models import ecr_backends
+from moto.ecr.responses import ECRResponse
 
 from .. import protocols
 from ..protocols import ServiceError
 
+# Operations that moto does not know, or stumbles over: an answer that an SDK can read.
+#
+# moto's server answers them with its web framework's error page and a traceback on the terminal.
+
+
 logger = logging.getLogger(__name__)
 
 
-def apply() -> None:
+def _refuse_operations() -> None:
     """Refuse them as AWS does: an action that it does not have, or an internal failure."""
     call = BaseResponse.call_action
 
@@ -42,3 +46,21 @@ def apply() -> None:
         return refusal.status, {"Content-Type": kind}, body
 
     BaseResponse.call_action = call_action
+
+
+# Registries: moto takes `registryId` and answers from the caller's own registry all the same.
+#
+# An image that only the caller's registry has would pass for one in AWS's.
+
+
+def _know_registries() -> None:
+    """Answer from the registry that the request names, which is the caller's by default."""
+
+    def backend(self: Any) -> Any:
+        registry = self._get_param("registryId") or self.current_account
+        return ecr_backends[registry][self.region]
+
+    ECRResponse.ecr_backend = property(backend)
+
+
+APPLY = (_refuse_operations, _know_registries)

@@ -18,7 +18,7 @@ from moto.awslambda.exceptions import UnknownFunctionException
 from moto.awslambda.utils import get_backend
 
 from .. import lambda_runner
-from ..corrections.lambda_invocations import run
+from ..corrections.lambda_functions import run
 from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 from .properties import as_text

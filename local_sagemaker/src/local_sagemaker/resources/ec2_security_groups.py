@@ -174,7 +174,7 @@ _LISTS = ("RouteTableIds", "SecurityGroupIds", "SubnetIds")
 
 @emulated
 class VpcEndpoint(ResourceType):
-    """A VPC endpoint; see `corrections.vpc_endpoints` for its DNS entries and refusals."""
+    """A VPC endpoint; see `corrections.private_names` for its DNS entries and refusals."""
 
     type_name = "AWS::EC2::VPCEndpoint"
 

@@ -146,7 +146,7 @@ _SETTINGS: dict[str, tuple[str, str | None, Any]] = {
 
 @emulated
 class BucketPolicy(ResourceType):
-    """A bucket's policy: kept and readable; see `corrections.s3_policies` for what is enforced."""
+    """A bucket's policy: kept and readable; see `corrections.policies` for what is enforced."""
 
     type_name = "AWS::S3::BucketPolicy"
     deletes_by = ("s3", "delete_bucket_policy", "Bucket")

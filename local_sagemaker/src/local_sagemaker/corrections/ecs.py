@@ -1,7 +1,8 @@
-"""ECS tasks: moto only remembers them; here their command runs as a process."""
+"""ECS: services keep what they are told, and tasks run."""
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -9,10 +10,43 @@ from typing import Any
 
 from flask import request
 from moto.ecs.models import EC2ContainerServiceBackend, Task
+from moto.ecs.responses import EC2ContainerServiceResponse
 
 from .. import task_runner
 from ..admission import credentials_at
 from ..connections import ask, local_client
+
+_KEPT = {
+    "capacityProviderStrategy": "capacity_provider_strategy",
+    "deploymentConfiguration": "deployment_configuration",
+    "enableECSManagedTags": "enable_ecs_managed_tags",
+    "enableExecuteCommand": "enable_execute_command",
+    "healthCheckGracePeriodSeconds": "health_check_grace_period_seconds",
+    "networkConfiguration": "network_configuration",
+    "platformVersion": "platform_version",
+    "propagateTags": "propagate_tags",
+}
+
+
+def _keep_settings() -> None:
+    """Keep the settings when a service is created or updated."""
+    for name in ("create_service", "update_service"):
+        _keeping(name, getattr(EC2ContainerServiceResponse, name))
+
+
+def _keeping(name: str, original: Callable[[Any], Any]) -> None:
+    @functools.wraps(original)
+    def operation(self: Any) -> Any:
+        answer = original(self)
+        service = answer.result["service"]
+        for parameter, attribute in _KEPT.items():
+            value = self._get_param(parameter)
+            if value is not None:
+                setattr(service, attribute, value)
+        return answer
+
+    setattr(EC2ContainerServiceResponse, name, operation)
+
 
 _START_SECONDS = 0.3
 """How long a task shows PROVISIONING; at AWS the image's pull and start take most of a minute."""
@@ -23,7 +57,7 @@ _list_tasks = EC2ContainerServiceBackend.list_tasks
 _requirements_of = EC2ContainerServiceBackend._calculate_task_resource_requirements
 
 
-def apply() -> None:
+def _run_tasks() -> None:
     """Run Fargate tasks as processes; those of container instances stay with moto."""
     EC2ContainerServiceBackend.run_task = _run
     EC2ContainerServiceBackend.stop_task = _stop
@@ -206,3 +240,6 @@ def _list(self: Any, cluster_str: str | None = None, container_instance: str | N
         desiredStatus or "RUNNING",  # as ECS has it; moto lists stopped ones too
     )
     return found
+
+
+APPLY = (_keep_settings, _run_tasks)

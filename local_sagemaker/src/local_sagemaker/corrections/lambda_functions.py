@@ -1,7 +1,4 @@
-"""Lambda invocations: moto needs Docker; here the function runs in a subprocess.
-
-And archives that Lambda refuses are refused.
-"""
+"""Lambda: functions run here, and within the account's concurrency."""
 
 from __future__ import annotations
 
@@ -10,11 +7,18 @@ import json
 from typing import Any
 
 from flask import request
+from moto.awslambda import urls
 from moto.awslambda.exceptions import InvalidParameterValueException
-from moto.awslambda.models import LambdaFunction
+from moto.awslambda.models import LambdaBackend, LambdaFunction
+from moto.awslambda.responses import LambdaResponse
 
 from .. import lambda_runner
 from ..archives import Unpackable, check_code
+
+# Lambda invocations: moto needs Docker; here the function runs in a subprocess.
+#
+# And archives that Lambda refuses are refused.
+
 
 _OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
 
@@ -43,7 +47,7 @@ def run(found: Any, url: str, event: Any) -> lambda_runner.Outcome:
     return outcome
 
 
-def apply() -> None:
+def _run_functions() -> None:
     """Run functions without Docker; an invocation of the type Event answers before they end."""
 
     def invoke_lambda(self: Any, event: Any = None) -> tuple[str, bool, str]:
@@ -78,3 +82,55 @@ def apply() -> None:
     LambdaFunction._set_function_code = set_code_that_unpacks
     LambdaFunction._invoke_lambda = invoke_lambda
     LambdaFunction.invoke = invoke_by_type
+
+
+CONCURRENT_EXECUTIONS = "local_sagemaker.concurrent_executions"
+"""Where a request's environment has the account's quota."""
+
+_LEAST_UNRESERVED = 100
+"""Source: Lambda API reference, "PutFunctionConcurrency". Accounts with a smaller quota cannot
+reserve any: their users report a minimum of [10] or [50], the quota itself."""
+
+
+def _quota() -> int:
+    return int(request.environ[CONCURRENT_EXECUTIONS])
+
+
+def _unreserved(backend: Any, but: str = "") -> int:
+    """Give what is left of the quota, without the reservation of one function."""
+    return _quota() - sum(
+        int(each.reserved_concurrency or 0)
+        for each in backend.list_functions() if each.function_name != but
+    )
+
+
+def _keep_to_quota() -> None:
+    """Refuse what leaves too little unreserved, and answer GetAccountSettings."""
+    put = LambdaBackend.put_function_concurrency
+
+    def put_function_concurrency(self: Any, function_name: str, reserved_concurrency: str) -> str:
+        name = self.get_function(function_name).function_name
+        least = min(_LEAST_UNRESERVED, _quota())
+        if _unreserved(self, but=name) - int(reserved_concurrency) < least:
+            raise InvalidParameterValueException(
+                "Specified ReservedConcurrentExecutions for function decreases account's "
+                f"UnreservedConcurrentExecution below its minimum value of [{least}]."
+            )
+        return put(self, function_name, reserved_concurrency)
+
+    def get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
+        functions = self.backend.list_functions()
+        return 200, {}, json.dumps({
+            "AccountLimit": {
+                "ConcurrentExecutions": _quota(),
+                "UnreservedConcurrentExecutions": _unreserved(self.backend),
+            },
+            "AccountUsage": {"FunctionCount": len(functions)},
+        })
+
+    LambdaBackend.put_function_concurrency = put_function_concurrency
+    LambdaResponse.get_account_settings = get_account_settings
+    urls.url_paths["{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch
+
+
+APPLY = (_run_functions, _keep_to_quota)
