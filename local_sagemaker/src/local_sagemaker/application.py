@@ -115,7 +115,7 @@ class Application:
     ) -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
-        routes = (
+        routes: tuple[tuple[bool, Callable[[], Iterable[bytes]]], ...] = (
             (is_invocation(path), lambda: forward(self.runtime, environ, start_response)),
             (path.startswith("/_local"), lambda: self._controlled(path, environ, start_response)),
             (path == "/moto-api/reset", lambda: self._reset(environ, start_response)),

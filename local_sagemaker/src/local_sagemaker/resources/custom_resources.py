@@ -12,7 +12,7 @@ import secrets
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.awslambda.exceptions import UnknownFunctionException
 from moto.awslambda.utils import get_backend
@@ -23,9 +23,6 @@ from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 from .properties import as_text
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
-
-if TYPE_CHECKING:
-    from .resources.resource_type import Place
 
 _ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
 _IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
