@@ -173,7 +173,7 @@ pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for 
 	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
 	  grep -vE '^(#|-e)' $$file > $(VENV)/pins.txt; \
 	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
-	    --no-annotate --no-emit-index-url $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	    --no-annotate --no-emit-index-url --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
 	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
 	done
 
