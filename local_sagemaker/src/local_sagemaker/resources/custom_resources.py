@@ -11,7 +11,6 @@ import json
 import secrets
 import time
 import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
 from moto.awslambda.exceptions import UnknownFunctionException
@@ -36,15 +35,7 @@ _COMPLETION_TIMEOUT = 120.0
 _COMPLETION_PAUSE = 0.2
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the function answered."""
-
-    physical_id: str
-    data: dict[str, Any] = field(default_factory=dict)
-
-
-def send(at: Place, kind: str, details: dict[str, Any]) -> Answer:
+def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
     """Send a request to the resource's function and wait for the answer.
 
     Parameters
@@ -85,7 +76,7 @@ def _find(at: Place, arn: str) -> Any:
         raise ServiceError(f"Function not found: {arn}") from error
 
 
-def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
+def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
     received: dict[str, Any] = {}
     # As at AWS whoever has the URL may answer, and it cannot be guessed.
     path = f"/{secrets.token_urlsafe(24)}"
@@ -122,7 +113,7 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Answer:
         )
     if not received.get("PhysicalResourceId"):
         raise ServiceError("Invalid PhysicalResourceId in the custom resource's response")
-    return Answer(str(received["PhysicalResourceId"]), received.get("Data") or {})
+    return Created(str(received["PhysicalResourceId"]), received.get("Data") or {})
 
 
 def _asked(at: Place, found: Any, event: dict[str, Any], received: dict[str, Any],
@@ -147,7 +138,7 @@ def _asked(at: Place, found: Any, event: dict[str, Any], received: dict[str, Any
     return outcomes
 
 
-def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
+def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Created:
     """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
     environment = framework.environment_vars
     outcome = run(_find(at, environment[_ON_EVENT]), at.url, event)
@@ -168,7 +159,7 @@ def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Answer:
     if environment.get(_IS_COMPLETE):
         waiting = {**event, **answer, "PhysicalResourceId": physical_id, "Data": data}
         data |= _wait_until_complete(at, environment[_IS_COMPLETE], waiting)
-    return Answer(str(physical_id), data)
+    return Created(str(physical_id), data)
 
 
 def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -199,11 +190,10 @@ class CustomResource(ResourceType):
         return True
 
     def create(self, at: Place, properties: Properties) -> Created:
-        answer = send(at, "Create", {"ResourceProperties": _texts(properties)})
-        return Created(answer.physical_id, answer.data)
+        return send(at, "Create", {"ResourceProperties": _texts(properties)})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
-        answer = send(
+        return send(
             at,
             "Update",
             {
@@ -212,7 +202,6 @@ class CustomResource(ResourceType):
                 "PhysicalResourceId": existing.physical_id,
             },
         )
-        return Created(answer.physical_id, answer.data)
 
     def delete(self, at: Place, existing: Existing) -> None:
         send(
