@@ -28,11 +28,6 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.sax.saxutils import escape
 
-__all__ = [
-    "TOKEN_HEADER", "TOKEN_VARIABLE", "Admit", "Credentials", "Refused", "admit_known",
-    "credentials_at", "refuse_pages", "serve_with", "without_keys",
-]
-
 TOKEN_HEADER = "X-Local-Aws-Token"
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
 

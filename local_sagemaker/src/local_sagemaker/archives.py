@@ -15,8 +15,6 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["LARGEST_CODE", "Unpackable", "check_code", "unpack_code", "unpack_model_data"]
-
 LARGEST_CODE = 262_144_000
 """Bytes of a function's code, unpacked. Source: Lambda developer guide, "Lambda quotas"."""
 MOST_ENTRIES = 100_000

@@ -27,8 +27,6 @@ from .model_servers.specifications import from_document
 from .protocols import read_json
 from .runtime.service import Runtime
 
-__all__ = ["control"]
-
 _MOST_STEPS = 10_080
 # The ends of what dates and the arithmetic on metrics' periods reach.
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998

@@ -24,8 +24,6 @@ from .hosting import Interfaces, all_hosting, hosting
 from .runtime.clock import Clock
 from .runtime.options import RuntimeOptions
 
-__all__ = ["hold", "let_go", "remove_expired"]
-
 logger = logging.getLogger(__name__)
 
 _VARIANTS = ("ProductionVariants", "ShadowProductionVariants")

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from .admission import Credentials, credentials_at
 
-__all__ = ["aws_variables", "process_environment"]
-
 # Variables by which a process could be turned towards a real account.
 _REDIRECTING = (
     "AWS_ACCESS_KEY",

@@ -23,8 +23,6 @@ from moto.core.request import (
 from .admission import without_keys
 from .runtime.http_server import Connection, Request
 
-__all__ = ["WsgiHandler"]
-
 logger = logging.getLogger("local_sagemaker.requests")
 
 _MOST_THREADS = 512

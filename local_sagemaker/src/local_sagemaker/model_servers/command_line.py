@@ -19,8 +19,6 @@ from .specifications import (
     sentiment_model_server,
 )
 
-__all__ = ["parse_model_server"]
-
 _HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
 _CHOICES = (
     "a server is simulated, sentiment, a URL on loopback, a command such as 'python serve.py', a "

@@ -30,8 +30,6 @@ from typing import Any
 
 from ..runtime.http_server import Connection, Request, listen
 
-__all__ = ["main"]
-
 _JSON = "application/json"
 
 

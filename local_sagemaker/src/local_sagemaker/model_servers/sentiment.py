@@ -22,8 +22,6 @@ from typing import Any
 
 from ..runtime.http_server import Connection, Request, listen
 
-__all__ = ["Classifier", "main"]
-
 _GOOD = ("good", "great", "excellent", "wonderful", "delightful", "superb", "brilliant", "lovely")
 _BAD = ("bad", "awful", "terrible", "horrible", "dreadful", "poor", "boring", "disappointing")
 _THINGS = ("film", "story", "service", "meal", "book", "room", "team", "product", "plot", "song")

@@ -7,8 +7,6 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ServiceTime"]
-
 _KINDS = ("constant", "lognormal", "gamma", "empirical")
 
 

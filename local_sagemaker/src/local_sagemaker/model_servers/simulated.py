@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from ..runtime.http_server import Connection, Listener, Request, listen
 from .specifications import SimulatedModelServer, from_document
 
-__all__ = ["SharedWork", "Simulation", "serve"]
 
 class SharedWork:
     """With n at work, each takes 1 + slope x (n - 1) times as long as alone.

@@ -19,19 +19,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from .service_times import ServiceTime
 
-__all__ = [
-    "CommandModelServer",
-    "ModelServer",
-    "SimulatedModelServer",
-    "UrlModelServer",
-    "check_numbers",
-    "from_document",
-    "handlers_model_server",
-    "model_server_for",
-    "sentiment_model_server",
-    "to_document",
-]
-
 CHOICE = "LOCAL_MODEL_SERVER"
 """The container's environment variable that names a key of the mapping."""
 

@@ -19,11 +19,6 @@ from .model_data import ModelData
 from .options import RuntimeOptions
 from .routing import Routing
 
-__all__ = [
-    "desired_counts", "fleet_of", "instance_dimensions", "is_live", "server_of",
-    "zone_name",
-]
-
 
 def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
     containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]

@@ -11,8 +11,6 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-__all__ = ["FASTEST", "LONGEST_JUMP", "TICK", "Clock", "Ticks", "check_clock"]
-
 FASTEST = 10_000.0
 """The highest speed: each tick of ten seconds is worked on its own, however fast the clock is."""
 LONGEST_JUMP = 86_400.0

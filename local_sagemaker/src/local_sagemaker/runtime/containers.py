@@ -14,8 +14,6 @@ from moto.logs.models import logs_backends
 from .model_data import ModelData
 from .server_process import ServerOutput
 
-__all__ = ["Container", "Site"]
-
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
 _MOST_LINES = 10_000

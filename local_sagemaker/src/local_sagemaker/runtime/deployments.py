@@ -15,8 +15,6 @@ from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed
 
-__all__ = ["Deployment", "RolledBack", "canary_share", "linear_shares"]
-
 _STEP = 10.0
 """Seconds between two looks at the alarms."""
 

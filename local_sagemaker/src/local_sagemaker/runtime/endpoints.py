@@ -14,8 +14,6 @@ from .instances import Instance
 from .meter import Dimensions, Place
 from .routing import choose_weighted
 
-__all__ = ["RuntimeEndpoint"]
-
 
 @dataclass(eq=False)
 class RuntimeEndpoint:

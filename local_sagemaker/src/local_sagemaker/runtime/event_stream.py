@@ -9,8 +9,6 @@ import binascii
 import struct
 from collections.abc import Mapping
 
-__all__ = ["exception_event", "payload_part"]
-
 _STRING = 7
 
 

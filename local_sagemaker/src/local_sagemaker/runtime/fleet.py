@@ -18,8 +18,6 @@ from .model_data import ModelData, ModelDataError
 from .options import RuntimeOptions
 from .routing import Routing
 
-__all__ = ["Fleet", "FleetFailed", "Variant", "end_draining"]
-
 _DEFAULT_STARTUP = 240.0
 """Seconds. Source: SageMaker developer guide of 2023, "Container health check"; since then the
 variant's ContainerStartupHealthCheckTimeoutInSeconds says it."""

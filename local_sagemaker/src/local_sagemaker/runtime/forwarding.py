@@ -13,8 +13,6 @@ from urllib.parse import quote
 
 from .service import Runtime
 
-__all__ = ["forward", "is_invocation"]
-
 _PATH = re.compile(r"/endpoints/[^/]+/invocations(-response-stream)?")
 _OF_THE_CONNECTION = {"connection", "transfer-encoding", "content-length"}
 

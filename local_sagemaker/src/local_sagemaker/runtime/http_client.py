@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import httptools
 
-__all__ = ["Broken", "Connections", "Response", "Unreachable"]
-
 # Windows has no poll; select takes no more than file descriptor 1023.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 

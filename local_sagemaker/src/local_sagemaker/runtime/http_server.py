@@ -20,8 +20,6 @@ import httptools
 from ..admission import Admit, Refused, refuse_pages
 from .loop_thread import LoopThread
 
-__all__ = ["Connection", "Handler", "Limits", "Listener", "Request", "listen", "listening"]
-
 logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"

@@ -26,8 +26,6 @@ from .http_client import Broken, Connections, Response, Unreachable
 from .http_server import LOOPBACK, Listener
 from .server_process import ServerOutput, ServerProcess
 
-__all__ = ["Instance", "StartupFailed"]
-
 logger = logging.getLogger(__name__)
 
 PING_TIMEOUT = 2.0

@@ -38,8 +38,6 @@ from .refusals import (
 )
 from .routing import choose_instance, prefix_key
 
-__all__ = ["Invocations"]
-
 _SUFFIXES = {"invocations": False, "invocations-response-stream": True}
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
 

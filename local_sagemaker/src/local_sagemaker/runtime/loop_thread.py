@@ -7,8 +7,6 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from moto.cloudwatch.models import cloudwatch_backends
 from ..cloudwatch.metric_api import put_metric_data
 from ..cloudwatch.state import state_of
 
-__all__ = ["INSTANCES", "INVOCATIONS", "Dimensions", "Meter", "Series"]
-
 INVOCATIONS = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
 

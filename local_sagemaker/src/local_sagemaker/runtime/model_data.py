@@ -14,8 +14,6 @@ from moto.utilities.utils import get_partition
 
 from ..archives import MOST_ENTRIES, Unpackable, unpack_model_data
 
-__all__ = ["ModelData", "ModelDataError"]
-
 
 class ModelDataError(Exception):
     """A model's data is not there or cannot be unpacked; the message says which, and what to do."""

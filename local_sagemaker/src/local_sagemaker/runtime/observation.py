@@ -14,8 +14,6 @@ from .fleet import Variant
 from .instances import Instance
 from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter
 
-__all__ = ["Observation"]
-
 _MINUTE = 60.0
 
 

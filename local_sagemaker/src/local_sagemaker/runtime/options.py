@@ -14,8 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from ..model_servers.specifications import ModelServer, from_document, to_document
 from .clock import check_clock
 
-__all__ = ["RuntimeOptions"]
-
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
 

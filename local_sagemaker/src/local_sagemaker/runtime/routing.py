@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Routing", "choose_instance", "choose_weighted", "prefix_key"]
-
 
 class Target(Protocol):
     """What can be chosen: an instance."""

@@ -12,8 +12,6 @@ from typing import IO
 
 from ..task_runner import SUPERVISOR
 
-__all__ = ["ServerOutput", "ServerProcess"]
-
 _LARGEST_FILE = 4 * 2**20
 """Bytes; beyond it the file becomes the former one (`.1`), and the one before goes."""
 _LONGEST_LINE = 64 * 1024

@@ -35,8 +35,6 @@ from .options import LARGEST_PAYLOAD, RuntimeOptions
 from .scaling import TargetTracking
 from .statuses import failed, in_service, pending, set_status
 
-__all__ = ["Runtime"]
-
 logger = logging.getLogger(__name__)
 
 ACCOUNT = "123456789012"

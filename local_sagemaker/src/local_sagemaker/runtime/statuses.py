@@ -8,8 +8,6 @@ from typing import Any
 
 from ..hosting import Hosting
 
-__all__ = ["creating", "failed", "in_service", "pending", "set_status"]
-
 
 def set_status(
     hosting: Hosting, record: dict[str, Any], at: datetime, status: str,
