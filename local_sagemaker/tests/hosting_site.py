@@ -65,7 +65,7 @@ class Site:
         """DescribeEndpoint."""
         return self.aws.client("sagemaker").describe_endpoint(EndpointName=name)
 
-    def settled(self, name: str, seconds: float = 20) -> dict[str, Any]:
+    def settled(self, name: str, seconds: float = 60) -> dict[str, Any]:
         """Wait until nothing is being done to an endpoint."""
         return self.until(
             name, lambda d: d["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"),
@@ -73,7 +73,7 @@ class Site:
         )
 
     def until(self, name: str, test: Callable[[dict[str, Any]], bool],
-              seconds: float = 20) -> dict[str, Any]:
+              seconds: float = 60) -> dict[str, Any]:
         """Wait for something in an endpoint's description."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
