@@ -64,7 +64,7 @@ $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
 	@$(call install,-r requirements.txt)
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt local_sagemaker/pyproject.toml
 	@echo "Installing the tools for demo, tests and benchmarks"
 	@$(call install,-r requirements-dev.txt)
 	@touch $(VENV)/.installed-operations $@
@@ -176,15 +176,16 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/errors.md
 	@python -m low_latency_endpoint.settings.reference docs/settings.md
-	@python -m low_latency_endpoint.local_aws.schemas
+	@python -m local_sagemaker.schemas
 	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: wheel
-wheel: $(VENV)/.installed-dev  ## Build the wheel into dist/, for your own CDK app
+wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK app
 	@rm -f dist/*.whl
 	@python -m build --wheel --no-isolation --outdir dist . >/dev/null
-	@echo "Built $$(ls dist/*.whl)"
+	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
+	@echo "Built" dist/*.whl
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
@@ -193,7 +194,7 @@ pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for 
 	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
 	  grep -vE '^(#|-e)' $$file > $(VENV)/pins.txt; \
 	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
-	    --no-annotate --no-emit-index-url $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	    --no-annotate --no-emit-index-url --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
 	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
 	done
 

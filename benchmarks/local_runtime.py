@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import (
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import (
     ServiceTime,
     SimulatedModelServer,
     simulated,
 )
-from low_latency_endpoint.local_aws.model_servers.specifications import to_document
+from local_sagemaker.model_servers.specifications import to_document
 
 from .measure import sized
 

@@ -54,10 +54,10 @@ from examples.demo_traffic import (
     traffic,
     warm_up_reports,
 )
+from local_sagemaker import LocalAws, LocalAwsError
+from local_sagemaker.connections import ACCOUNT
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
-from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
-from low_latency_endpoint.local_aws.connections import ACCOUNT
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.settings import load_settings
 
 LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"

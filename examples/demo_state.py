@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.demo_terminal import low_latency
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 
 State = Mapping[tuple[str, str], str]
 """What was found, by the check's title and what it is about."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from examples.demo_terminal import StepFailed
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 from low_latency_endpoint.operations.preflight.image_uris import ecr_image
 from low_latency_endpoint.planning.instance_types import instance_facts
 from low_latency_endpoint.planning.zones import region_of_zone

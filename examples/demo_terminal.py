@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 
 ROOT = Path(__file__).resolve().parents[1]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"

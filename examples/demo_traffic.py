@@ -12,10 +12,10 @@ from datetime import timedelta
 from typing import Any
 
 from examples.demo_terminal import ROOT, StepFailed, low_latency
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers.service_times import ServiceTime
+from local_sagemaker.model_servers.specifications import SimulatedModelServer
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
-from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
 from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
 
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many

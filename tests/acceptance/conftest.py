@@ -13,14 +13,14 @@ from aws_cdk import App
 
 from acceptance.app import IMAGE, TAG, build, stack_name
 from acceptance.world import ONE_TRY, ROOT, World, target_of
-from low_latency_endpoint.local_aws import (
+from local_sagemaker import (
     DeploymentFailed,
     LocalAws,
     RuntimeOptions,
     delete_stack,
     deploy_template,
 )
-from low_latency_endpoint.local_aws.model_servers import CommandModelServer
+from local_sagemaker.model_servers import CommandModelServer
 from low_latency_endpoint.planning.images import dlc_account
 
 REGION = "us-east-1"

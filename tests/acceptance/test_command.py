@@ -20,7 +20,7 @@ from acceptance.estimate import PRICES, REGION_MARGIN, prices_of
 from acceptance.evidence import FOLDER, evidence_files
 from acceptance.run import NotThisRun, read_state
 from acceptance.world import ROOT, World
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 
 from .conftest import REGION, SPEED, started
 

@@ -18,7 +18,7 @@ from acceptance.run import run_steps
 from acceptance.steps import CORE, LAST, Pace, Run, Step, steps_of
 from acceptance.sweep import remaining, suffixes, sweep
 from acceptance.world import World
-from low_latency_endpoint.local_aws import LocalAws, deploy_template
+from local_sagemaker import LocalAws, deploy_template
 
 PACE = Pace(traffic=3, after_update=8, longest_for_page=20)
 

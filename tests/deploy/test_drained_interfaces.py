@@ -14,6 +14,14 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
+from local_sagemaker import (
+    DeploymentFailed,
+    LocalAws,
+    RuntimeOptions,
+    delete_stack,
+    deploy_template,
+)
+from local_sagemaker.model_servers.specifications import CommandModelServer
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -26,14 +34,6 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import (
-    DeploymentFailed,
-    LocalAws,
-    RuntimeOptions,
-    delete_stack,
-    deploy_template,
-)
-from low_latency_endpoint.local_aws.model_servers.specifications import CommandModelServer
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 DRAIN = "Custom::DrainedInterfaces"

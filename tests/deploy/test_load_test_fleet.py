@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Environment, Stack
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import (
     ClientZones,
     ContainerImage,
@@ -17,7 +18,6 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.load_test.fleet.description import find_fleet
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"

@@ -11,6 +11,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -22,7 +23,6 @@ from low_latency_endpoint import (
     Safeguards,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")

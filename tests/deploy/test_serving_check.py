@@ -10,6 +10,9 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -22,9 +25,6 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.warm_up import WarmUp, WarmUpPayload
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"

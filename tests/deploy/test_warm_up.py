@@ -17,6 +17,14 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
+from local_sagemaker import (
+    DeployedStack,
+    LocalAws,
+    delete_stack,
+    deploy_template,
+    lambda_runner,
+)
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -31,14 +39,6 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import (
-    DeployedStack,
-    LocalAws,
-    delete_stack,
-    deploy_template,
-    lambda_runner,
-)
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
 
 from .servers import serve_sentiment
 

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.calls import Account, Unreadable
 from low_latency_endpoint.account.sessions import open_clients
 from low_latency_endpoint.cli import app
@@ -37,9 +40,6 @@ from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.payloads import Payloads
 from low_latency_endpoint.load_test.serving import Fleet
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened
 

@@ -19,6 +19,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
@@ -29,8 +31,6 @@ from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFol
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 from low_latency_endpoint.load_test.payloads import Payloads
 from low_latency_endpoint.load_test.steps import Progress, Step, Target
-from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
 ROOT = Path(__file__).parents[2]
 TARGET = Target("sentiment", "us-east-1")

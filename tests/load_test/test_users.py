@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.tls_server import LoopbackRuntime
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
 from .locust_runs import exit_code_said, run_locust, two_processes
 from .servers import ENVIRONMENT, serve_sentiment

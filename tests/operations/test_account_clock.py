@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.clock import (
     TOKEN_VARIABLE,
     AccountClock,
@@ -21,9 +24,6 @@ from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 
 SPEED = 60
 

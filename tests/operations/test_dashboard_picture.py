@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.dashboard_data import Graph
 from low_latency_endpoint.operations.dashboard_picture import draw_dashboard
 from low_latency_endpoint.planning.dashboard import DashboardVariant, dashboard_body

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from examples.demo_surroundings import region_of, uploaded
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]

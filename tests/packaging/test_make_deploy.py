@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -670,7 +670,7 @@ def registered() -> set[str]:
     """Codes 1xx to 7xx, after importing everything that a construct can reach."""
     for module in pkgutil.walk_packages(low_latency_endpoint.__path__, "low_latency_endpoint."):
         # Locust, in some of load_test, would patch the standard library of this process.
-        if module.name.split(".")[1] not in ("local_aws", "cli", "load_test"):
+        if module.name.split(".")[1] not in ("cli", "load_test"):
             importlib.import_module(module.name)
     return {rule.code for rule in rules() if "1" <= rule.code[3] <= "7"}
 

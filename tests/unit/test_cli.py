@@ -197,10 +197,17 @@ def test_errors(low_latency: Run) -> None:
     assert "Did you mean" in low_latency("errors", "LLE60").stderr
 
 
-def test_local_aws_says_what_to_install_when_moto_is_missing() -> None:
-    done = in_a_process("local-aws", before="sys.modules['moto'] = None")
+def test_local_aws_says_what_to_install_when_it_is_missing() -> None:
+    done = in_a_process("local-aws", before="sys.modules['local_sagemaker'] = None")
     assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("LLE876: ")
     assert "pip install 'cdk-low-latency-endpoint[local]'" in done.stderr
+
+
+def test_local_aws_is_the_command_of_local_sagemaker() -> None:
+    done = in_a_process("local-aws", "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("local-sagemaker ")
 
 
 def test_any_error_of_the_library_is_printed_kindly(

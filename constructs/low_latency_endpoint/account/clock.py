@@ -21,7 +21,7 @@ from .sessions import AwsUnavailable
 
 __all__ = ["WALL_CLOCK", "AccountClock", "Reading", "account_now", "keeps_own_time", "read_clock"]
 
-TOKEN_VARIABLE = "LOW_LATENCY_LOCAL_AWS_TOKEN"
+TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
 TOKEN_HEADER = "X-Local-Aws-Token"
 _SECONDS = 10.0
 

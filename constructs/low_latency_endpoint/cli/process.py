@@ -28,7 +28,6 @@ _EXTRAS = {
     "uvloop": "async-client", "matplotlib": "charts", "numba": "simulation",
     "numpy": "simulation", "jinja2": "report", "gevent": "load-test",
     "geventhttpclient": "load-test", "hdrh": "load-test", "locust": "load-test",
-    "moto": "local", "flask": "local", "werkzeug": "local", "sklearn": "local-model",
 }
 
 

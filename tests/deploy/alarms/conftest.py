@@ -19,6 +19,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from local_sagemaker import deploy_template
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -33,7 +34,6 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.alarms import SlowRequests
-from low_latency_endpoint.local_aws import deploy_template
 
 CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
 MINUTE = timedelta(minutes=1)

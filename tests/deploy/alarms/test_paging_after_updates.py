@@ -17,6 +17,8 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from botocore.exceptions import ClientError
 
+from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -31,8 +33,6 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
 from .conftest import CONTEXT
 

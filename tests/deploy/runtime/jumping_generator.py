@@ -7,14 +7,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import boto3
+from jumping_loop import JumpingLoop
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.load_test.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.recording import Records, result_of
 from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
-
-from .jumping_loop import JumpingLoop
 
 __all__ = ["JumpingGenerator"]
 

@@ -23,10 +23,12 @@ from datetime import timedelta
 
 import boto3
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.planning.simulation import (
     ArrivalTrace,
@@ -36,9 +38,6 @@ from low_latency_endpoint.planning.simulation import (
     SimulationResult,
     simulate,
 )
-
-from .conftest import Site
-from .jumping_loop import JumpingLoop
 
 MEAN, CV = 0.1, 0.3  # of the service time
 SECONDS = 100.0

@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers.simulated import Simulation
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.judging import quantile_bounds
 from low_latency_endpoint.load_test.steps import Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.model_servers.simulated import Simulation
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from tests.load_test.agreement import percentile_of
 
-from .conftest import Site
 from .jumping_generator import JumpingGenerator
-from .jumping_loop import JumpingLoop
 
 MANY = 1000  # workers: nothing waits for another
 WARM_UP = 300  # more requests than are ever under way

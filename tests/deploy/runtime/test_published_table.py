@@ -21,7 +21,12 @@ from functools import cache
 from statistics import fmean
 
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.compare_routing import (
     ComparisonPlan,
     compare_routing,
@@ -33,9 +38,6 @@ from low_latency_endpoint.load_test.compare_routing_published import (
 from low_latency_endpoint.load_test.compare_routing_report import RoutingComparison
 from low_latency_endpoint.load_test.comparison import changes
 from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 from low_latency_endpoint.planning.simulation.published import (
     CASES,
     PUBLISHED_P99_CUT,
@@ -45,9 +47,7 @@ from low_latency_endpoint.planning.simulation.published import (
     gains,
 )
 
-from .conftest import Site
 from .jumping_generator import JumpingGenerator
-from .jumping_loop import JumpingLoop
 
 CASE = next(case for case in CASES if case.name == "batching, slope 0.4, CV 1")
 SIGMA = math.sqrt(math.log(1 + CASE.variation ** 2))

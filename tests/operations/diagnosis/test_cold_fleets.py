@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
 _VARIANT = "primary"
 _CALLERS, _A_MINUTE = 8, 32

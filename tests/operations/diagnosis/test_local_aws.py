@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
+from local_sagemaker.admission import TOKEN_VARIABLE
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
-from low_latency_endpoint.local_aws.admission import TOKEN_VARIABLE
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
 
 _PLAN = {"warnings": [], "decisions": [
     {"name": "scaling_target", "value": 7800.0,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).parents[3]
 STACK = "LowLatencyEndpoint"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.admission import credentials_at
-from low_latency_endpoint.local_aws.connections import new_client
+from local_sagemaker import LocalAws
+from local_sagemaker.admission import credentials_at
+from local_sagemaker.connections import new_client
 from tests.operations.preflight.fake_aws import Refused
 
 Change = Callable[[dict[str, Any]], None] | Refused

@@ -15,12 +15,12 @@ import yaml
 from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner, Result
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.account import sessions
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.sessions import iam_action
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations import preflight, verification
 from tests.operations.preflight import cases
 from tests.operations.verification import test_verification_checks

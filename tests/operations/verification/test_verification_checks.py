@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from local_sagemaker import LocalAws
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.local_aws import LocalAws
 from low_latency_endpoint.operations.checking.results import Report
 from low_latency_endpoint.operations.client_zone import ClientZone
 from low_latency_endpoint.operations.verification import (

@@ -1,0 +1,71 @@
+"""CloudWatch: moto keeps alarms without evaluating them; here our own operations answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
+from moto.cloudwatch.responses import CloudWatchResponse
+from moto.core.responses import ActionResult, EmptyResult
+
+from ..cloudwatch import alarm_api, detector_api, evaluation, metric_api
+from ..cloudwatch.state import CloudWatchState, state_of
+
+_OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]] = {
+    operation.__name__: operation
+    for operation in (
+        alarm_api.put_metric_alarm,
+        alarm_api.put_composite_alarm,
+        alarm_api.describe_alarms,
+        alarm_api.describe_alarms_for_metric,
+        alarm_api.describe_alarm_history,
+        alarm_api.delete_alarms,
+        alarm_api.enable_alarm_actions,
+        alarm_api.disable_alarm_actions,
+        evaluation.set_alarm_state,
+        metric_api.get_metric_data,
+        metric_api.get_metric_statistics,
+        metric_api.list_metrics,
+        detector_api.put_anomaly_detector,
+        detector_api.describe_anomaly_detectors,
+        detector_api.delete_anomaly_detector,
+    )
+}
+
+
+def _answer_here() -> None:
+    """Replace moto's operations on alarms and metrics, and add those it does not have."""
+    for name, operation in _OPERATIONS.items():
+        setattr(CloudWatchResponse, name, _answering(name, operation))
+    # At the backend, since other services of moto write metrics there.
+    CloudWatchBackend.put_metric_data = _put_metric_data
+
+
+def _put_metric_data(self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+    for number, datum in enumerate(metric_data, start=1):
+        self._validate_parameters_put_metric_data(datum, number)
+    metric_api.put_metric_data(state_of(self), namespace, metric_data)
+
+
+def _answering(
+    name: str, operation: Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]
+) -> Callable[[Any], ActionResult]:
+    def answer(self: Any) -> ActionResult:
+        backend = cloudwatch_backends[self.current_account][self.region]
+        request = self._get_params()
+        result = operation(state_of(backend), request)
+        if name.startswith("put_") and request.get("Tags"):
+            # moto keeps the tags; a Put changes those of an alarm that exists already not at all.
+            backend.tagger.tag_resource(
+                f"arn:aws:cloudwatch:{self.region}:{self.current_account}:alarm:"
+                f"{request['AlarmName']}",
+                request["Tags"],
+            )
+        return EmptyResult() if result is None else ActionResult(result)
+
+    answer.__name__ = name
+    return answer
+
+
+APPLY = (_answer_here,)

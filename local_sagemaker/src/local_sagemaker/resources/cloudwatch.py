@@ -1,0 +1,181 @@
+"""AWS::CloudWatch::* and AWS::Logs::*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .properties import PropertyNotEmulated, as_text, call, retag, tag_map, without
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+class _Alarm(ResourceType):
+    """What both kinds of alarm have in common: one Put operation creates and updates."""
+
+    operation = ""
+    name_property = "AlarmName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties)
+        self._put(at, name, properties)
+        return Created(name, {"Arn": at.arn("cloudwatch", f"alarm:{name}")})
+
+    def _put(self, at: Place, name: str, properties: Properties) -> None:
+        for query in properties.get("Metrics") or []:
+            if "AccountId" in query:
+                raise PropertyNotEmulated("Metrics.AccountId")
+        arguments = {"ActionsEnabled": True, **properties, "AlarmName": name}
+        call(at.client("cloudwatch"), self.operation, arguments)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        # Put keeps the tags of an alarm that exists: they are changed by themselves.
+        self._put(at, existing.physical_id, without(properties, "Tags"))
+        cloudwatch, arn = at.client("cloudwatch"), existing.attributes["Arn"]
+        retag(existing.properties, properties, cloudwatch.tag_resource, cloudwatch.untag_resource,
+              ResourceARN=arn)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
+
+
+@emulated
+class Alarm(_Alarm):
+    """A metric alarm: a metric, a percentile, metric math or an anomaly band."""
+
+    type_name = "AWS::CloudWatch::Alarm"
+    operation = "put_metric_alarm"
+
+
+@emulated
+class CompositeAlarm(_Alarm):
+    """An alarm over alarms."""
+
+    type_name = "AWS::CloudWatch::CompositeAlarm"
+    operation = "put_composite_alarm"
+
+
+@emulated
+class Dashboard(ResourceType):
+    """A dashboard."""
+
+    type_name = "AWS::CloudWatch::Dashboard"
+    name_property = "DashboardName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties)
+        self._put(at, name, properties)
+        return Created(name, {})
+
+    @staticmethod
+    def _put(at: Place, name: str, properties: Properties) -> Any:
+        body = as_text(properties["DashboardBody"])
+        return at.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=body)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._put(at, existing.physical_id, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("cloudwatch").delete_dashboards(DashboardNames=[existing.physical_id])
+
+
+@emulated
+class AnomalyDetector(ResourceType):
+    """What an anomaly band is computed from."""
+
+    type_name = "AWS::CloudWatch::AnomalyDetector"
+    deletes_by = ("cloudwatch", "delete_anomaly_detector", "AnomalyDetectorId")
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        made = str(self._put(at, properties)["AnomalyDetectorId"])
+        return Created(made, {"Id": made})
+
+    @staticmethod
+    def _put(at: Place, properties: Properties) -> dict[str, Any]:
+        configuration = dict(properties.get("Configuration") or {})
+        # CloudFormation's name for it differs from the API's.
+        if "MetricTimeZone" in configuration:
+            configuration["MetricTimezone"] = configuration.pop("MetricTimeZone")
+        arguments = {**properties, "Configuration": configuration}
+        return call(at.client("cloudwatch"), "put_anomaly_detector", arguments)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._put(at, properties)
+
+
+@emulated
+class LogGroup(ResourceType):
+    """A log group."""
+
+    type_name = "AWS::Logs::LogGroup"
+    deletes_by = ("logs", "delete_log_group", "logGroupName")
+    # "Once a log group is created, its class can't be changed" (CloudWatch Logs user guide).
+    also_replaces = frozenset({"LogGroupClass"})
+    name_property = "LogGroupName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        logs, name = at.client("logs"), self.name(at, properties, longest=512)
+        arguments = {
+            "logGroupName": name,
+            "tags": tag_map(properties.get("Tags")),
+            "kmsKeyId": properties.get("KmsKeyId"),
+            "logGroupClass": properties.get("LogGroupClass"),
+        }
+        call(logs, "create_log_group", arguments)
+        self._retain(at, name, {}, properties)
+        return Created(name, {"Arn": at.arn("logs", f"log-group:{name}:*")})
+
+    @staticmethod
+    def _retain(at: Place, name: str, old: Properties, new: Properties) -> None:
+        logs = at.client("logs")
+        if new.get("RetentionInDays"):
+            days = int(new["RetentionInDays"])
+            logs.put_retention_policy(logGroupName=name, retentionInDays=days)
+        elif old.get("RetentionInDays"):
+            logs.delete_retention_policy(logGroupName=name)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        logs, name, old = at.client("logs"), existing.physical_id, existing.properties
+        self._retain(at, name, old, properties)
+        if properties.get("KmsKeyId") != old.get("KmsKeyId"):
+            if properties.get("KmsKeyId"):
+                logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
+            else:
+                logs.disassociate_kms_key(logGroupName=name)
+        retag(old, properties, logs.tag_log_group, logs.untag_log_group, "tags", "tags", tag_map,
+              logGroupName=name)
+
+
+@emulated
+class MetricFilter(ResourceType):
+    """A metric filter of a log group."""
+
+    type_name = "AWS::Logs::MetricFilter"
+    name_property = "FilterName"
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=512)
+        self._put(at, name, properties)
+        return Created(name, {})
+
+    @staticmethod
+    def _put(at: Place, name: str, properties: Properties) -> None:
+        transformations = []
+        for transformation in properties["MetricTransformations"]:
+            translated = dict(transformation)
+            # CloudFormation has a list of Key and Value, the API a map.
+            dimensions = translated.pop("Dimensions", None)
+            if dimensions:
+                translated["dimensions"] = {d["Key"]: d["Value"] for d in dimensions}
+            transformations.append(translated)
+        arguments = {"FilterPattern": "", **properties, "FilterName": name}
+        arguments["MetricTransformations"] = transformations
+        call(at.client("logs"), "put_metric_filter", arguments)
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        # moto adds a second filter of the same name when the pattern differs.
+        self.delete(at, existing)
+        self._put(at, existing.physical_id, properties)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        at.client("logs").delete_metric_filter(
+            logGroupName=existing.properties["LogGroupName"], filterName=existing.physical_id
+        )

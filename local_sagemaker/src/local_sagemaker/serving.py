@@ -1,0 +1,97 @@
+"""Putting the application behind a loopback port."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import corrections, hosting, lambda_runner, resources, task_runner
+from .admission import admit_known, serve_with
+from .application import Application, OwnService
+from .cloudformation import stacks
+from .cloudformation.api import CLOUDFORMATION
+from .runtime.http_server import Limits, listening
+from .runtime.service import Runtime
+from .sagemaker_api import SAGEMAKER
+from .scaling_api import APPLICATION_AUTO_SCALING
+from .server import LocalAwsError
+from .wsgi import WsgiHandler
+
+_serving: set[str] = set()
+"""The URLs that this process serves at."""
+
+CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {"Events": []}})
+"""The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""
+
+
+LARGEST_BODY = 5 * 1024**3
+"""Bytes. Source: S3 API reference, PutObject ("up to 5 GB in a single operation")."""
+
+
+@contextlib.contextmanager
+def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
+    """Serve in a thread, in front of a runtime; gives the URL.
+
+    The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
+    the path for both, but some parse `127` out of a numeric host as if it were a bucket.
+
+    When the last server of this process stops, the unpacked code of its functions goes, and
+    functions and tasks that still run are stopped: all servers of one process share one state.
+
+    Raises
+    ------
+    LocalAwsError
+        When the port cannot be had.
+    """
+    resources.load()
+    corrections.apply()
+    application = Application(
+        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
+        on_reset=[stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget],
+        runtime=runtime,
+    )
+    credentials = application.runtime.credentials
+    limits = Limits(largest_body=LARGEST_BODY, too_large=400, chunked=True)
+    with contextlib.ExitStack() as serving:
+        serving.callback(_forget_when_last)
+        try:
+            listener = serving.enter_context(listening(
+                WsgiHandler(application), port=port, admit=admit_known(credentials), limits=limits
+            ))
+        except (OSError, OverflowError) as error:
+            raise LocalAwsError(
+                f"port {port} cannot be served: is it in use? ({error})"
+            ) from None
+        application.url = f"http://localhost:{listener.port}"
+        application.runtime.aws_url = application.url
+        serve_with(listener.port, credentials)
+        serving.callback(serve_with, listener.port, None)
+        _serving.add(application.url)
+        serving.callback(_serving.discard, application.url)
+        yield application.url
+
+
+def _forget_when_last() -> None:
+    if not _serving:
+        lambda_runner.forget()
+        task_runner.forget()
+
+
+@contextlib.contextmanager
+def logging_to(path: Path) -> Iterator[None]:
+    """Send this package's log to a file, which only its user reads."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("local_sagemaker")
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
