@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from low_latency_endpoint.operations.preflight import run_preflight
-from low_latency_endpoint.operations.verification import run_verification
+from low_latency_endpoint.operate.preflight import run_preflight
+from low_latency_endpoint.operate.verify import run_verification
 from low_latency_endpoint.settings import parse_settings
 
 from . import looking, sweep

@@ -144,7 +144,7 @@ def imports(rounds: int) -> None:
     line("baseline", f"{cost.baseline * 1000:.0f} ms")
     line("the package on top", f"{cost.package * 1000:.0f} ms", "50 ms or less")
     line("ratio", f"{(cost.baseline + cost.package) / cost.baseline:.3f}")
-    for package in ("low_latency_endpoint.planning", "low_latency_endpoint.operations"):
+    for package in ("low_latency_endpoint.plan", "low_latency_endpoint.operate"):
         light = light_import(package, rounds)
         line(f"{package}, every module", f"{light.seconds * 1000:.0f} ms")
         found = ", ".join(light.cdk_modules) or "none"

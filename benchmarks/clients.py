@@ -30,9 +30,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import get_cert_path
 
-from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
-from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
-from low_latency_endpoint.operations.sigv4 import Sigv4Signer
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.sigv4 import Sigv4Signer
 
 from .measure import ROOT, BenchmarkFailed, Run, alternate, sized
 

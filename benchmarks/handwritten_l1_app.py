@@ -25,7 +25,8 @@ from .handwritten_l1_alarms import NAME, VARIANT, alarms, dashboard, error_alarm
 
 ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
 
-FUNCTIONS = Path(__file__).parents[1] / "constructs/low_latency_endpoint/custom_resource_functions"
+PACKAGE = Path(__file__).parents[1] / "constructs/low_latency_endpoint"
+FUNCTIONS = PACKAGE / "synthesis/custom_resource_functions"
 
 
 def arn(service: str, resource: str) -> str:

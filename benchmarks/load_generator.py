@@ -96,8 +96,8 @@ def user_class(client: str, url: str, wait_ms: int) -> type[Any]:
     """The Locust user to measure."""
     name = f"d{wait_ms}"
     if client == "ours":
-        from low_latency_endpoint.load_test.payloads import Payloads
-        from low_latency_endpoint.load_test.users import SageMakerUser
+        from low_latency_endpoint.load_test.engine.payloads import Payloads
+        from low_latency_endpoint.load_test.engine.users import SageMakerUser
 
         return type("Ours", (SageMakerUser,), {
             "endpoint_name": name, "endpoint_urls": (url,), "region": "us-east-1",

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
 
 from .clients import pin
 from .load_generator import BODY, SERVER, SERVICE_MS, TOKEN

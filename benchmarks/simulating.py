@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from low_latency_endpoint.planning.simulation import (
+from low_latency_endpoint.simulate import (
     ClosedLoop,
     Exponential,
     Lognormal,
@@ -28,8 +28,8 @@ from low_latency_endpoint.planning.simulation import (
     Scenario,
     simulate,
 )
-from low_latency_endpoint.planning.simulation.compilation import loops
-from low_latency_endpoint.planning.simulation.replication import RunLength, replicate
+from low_latency_endpoint.simulate.compilation import loops
+from low_latency_endpoint.simulate.replication import RunLength, replicate
 
 from .measure import WARMING, BenchmarkFailed, run, sized
 

@@ -18,7 +18,7 @@ matplotlib.rcParams["font.size"] = 10
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from low_latency_endpoint.planning.simulation.published import (  # noqa: E402
+from low_latency_endpoint.simulate.published import (  # noqa: E402
     CASES,
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,

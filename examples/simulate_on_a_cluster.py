@@ -20,12 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from low_latency_endpoint.planning.simulation import (
-    Lognormal,
-    OpenLoop,
-    Scenario,
-    simulate,
-)
+from low_latency_endpoint.simulate import Lognormal, OpenLoop, Scenario, simulate
 
 ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
 PEAK_TPS = 1000.0

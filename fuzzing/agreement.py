@@ -18,7 +18,7 @@ import yaml
 
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.planning.zones import region_of_zone
+from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts

@@ -34,9 +34,10 @@ from low_latency_endpoint import (
     WarmUpOptions,
     WarmUpPayload,
 )
-from low_latency_endpoint.planning.latency_plan import EndpointRequest, Plan
-from low_latency_endpoint.planning.limits import INFERENCE_AMI
-from low_latency_endpoint.planning.warm_up_rules import RESERVED_EXECUTIONS
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan
+from low_latency_endpoint.plan.limits import INFERENCE_AMI
+from low_latency_endpoint.plan.warm_up_rules import RESERVED_EXECUTIONS
 from low_latency_endpoint.settings import (
     ContainerSettings,
     DeploymentSettings,
@@ -44,7 +45,6 @@ from low_latency_endpoint.settings import (
     WarmUpPayloadSettings,
     WarmUpSettings,
 )
-from low_latency_endpoint.variant import CoreDump
 
 _CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
 _Options = TypeVar("_Options")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aws_cdk import Stack, Token
 from aws_cdk import aws_ec2 as ec2
 
-from low_latency_endpoint.planning.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
+from low_latency_endpoint.plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
 
 
 def looked_up_vpc(stack: Stack, vpc_id: str) -> ec2.IVpc:

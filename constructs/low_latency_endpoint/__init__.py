@@ -4,8 +4,8 @@ State where the callers run and what latency they must see; the constructs put s
 PrivateLink interface endpoint and the model into the callers' Availability Zones and set routing,
 scaling and alarms from the target.
 
-Names are imported on first use (PEP 562): ``low_latency_endpoint.planning`` and
-``low_latency_endpoint.operations`` start no Node.js.
+Names are imported on first use (PEP 562): ``low_latency_endpoint.plan`` and
+``low_latency_endpoint.operate`` start no Node.js.
 """
 
 from __future__ import annotations
@@ -16,27 +16,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .alarm_options import AlarmOptions, SlowRequests
-    from .alarm_topic import AlarmTopic
-    from .alarms import LatencyAlarms
-    from .client_zones import ClientZones
-    from .dashboard import LatencyDashboard
-    from .deployment import DeploymentPolicy
-    from .endpoint import Endpoint
-    from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
-    from .images import ContainerImage
-    from .load_test_fleet import LoadTestFleet
-    from .low_latency_endpoint import LowLatencyEndpoint
-    from .model import Container, Model, ModelData
-    from .network import ZoneAlignedNetwork
-    from .pattern_options import ConfigurationOptions, EndpointOptions, ModelOptions
-    from .planning.endpoint_request import ScalingOptions
-    from .planning.latency_target import LatencyTarget
-    from .planning.throughput import MeasuredThroughput
-    from .private_link import RuntimePrivateLink
-    from .safeguards import Safeguards
-    from .scaling import InvocationScaling
-    from .variant import (
+    from .hosting.deployment import DeploymentPolicy
+    from .hosting.endpoint import Endpoint
+    from .hosting.endpoint_configuration import (
+        DataCapture,
+        EndpointConfiguration,
+        MetricsPublishing,
+    )
+    from .hosting.images import ContainerImage
+    from .hosting.model import Container, Model, ModelData
+    from .hosting.scaling import InvocationScaling
+    from .hosting.variant import (
         InferenceAmi,
         InstancePool,
         InstanceType,
@@ -44,49 +34,63 @@ if TYPE_CHECKING:
         RoutingStrategy,
         VariantOptions,
     )
-    from .warm_up import WarmUp
-    from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
-    from .warm_up_payload import WarmUpPayload
+    from .load_test_fleet.load_test_fleet import LoadTestFleet
+    from .monitoring.alarm_options import AlarmOptions, SlowRequests
+    from .monitoring.alarm_topic import AlarmTopic
+    from .monitoring.alarms import LatencyAlarms
+    from .monitoring.dashboard import LatencyDashboard
+    from .network.client_zones import ClientZones
+    from .network.private_link import RuntimePrivateLink
+    from .network.zone_aligned_network import ZoneAlignedNetwork
+    from .pattern.low_latency_endpoint import LowLatencyEndpoint
+    from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
+    from .plan.endpoint_request import ScalingOptions
+    from .plan.latency_target import LatencyTarget
+    from .plan.throughput import MeasuredThroughput
+    from .synthesis.safeguards import Safeguards
+    from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+    from .warm_up.payload import WarmUpPayload
+    from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
-    "AlarmOptions": "alarm_options",
-    "AlarmTopic": "alarm_topic",
-    "ClientZones": "client_zones",
-    "ConfigurationOptions": "pattern_options",
-    "Container": "model",
-    "ContainerImage": "images",
-    "DataCapture": "endpoint_configuration",
-    "DeploymentPolicy": "deployment",
-    "Endpoint": "endpoint",
-    "EndpointConfiguration": "endpoint_configuration",
-    "EndpointOptions": "pattern_options",
-    "InferenceAmi": "variant",
-    "InstancePool": "variant",
-    "InstanceType": "variant",
-    "InvocationScaling": "scaling",
-    "KeepWarmOptions": "warm_up_options",
-    "LatencyAlarms": "alarms",
-    "LatencyDashboard": "dashboard",
-    "LatencyTarget": "planning.latency_target",
-    "LoadTestFleet": "load_test_fleet",
-    "LowLatencyEndpoint": "low_latency_endpoint",
-    "MeasuredThroughput": "planning.throughput",
-    "MetricsPublishing": "endpoint_configuration",
-    "Model": "model",
-    "ModelData": "model",
-    "ModelOptions": "pattern_options",
-    "ProductionVariant": "variant",
-    "RoutingStrategy": "variant",
-    "RuntimePrivateLink": "private_link",
-    "Safeguards": "safeguards",
-    "ScalingOptions": "planning.endpoint_request",
-    "SlowRequests": "alarm_options",
-    "VariantOptions": "variant",
-    "WarmUp": "warm_up",
-    "WarmUpMiss": "warm_up_options",
-    "WarmUpOptions": "warm_up_options",
-    "WarmUpPayload": "warm_up_payload",
-    "ZoneAlignedNetwork": "network",
+    "AlarmOptions": "monitoring.alarm_options",
+    "AlarmTopic": "monitoring.alarm_topic",
+    "ClientZones": "network.client_zones",
+    "ConfigurationOptions": "pattern.options",
+    "Container": "hosting.model",
+    "ContainerImage": "hosting.images",
+    "DataCapture": "hosting.endpoint_configuration",
+    "DeploymentPolicy": "hosting.deployment",
+    "Endpoint": "hosting.endpoint",
+    "EndpointConfiguration": "hosting.endpoint_configuration",
+    "EndpointOptions": "pattern.options",
+    "InferenceAmi": "hosting.variant",
+    "InstancePool": "hosting.variant",
+    "InstanceType": "hosting.variant",
+    "InvocationScaling": "hosting.scaling",
+    "KeepWarmOptions": "warm_up.options",
+    "LatencyAlarms": "monitoring.alarms",
+    "LatencyDashboard": "monitoring.dashboard",
+    "LatencyTarget": "plan.latency_target",
+    "LoadTestFleet": "load_test_fleet.load_test_fleet",
+    "LowLatencyEndpoint": "pattern.low_latency_endpoint",
+    "MeasuredThroughput": "plan.throughput",
+    "MetricsPublishing": "hosting.endpoint_configuration",
+    "Model": "hosting.model",
+    "ModelData": "hosting.model",
+    "ModelOptions": "pattern.options",
+    "ProductionVariant": "hosting.variant",
+    "RoutingStrategy": "hosting.variant",
+    "RuntimePrivateLink": "network.private_link",
+    "Safeguards": "synthesis.safeguards",
+    "ScalingOptions": "plan.endpoint_request",
+    "SlowRequests": "monitoring.alarm_options",
+    "VariantOptions": "hosting.variant",
+    "WarmUp": "warm_up.warm_up",
+    "WarmUpMiss": "warm_up.options",
+    "WarmUpOptions": "warm_up.options",
+    "WarmUpPayload": "warm_up.payload",
+    "ZoneAlignedNetwork": "network.zone_aligned_network",
 }
 
 __all__ = [

@@ -25,7 +25,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.warm_up import WarmUp, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {

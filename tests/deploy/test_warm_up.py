@@ -39,7 +39,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 
 __all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "percentile_of", "with_stall"]
 

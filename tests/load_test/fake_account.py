@@ -13,17 +13,15 @@ from botocore.exceptions import ClientError
 
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.metrics import Series
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-)
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.serving import Fleet
 
 from .fake_generator import FakeGenerator
 
@@ -131,7 +129,7 @@ class TwoVariants(FakeAws):
 def limit_test(monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator,
                target: Target | None = None, **options: Any) -> LoadTestReport:
     """Look for the limit of what an account describes."""
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
                         lambda profile, region: (lambda service: aws, region))
     return load_test(
         target or Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),

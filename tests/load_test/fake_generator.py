@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.steps import GeneratorLoad, Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Progress, Step, StepResult
 
 QUEUE_FULL = "503 ServiceUnavailable"
 

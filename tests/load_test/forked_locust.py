@@ -23,8 +23,8 @@ import geventhttpclient  # noqa: F401
 from gevent import monkey
 
 # What users import, but for the modules that change Locust: that is for each run to do.
-import low_latency_endpoint.load_test.arrivals
-import low_latency_endpoint.load_test.steps  # noqa: F401
+import low_latency_endpoint.load_test.engine.arrivals
+import low_latency_endpoint.load_test.engine.steps  # noqa: F401
 
 # Nothing here may wait as gevent does: a process with a running loop is no good parent.
 _sleep, _waitpid = monkey.get_original("time", "sleep"), monkey.get_original("os", "waitpid")

@@ -21,9 +21,9 @@ from .servers import ENVIRONMENT, PreciseServer
 
 PROGRAM = Path(__file__).with_name("forked_locust.py")
 LOCUSTFILE = """
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, RampArrivals
-from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
-from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, RampArrivals
+from low_latency_endpoint.load_test.engine.open_loop import OpenLoopSageMakerUser
+from low_latency_endpoint.load_test.engine.payloads import Payloads
 
 class Sentiment(OpenLoopSageMakerUser):
     endpoint_name = "sentiment"

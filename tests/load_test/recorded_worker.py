@@ -16,8 +16,8 @@ from typing import Any
 from locust.env import Environment
 from locust.event import Events
 
-from low_latency_endpoint.load_test.recording import Records
-from low_latency_endpoint.load_test.stepping import StepWorker
+from low_latency_endpoint.load_test.engine.recording import Records
+from low_latency_endpoint.load_test.engine.stepping import StepWorker
 
 
 class RecordedWorker(StepWorker):

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from local_sagemaker import LocalAws
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Target
 
 PROGRAM = Path(__file__).with_name("precise_server.py")
 #: An environment in which nothing can be signed for a real account.

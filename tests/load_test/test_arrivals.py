@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import (
+from low_latency_endpoint.load_test.engine.arrivals import (
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
@@ -23,8 +23,8 @@ from low_latency_endpoint.load_test.arrivals import (
     SteppedArrivals,
     arrivals_of_dict,
 )
-from low_latency_endpoint.load_test.steps import Step
-from low_latency_endpoint.planning.simulation.traffic import Shape, shape
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.simulate.traffic import Shape, shape
 
 ALL: tuple[Arrivals, ...] = (
     ConstantArrivals(37), PoissonArrivals(41.5), RampArrivals(0, 80), RampArrivals(50, 5, False),

@@ -16,9 +16,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from benchmarks.tls_server import write_certificates
-from low_latency_endpoint.load_test.connections import Connection
-from low_latency_endpoint.load_test.invoking import SageMakerInvoker
-from low_latency_endpoint.load_test.target import Target
+from low_latency_endpoint.load_test.engine.connections import Connection
+from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .closing_server import ClosingServer
 

@@ -20,26 +20,26 @@ from low_latency_endpoint.account.calls import Account, Unreadable
 from low_latency_endpoint.account.sessions import open_clients
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
-from low_latency_endpoint.load_test.compare_routing import (
+from low_latency_endpoint.load_test.compare.compare_routing import (
     ComparisonPlan,
     PairEnded,
     Watch,
     compare_routing,
     run,
 )
-from low_latency_endpoint.load_test.compare_routing_page import comparison_page, published_page
-from low_latency_endpoint.load_test.compare_routing_published import (
+from low_latency_endpoint.load_test.compare.page import comparison_page, published_page
+from low_latency_endpoint.load_test.compare.published import (
     PublishedComparison,
     PublishedCost,
     compare_published,
     instructions,
 )
-from low_latency_endpoint.load_test.compare_routing_sides import Side, Sides, read_sides
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.compare.sides import Side, Sides, read_sides
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.search.serving import Fleet
 from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened
 
@@ -410,7 +410,7 @@ def test_counts_that_cannot_be_set_back_are_told_with_the_command(aws, monkeypat
 
     def compare(plan: ComparisonPlan) -> Any:
         monkeypatch.setattr(
-            "low_latency_endpoint.load_test.compare_routing_published.Capacities._set",
+            "low_latency_endpoint.load_test.compare.published.Capacities._set",
             lambda self, counts: (_ for _ in ()).throw(OSError("no network")))
         return run(plan, SIDES, sides_of())
 

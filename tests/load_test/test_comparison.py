@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from low_latency_endpoint.load_test.comparison import (
+from low_latency_endpoint.load_test.compare.comparison import (
     FEWEST_PAIRS,
     STATISTICS,
     Block,
@@ -19,7 +19,7 @@ from low_latency_endpoint.load_test.comparison import (
     Pair,
     changes,
 )
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 
 RESOLUTION = 0.001  # of the histogram: no interval is narrower
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
 
 from .agreement import Pairs, agree
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
@@ -105,7 +105,7 @@ def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
 
 def test_workers_on_other_machines_need_nothing_but_the_address() -> None:
     ready: list[int] = []
-    module = ("-m", "low_latency_endpoint.load_test.generator", "--worker")
+    module = ("-m", "low_latency_endpoint.load_test.engine.generator", "--worker")
     with precise_server([0.005]) as server, ExitStack() as stack:
         generator = stack.enter_context(server.generator(
             expect_workers=2, bind="127.0.0.1:0", workers_seen=ready.append))

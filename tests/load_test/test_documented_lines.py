@@ -22,9 +22,9 @@ def test_the_documented_lines_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.chdir(tmp_path)
     Path("body.json").write_text("{}")
     aws = FakeAws(invocations=[1e9])
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
                         lambda profile, region: (lambda service: aws, region))
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing._processes",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing._processes",
                         lambda *given: FakeGenerator())
     exec(compile(code, "docs/load-tests.md", "exec"), {})
     assert "Nothing is saturated at 100 TPS" in capsys.readouterr().out
@@ -32,7 +32,7 @@ def test_the_documented_lines_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_page_names_what_there_is() -> None:
-    from low_latency_endpoint.load_test import saturation
+    from low_latency_endpoint.load_test.search import saturation
 
     named = set(re.findall(r"^\| `([a-z][a-z-]+)`(?:, `([a-z-]+)`)? \|", DOCS, re.M))
     kinds_named = {name for pair in named for name in pair if name}

@@ -24,13 +24,13 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, Target
 from low_latency_endpoint.load_test.fleet import fleet_generator, running
 from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
 from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFolder
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Progress, Step, Target
 
 ROOT = Path(__file__).parents[2]
 TARGET = Target("sentiment", "us-east-1")
@@ -348,8 +348,8 @@ def test_it_ends_by_itself_before_its_workers_too(aws, fleet, open_fleet, monkey
 INTERRUPTED = """
 import sys
 from low_latency_endpoint.load_test.fleet.running import FleetRun
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, Target
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, Target
 import boto3
 run = FleetRun(boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
                tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]),

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import (
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import (
     GeneratorLoad,
     Progress,
     Step,
@@ -165,10 +165,10 @@ def test_close_ends_every_process(processes: int) -> None:
 
 DRIVER = """
 import os, sys
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, Target
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, Target
 target = Target("sentiment", "us-east-1", (sys.argv[1],))
 with GeneratorProcess(target, Payloads.of_bytes(b"{}"), 2) as generator:
     print(generator.pid, flush=True)
@@ -262,9 +262,9 @@ def test_a_payload_function_that_prints_breaks_nothing(
 
 def test_the_driver_loads_neither_gevent_nor_locust() -> None:
     program = (
-        "import sys, low_latency_endpoint.load_test.generator_process, "
-        "low_latency_endpoint.load_test.validity\n"
-        "import low_latency_endpoint.load_test.generator\n"
+        "import sys, low_latency_endpoint.load_test.engine.generator_process, "
+        "low_latency_endpoint.load_test.engine.validity\n"
+        "import low_latency_endpoint.load_test.engine.generator\n"
         "print([name for name in ('gevent', 'locust', 'geventhttpclient') if name in sys.modules])")
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                            check=True)

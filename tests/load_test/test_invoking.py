@@ -21,9 +21,9 @@ from botocore.exceptions import ParamValidationError
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test import invoking
-from low_latency_endpoint.load_test.invoking import Invocation, SageMakerInvoker
-from low_latency_endpoint.load_test.target import Target
+from low_latency_endpoint.load_test.engine import invoking
+from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
+from low_latency_endpoint.load_test.engine.target import Target
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
 REGION = "us-east-1"

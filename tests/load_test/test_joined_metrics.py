@@ -8,20 +8,14 @@ from dataclasses import replace
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import RampArrivals
-from low_latency_endpoint.load_test.joined_metrics import read_joined
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.run_plans import (
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    Event,
-    StepStarted,
-    run,
-)
-from low_latency_endpoint.load_test.serving import read_fleet
-from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.search.joined_metrics import read_joined
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import rate_plan
+from low_latency_endpoint.load_test.search.running import Event, StepStarted, run
+from low_latency_endpoint.load_test.search.serving import read_fleet
 
 from .fake_account import FLEET, GOAL, FakeAws, metrics_of
 from .fake_generator import FakeGenerator
@@ -112,7 +106,8 @@ def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
 
 
 def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients", lambda *_: (
         lambda service: FakeAws(invocations=[1e9]), "us-east-1"))
     for wait, whole in ((1.0, True), (0.0, False), (None, False)):
         report = load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.judging import (
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.search.judging import (
     Bounds,
     Judgement,
     LatencyGoal,
@@ -17,7 +18,6 @@ from low_latency_endpoint.load_test.judging import (
     quantile_bounds,
     quantile_of,
 )
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
 
 GOAL = LatencyGoal({"p50": 0.2})
 QUICK = LatencyHistogram.of([0.1] * 1_000)

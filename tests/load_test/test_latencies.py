@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.load_test.latencies import PERCENTS, LatencyHistogram
+from low_latency_endpoint.load_test.engine.latencies import PERCENTS, LatencyHistogram
 
 #: From a microsecond to an hour, as latencies are.
 SECONDS = st.floats(1e-6, 3600, allow_nan=False)

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.judging import (
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.load_test.search.judging import (
     LatencyGoal,
     judge,
     mean_bounds,
@@ -21,11 +23,9 @@ from low_latency_endpoint.load_test.judging import (
     rank_bounds,
     samples_for,
 )
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.limit_search import Limit, SearchPlan
-from low_latency_endpoint.load_test.run_plans import limit_plan
-from low_latency_endpoint.load_test.running import LoadTestRun, run
-from low_latency_endpoint.load_test.steps import Step
+from low_latency_endpoint.load_test.search.limit_search import Limit, SearchPlan
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 
 from .fake_generator import QUEUE_FULL, FakeGenerator
 

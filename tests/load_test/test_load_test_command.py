@@ -28,7 +28,7 @@ from typer.testing import CliRunner, Result
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app, main
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME, VARIANT = "sentiment", "primary"

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.locust_statistics import bucket_response_time
-from low_latency_endpoint.load_test.steps import Step
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.engine.locust_statistics import bucket_response_time
+from low_latency_endpoint.load_test.engine.steps import Step
 
 from .locust_runs import exit_code_said, locust, percentiles_said
 from .servers import precise_server
@@ -159,7 +159,7 @@ def test_locusts_page_shows_a_generator_at_work() -> None:
 
 
 def test_importing_the_user_finds_locust_patched_in_its_own_process() -> None:
-    program = ("import low_latency_endpoint.load_test.open_loop\n"
+    program = ("import low_latency_endpoint.load_test.engine.open_loop\n"
                "from locust import stats\n"
                "print(stats.bucket_response_time(23.73), stats.PERCENTILES_TO_REPORT[-3:])")
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,

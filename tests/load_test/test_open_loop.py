@@ -12,18 +12,18 @@ from typing import Any
 import gevent
 import pytest
 
-from low_latency_endpoint.load_test.arrivals import (
+from low_latency_endpoint.load_test.engine.arrivals import (
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
     ReplayedArrivals,
 )
-from low_latency_endpoint.load_test.invoking import Invocation
-from low_latency_endpoint.load_test.measured_steps import summary_lines
-from low_latency_endpoint.load_test.pacing import Pacer
-from low_latency_endpoint.load_test.recording import Records, result_of
-from low_latency_endpoint.load_test.sending import StepRun, callers_allowed
-from low_latency_endpoint.load_test.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.invoking import Invocation
+from low_latency_endpoint.load_test.engine.pacing import Pacer
+from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.sending import StepRun, callers_allowed
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 
 from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
 from .servers import precise_server
@@ -350,7 +350,7 @@ def test_a_pacer_wakes_in_time_and_in_order() -> None:
 def test_without_timer_files_the_pacer_uses_gevents_timers(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.pacing.sys.platform", "darwin")
+    monkeypatch.setattr("low_latency_endpoint.load_test.engine.pacing.sys.platform", "darwin")
     records = run(Step("s", 0.5, ConstantArrivals(100)), sleeping(0.001))
     assert records.sent == records.completed == 50
 

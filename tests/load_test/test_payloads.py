@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.planning.endpoint_request import LARGEST_BODY_BYTES
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.plan.endpoint_request import LARGEST_BODY_BYTES
 
 MODULE = """\
 def text(number): return f"request {number}"

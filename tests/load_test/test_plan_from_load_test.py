@@ -14,15 +14,15 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.plan_adoption import adopt_limit
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import limit_plan
-from low_latency_endpoint.load_test.running import run
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.planning import latency_plan
+from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, plans
 
 from .fake_generator import FakeGenerator

@@ -14,24 +14,24 @@ from rich.console import Console
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.limit_search import SearchPlan
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
+from low_latency_endpoint.load_test.engine.steps import Target
 from low_latency_endpoint.load_test.report import page, write_page
 from low_latency_endpoint.load_test.report.page import verdict
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import (
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.running import LoadTestRun, run
-from low_latency_endpoint.load_test.saturation import verdicts
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.saturation import verdicts
+from low_latency_endpoint.load_test.search.serving import Fleet
 from tests.browser import needs_chromium, opened
 
 from .fake_generator import FakeGenerator

@@ -12,21 +12,16 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.result_file import LoadTestReport, read_found_limit
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    run,
-)
-from low_latency_endpoint.load_test.saturation import verdicts
-from low_latency_endpoint.load_test.steps import StepResult, Target
-from low_latency_endpoint.load_test.steps_table import steps_csv
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import StepResult, Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, read_found_limit
+from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.saturation import verdicts
+from low_latency_endpoint.load_test.search.steps_table import steps_csv
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 from .fake_account import FLEET, GOAL, metrics_of
 from .fake_generator import FakeGenerator

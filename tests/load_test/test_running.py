@@ -7,27 +7,21 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import RampArrivals
-from low_latency_endpoint.load_test.generator_process import GENERATOR
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.run_plans import (
+from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.running import (
-    Event,
-    Second,
-    StepEnded,
-    StepStarted,
-    run,
-)
-from low_latency_endpoint.load_test.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.search.running import Event, Second, StepEnded, StepStarted, run
 
 from .fake_account import GOAL, FakeAws
 from .fake_generator import FakeGenerator
@@ -156,7 +150,7 @@ def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPat
 
 def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     aws, generator, said = FakeAws(invocations=[1e9]), FakeGenerator(instances=2), []
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
                         lambda profile, region: (lambda service: aws, region))
     report = load_test(
         Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
@@ -171,7 +165,7 @@ def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.Monke
 
 
 def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
                         lambda profile, region: (lambda service: FakeAws(), region))
 
     def say(text: str) -> None:
@@ -186,7 +180,7 @@ def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPat
 
 def test_the_generator_is_closed_when_nothing_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
+    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
                         lambda profile, region: (lambda service: FakeAws(), region))
     with pytest.raises(ConfigurationError):
         load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),

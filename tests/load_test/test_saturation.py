@@ -7,26 +7,19 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-    rate_plan,
-    users_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    LoadTestRun,
-    run,
-)
-from low_latency_endpoint.load_test.saturation import (
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan, users_plan
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.saturation import (
     concurrency,
     fleet_scales,
     loaded_step,
     verdicts,
 )
-from low_latency_endpoint.load_test.steps import Target
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
 from .fake_generator import QUEUE_FULL, FakeGenerator

@@ -11,21 +11,15 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import read_joined
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.run_plans import (
-    confirm_plan,
-    limit_plan,
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    run,
-)
-from low_latency_endpoint.load_test.serving import read_fleet
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.search.joined_metrics import read_joined
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.serving import read_fleet
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 from .fake_account import GOAL, FakeAws, TwoVariants, kinds, limit_test
 from .fake_generator import FakeGenerator
@@ -116,7 +110,8 @@ def test_a_search_needs_the_number_of_instances() -> None:
 
 def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients", lambda *_: (
         lambda service: FakeAws(denied=("describe_endpoint",)), "us-east-1"))
     for stated in (None, 3):
         report = load_test(
@@ -150,7 +145,8 @@ def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.Mon
 
 
 def test_another_fleet_than_the_planned_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients", lambda *_: (
         lambda service: FakeAws(instances=[1], scaled=False), "us-east-1"))
     for planned, said in ((8, True), (1, False), (None, False)):
         warned: list[str] = []

@@ -26,8 +26,8 @@ LOCUST = ["--headless", "--only-summary", "--stop-timeout", "5"]
 OWN_USER = """\
 from locust import events, task
 
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.users import SageMakerUser
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.users import SageMakerUser
 
 SEEN = []
 
@@ -167,9 +167,9 @@ def test_the_first_byte_of_streams_is_listed_beside_the_total(server: LoopbackRu
 
 
 OPEN_STREAM = """\
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
-from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.engine.open_loop import OpenLoopSageMakerUser
+from low_latency_endpoint.load_test.engine.payloads import Payloads
 
 
 class Chat(OpenLoopSageMakerUser):
@@ -234,7 +234,8 @@ def test_without_a_region_or_an_unknown_profile(server: LoopbackRuntime) -> None
 
 def test_locusts_page_has_a_field_for_each_option() -> None:
     program = ("import locust; from locust.argument_parser import LocustArgumentParser as Parser; "
-               "from low_latency_endpoint.load_test.locust_options import OPTIONS, add_options; "
+               "from low_latency_endpoint.load_test.engine.locust_options import OPTIONS, "
+               "add_options; "
                "parser = Parser(); add_options(parser); "
                "shown = set(parser.args_included_in_web_ui); "
                "print({f'sagemaker_{name}' for name, *_ in OPTIONS} - shown)")
@@ -245,7 +246,8 @@ def test_locusts_page_has_a_field_for_each_option() -> None:
 
 def test_importing_the_package_loads_neither_locust_nor_gevent() -> None:
     program = ("import sys, low_latency_endpoint.load_test, "
-               "low_latency_endpoint.load_test.payloads, low_latency_endpoint.load_test.target; "
+               "low_latency_endpoint.load_test.engine.payloads, "
+               "low_latency_endpoint.load_test.engine.target; "
                "print(sorted({'locust', 'gevent', 'geventhttpclient'} & set(sys.modules)))")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           check=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.steps import GeneratorLoad, Step, StepResult
-from low_latency_endpoint.load_test.validity import client_bound, warnings
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Step, StepResult
+from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
 
 #: So many that ten lie beyond p99.99: fewer would be a warning of their own.
 COUNT = 100_000

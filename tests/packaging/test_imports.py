@@ -42,7 +42,7 @@ def _loaded(program: str, *arguments: str, node: Path | None = None) -> set[str]
 
 
 @pytest.mark.parametrize(
-    "package", ["low_latency_endpoint.planning", "low_latency_endpoint.operations"]
+    "package", ["low_latency_endpoint.plan", "low_latency_endpoint.operate"]
 )
 def test_planning_and_operations_start_no_node(package: str, tmp_path: Path) -> None:
     node = tmp_path / "node"
@@ -66,7 +66,7 @@ def test_the_fake_node_would_have_been_noticed(tmp_path: Path) -> None:
 
 
 def test_planning_loads_no_aws_library() -> None:
-    loaded = _loaded(IMPORT_ALL, "low_latency_endpoint.planning")
+    loaded = _loaded(IMPORT_ALL, "low_latency_endpoint.plan")
     assert not loaded & {"boto3", "botocore", "moto", "pydantic", "typer", "rich"}
 
 

@@ -41,7 +41,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]

@@ -53,10 +53,10 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.planning.argument_kinds import _evaluated, checked_arguments
-from low_latency_endpoint.planning.latency_plan import CONCURRENCY_METRIC, TargetTracking
-from low_latency_endpoint.scaling import ScalingStep
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
+from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, TargetTracking
 
 SECRET = "hunter2"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"

@@ -52,11 +52,11 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.alarms import SlowRequests
 from low_latency_endpoint.errors import ConfigurationError, rules
-from low_latency_endpoint.planning.latency_plan import EndpointRequest, make_plan
-from low_latency_endpoint.scaling import ScalingStep
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.monitoring.alarms import SlowRequests
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, make_plan
 
 ROWS: list[Any] = []
 
@@ -645,9 +645,9 @@ ELSEWHERE = {
     "LLE340": "test_s3_gateway_policy.py",
     "LLE341": "the settings file's; constructs take IKey",
     "LLE342": "the settings file's; constructs take IPrefixList",
-    "LLE380": "as plan says it: tests/unit/settings/test_what_synthesis_refuses.py",
+    "LLE380": "as plan says it: tests/settings/test_what_synthesis_refuses.py",
     **dict.fromkeys(("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387",
-                     "LLE388", "LLE389"), "the settings file's: tests/unit/settings"),
+                     "LLE388", "LLE389"), "the settings file's: tests/settings"),
     "LLE733": "a Duration is always finite",
 }
 # The warm-up's, and those of the commands that read a deployed stack: tried beside them.

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 import app as entry
 from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
-from low_latency_endpoint.load_test_fleet_image import write_build_context
+from low_latency_endpoint.load_test_fleet.image import write_build_context
 from low_latency_endpoint.settings import load_settings
 from stacks.load_test_fleet_stack import LoadTestFleetStack
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack

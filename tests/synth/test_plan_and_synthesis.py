@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fuzzing.agreement import counted, folder_of_files, judge, synthesised, text_of
 from fuzzing.cases import bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
-from tests.unit.settings.test_what_synthesis_refuses import many_endpoints
+from tests.settings.test_what_synthesis_refuses import many_endpoints
 
 CASES = st.randoms(use_true_random=False)
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]

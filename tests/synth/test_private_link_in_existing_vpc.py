@@ -24,7 +24,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.operations.checking.policies import verdict
+from low_latency_endpoint.operate.checking.policies import verdict
 
 ACCOUNT, STRANGER = "123456789012", "999999999999"
 STEM = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}"

@@ -25,7 +25,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 from .iam_decisions import ACCOUNT, allows, text
 

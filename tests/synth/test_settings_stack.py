@@ -12,7 +12,7 @@ import yaml
 
 from low_latency_endpoint import ClientZones, InstanceType, LatencyTarget, LowLatencyEndpoint
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.planning import latency_plan
+from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, plans
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 

@@ -26,8 +26,8 @@ from low_latency_endpoint import (
     RoutingStrategy,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.scaling import ScalingStep
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.variant import CoreDump
 
 
 def text(stack):

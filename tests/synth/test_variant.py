@@ -16,7 +16,7 @@ from low_latency_endpoint import (
     RoutingStrategy,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..planning.metrics import metric_facts
-from ..planning.utilization import highest_utilization
+from ..plan.metrics import metric_facts
+from ..plan.utilization import highest_utilization
 from .calls import Account
 
 __all__ = ["MetricSeries", "Query", "Series", "by_dimension", "median", "metric_data",

@@ -10,7 +10,7 @@ import typer
 from .output import print_json, print_parts, progress_on_terminal
 
 if TYPE_CHECKING:
-    from ..operations.checking.results import Report
+    from ..operate.checking.results import Report
 
 __all__ = ["finish", "with_progress"]
 
@@ -28,7 +28,7 @@ def finish(report: Report, *, json: bool, quiet: bool, strict: bool, verbose: bo
     if json:
         print_json(report.to_dict())
     else:
-        from ..operations.checking.tables import report_table
+        from ..operate.checking.tables import report_table
 
         print_parts(*report_table(report, quiet=quiet, verbose=verbose))
     raise typer.Exit(report.exit_status(strict=strict))

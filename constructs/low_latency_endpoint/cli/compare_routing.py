@@ -12,9 +12,9 @@ from .load_inputs import Results, Sending, seconds_of
 from .options import grouped
 
 if TYPE_CHECKING:
-    from ..load_test.compare_routing import ComparisonPlan
-    from ..load_test.compare_routing_published import PublishedComparison
-    from ..load_test.compare_routing_report import RoutingComparison
+    from ..load_test.compare.compare_routing import ComparisonPlan
+    from ..load_test.compare.published import PublishedComparison
+    from ..load_test.compare.report import RoutingComparison
 
 
 class Preset(StrEnum):
@@ -100,9 +100,9 @@ def compare_routing(
       low-latency compare-routing sentiment --preset published --change-instances
     """
     results.check()
-    from ..load_test.compare_routing import ComparisonPlan
-    from ..load_test.compare_routing import compare_routing as compared
-    from ..load_test.result_file import write_text
+    from ..load_test.compare.compare_routing import ComparisonPlan
+    from ..load_test.compare.compare_routing import compare_routing as compared
+    from ..load_test.search.result_file import write_text
 
     walk.check(blocks)
     variants = variant or []
@@ -132,7 +132,7 @@ def compare_routing(
 
         report: RoutingComparison | PublishedComparison
         if walk.preset:
-            from ..load_test.compare_routing_published import compare_published
+            from ..load_test.compare.published import compare_published
 
             report = compare_published(endpoints, plan, compare, variants=variants,
                                        sizes=walk.sizes, profile=profile, region=region,
@@ -142,7 +142,7 @@ def compare_routing(
     if results.output is not None:
         write_text(results.output, report.to_json())
     if results.html is not None:
-        from ..load_test.compare_routing_page import write_page
+        from ..load_test.compare.page import write_page
 
         write_page(report, results.html)
     results.said()
@@ -158,8 +158,8 @@ def _print_instructions(endpoints: list[str], variants: list[str], plan: Compari
                         walk: Walk, profile: str | None, region: str) -> None:
     from ..account.calls import Account
     from ..account.sessions import open_clients
-    from ..load_test.compare_routing_published import PublishedCost, instructions
-    from ..load_test.compare_routing_sides import read_sides
+    from ..load_test.compare.published import PublishedCost, instructions
+    from ..load_test.compare.sides import read_sides
 
     client, _ = open_clients(profile, region)
     sides = read_sides(Account(client, region), endpoints, variants)
@@ -169,7 +169,7 @@ def _print_instructions(endpoints: list[str], variants: list[str], plan: Compari
 
 def _agree(plan: ComparisonPlan, walk: Walk) -> None:
     """Tell the cost, and go on only if that is wanted."""
-    from ..load_test.compare_routing_published import PublishedCost
+    from ..load_test.compare.published import PublishedCost
 
     cost = PublishedCost.of(plan, walk.sizes, walk.hourly_price)
     typer.echo(f"{cost}, with up to {2 * max(cost.sizes)} instances at once.", err=True)

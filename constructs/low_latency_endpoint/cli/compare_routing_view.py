@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..load_test.compare_routing import Event, PairEnded, Second, Watch
-from ..load_test.compare_routing_published import PublishedComparison
-from ..load_test.compare_routing_report import RoutingComparison
-from ..load_test.latencies import milliseconds
+from ..load_test.compare.compare_routing import Event, PairEnded, Second, Watch
+from ..load_test.compare.published import PublishedComparison
+from ..load_test.compare.report import RoutingComparison
+from ..load_test.engine.latencies import milliseconds
 from .live_display import LiveDisplay
 from .output import print_parts
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..planning.hourly_cost import StackCost
-    from ..planning.stack_minutes import StackMinutes
+    from ..plan.hourly_cost import StackCost
+    from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
 __all__ = ["cost_parts", "minutes_data", "minutes_of", "minutes_parts", "total_line",
@@ -24,7 +24,7 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     ConfigurationError
         ``LLE882``, ``LLE883``, ``LLE884``.
     """
-    from ..planning.prices import parse_price
+    from ..plan.prices import parse_price
 
     prices = {**settings.prices, **dict(parse_price(each) for each in given)}
     return settings.model_copy(update={"prices": prices})
@@ -32,7 +32,7 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
 
 def minutes_of(settings: Settings) -> Sequence[StackMinutes]:
     """How long creating and deleting the settings' stack take."""
-    from ..planning.stack_minutes import stack_minutes
+    from ..plan.stack_minutes import stack_minutes
 
     return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
 
@@ -52,7 +52,7 @@ def minutes_parts(settings: Settings) -> Iterator[RenderableType]:
 
 def total_line(cost: StackCost) -> str:
     """The whole stack in one line; empty where an instance's price is missing."""
-    from ..planning.hourly_cost import MOMENTS
+    from ..plan.hourly_cost import MOMENTS
 
     if cost.usd("at_most") is None:
         return ""
@@ -65,7 +65,7 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
     """A table of instances and dollars, what is not in it, and how to give what is missing."""
     from rich.text import Text
 
-    from ..planning.hourly_cost import MOMENTS, NOT_IN_IT
+    from ..plan.hourly_cost import MOMENTS, NOT_IN_IT
     from ..report.tables import Cell, Table
 
     rows: list[list[str | Cell]] = []
@@ -93,7 +93,7 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
 
 
 def _how_to_give(items: Sequence[str]) -> str:
-    from ..planning.prices import HOSTING_PRICES, INTERFACE_ENDPOINT, LINK_PRICES
+    from ..plan.prices import HOSTING_PRICES, INTERFACE_ENDPOINT, LINK_PRICES
 
     pages = [LINK_PRICES if item == INTERFACE_ENDPOINT else HOSTING_PRICES for item in items]
     given = ", ".join(f"{item}: USD" for item in items)

@@ -32,7 +32,7 @@ def dashboard(
     from ..account.calls import Account
     from ..account.clock import account_now
     from ..account.sessions import aws_errors_in_words, open_clients
-    from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
+    from ..operate.dashboard_picture import draw_dashboard, read_dashboard_body
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         account = Account(*open_clients(profile, region))

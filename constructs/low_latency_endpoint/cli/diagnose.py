@@ -12,7 +12,7 @@ from .output import console_for_people, print_json, progress_on_terminal
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..operations.diagnosis import Diagnosis
+    from ..operate.diagnose import Diagnosis
 
 
 def diagnose(
@@ -51,7 +51,7 @@ def diagnose(
         _writable(html)
     made = _diagnose(endpoint, since, until, target or [], client_latency or [], profile, region)
     if html is not None:
-        from ..operations.diagnosis.page import write_page
+        from ..operate.diagnose.page import write_page
 
         with progress_on_terminal("Page"):
             write_page(made, html)
@@ -59,7 +59,7 @@ def diagnose(
     if json:
         print_json(made.to_dict())
     else:
-        from ..operations.diagnosis.terminal import print_report
+        from ..operate.diagnose.terminal import print_report
 
         with console_for_people() as console:
             print_report(console, made)
@@ -72,8 +72,8 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
               region: str | None) -> Diagnosis:
     from ..account.clock import account_now
     from ..account.sessions import open_clients
-    from ..operations.diagnosis import diagnose
-    from ..operations.diagnosis.options import (
+    from ..operate.diagnose import diagnose
+    from ..operate.diagnose.options import (
         CLIENT_LATENCY_FORM,
         TARGET_FORM,
         parse_latencies,

@@ -23,7 +23,7 @@ def errors(
       low-latency errors LLE604                explain one
       low-latency errors --markdown > docs/errors.md
     """
-    from ..error_reference import all_rules, errors_markdown, explained
+    from .error_reference import all_rules, errors_markdown, explained
 
     if markdown:
         typer.echo(errors_markdown(), nl=False)

@@ -14,9 +14,9 @@ from .options import Html, Json, Profile, Region
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..load_test.endpoint_settings import StatedEndpoint
-    from ..load_test.payloads import Payloads
-    from ..load_test.steps import Target
+    from ..load_test.engine.payloads import Payloads
+    from ..load_test.engine.steps import Target
+    from ..load_test.search.endpoint_settings import StatedEndpoint
 
 __all__ = ["Results", "Sending", "seconds_of"]
 
@@ -57,13 +57,13 @@ class Sending:
         """What the settings say of an endpoint."""
         if self.settings is None:
             return None
-        from ..load_test.endpoint_settings import stated_endpoint
+        from ..load_test.search.endpoint_settings import stated_endpoint
 
         return stated_endpoint(self.settings, endpoint)
 
     def payloads(self, stated: StatedEndpoint | None) -> Payloads:
         """The requests."""
-        from ..load_test.payloads import PAYLOAD_NEEDED, Payloads
+        from ..load_test.engine.payloads import PAYLOAD_NEEDED, Payloads
 
         source = self.payload
         if source is None:
@@ -76,7 +76,7 @@ class Sending:
 
     def target(self, endpoint: str, stated: StatedEndpoint | None, **more: Any) -> Target:
         """Where they go: what the options leave open is the settings', else the AWS CLI's."""
-        from ..load_test.steps import Target
+        from ..load_test.engine.steps import Target
 
         payload_type = stated.content_type if stated is not None and self.payload is None else None
         if stated is not None:
@@ -114,7 +114,7 @@ class Results:
 
     def check(self, *others: Path | None) -> None:
         """Say before anything is sent what is missing, and what cannot be written."""
-        from ..load_test.result_file import WRITTEN
+        from ..load_test.search.result_file import WRITTEN
 
         check_packages("boto3", "locust", "geventhttpclient", "hdrh",
                        *(("jinja2",) if self.html is not None else ()))

@@ -13,12 +13,12 @@ from .load_inputs import Results, Sending, seconds_of
 from .options import grouped
 
 if TYPE_CHECKING:
-    from ..load_test.endpoint_settings import StatedEndpoint
+    from ..load_test.engine.payloads import Payloads
+    from ..load_test.engine.steps import Target
     from ..load_test.fleet.running import FleetRun
-    from ..load_test.judging import LatencyGoal
-    from ..load_test.payloads import Payloads
-    from ..load_test.run_plans import RunPlan
-    from ..load_test.steps import Target
+    from ..load_test.search.endpoint_settings import StatedEndpoint
+    from ..load_test.search.judging import LatencyGoal
+    from ..load_test.search.run_plans import RunPlan
 
 _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 
@@ -106,9 +106,9 @@ def load_test(
     if fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
     results.check(csv)
-    from ..load_test.load_testing import load_test as tested
-    from ..load_test.result_file import write_text
-    from ..load_test.steps_table import steps_csv
+    from ..load_test.search.load_testing import load_test as tested
+    from ..load_test.search.result_file import write_text
+    from ..load_test.search.steps_table import steps_csv
 
     stated = sending.stated(endpoint)
     plan = _plan(load, sending, _goal(measuring.target, sending.allowed_errors, stated), stated)
@@ -161,11 +161,11 @@ def _fleet_run(target: Target, payloads: Payloads, plan: RunPlan, workers: int,
 
 def _plan(load: Load, sending: Sending, goal: LatencyGoal,
           stated: StatedEndpoint | None) -> RunPlan:
-    from ..load_test import run_plans
-    from ..load_test.arrivals import ReplayedArrivals
-    from ..load_test.judging import LATENCY_NEEDED
-    from ..load_test.limit_search import SearchPlan
-    from ..load_test.run_plans import LOAD_FORM
+    from ..load_test.engine.arrivals import ReplayedArrivals
+    from ..load_test.search import run_plans
+    from ..load_test.search.judging import LATENCY_NEEDED
+    from ..load_test.search.limit_search import SearchPlan
+    from ..load_test.search.run_plans import LOAD_FORM
 
     given = [name for name, value in (
         ("--rate", bool(load.rate) and not load.confirm), ("--users", load.users),
@@ -211,7 +211,7 @@ def _plan(load: Load, sending: Sending, goal: LatencyGoal,
 
 def _rate(text: str) -> Any:
     """Requests per second, or a ramp."""
-    from ..load_test.arrivals import RampArrivals
+    from ..load_test.engine.arrivals import RampArrivals
 
     try:
         values = [float(part) for part in text.split("..")]
@@ -226,8 +226,8 @@ def _rate(text: str) -> Any:
 
 def _goal(target: list[str] | None, allowed_errors: float,
           stated: StatedEndpoint | None) -> LatencyGoal:
-    from ..load_test.judging import FIRST_BYTE, LatencyGoal
-    from ..operations.diagnosis.options import TARGET_FORM, parse_latencies
+    from ..load_test.search.judging import FIRST_BYTE, LatencyGoal
+    from ..operate.diagnose.options import TARGET_FORM, parse_latencies
 
     targets: dict[str, float] = {}
     for prefix in ("", FIRST_BYTE):

@@ -8,9 +8,9 @@ from dataclasses import replace
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from ..load_test.measured_steps import MeasuredStep
-from ..load_test.result_file import LoadTestReport
-from ..load_test.steps_table import PER_INSTANCE, StepColumn, step_columns
+from ..load_test.search.measured_steps import MeasuredStep
+from ..load_test.search.result_file import LoadTestReport
+from ..load_test.search.steps_table import PER_INSTANCE, StepColumn, step_columns
 from ..report.tables import Table
 
 __all__ = ["StepsTable"]

@@ -9,13 +9,13 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ..load_test.latencies import milliseconds
-from ..load_test.measured_steps import MeasuredStep
+from ..load_test.engine.latencies import milliseconds
+from ..load_test.engine.steps import Target
 from ..load_test.report.page import follows, verdict
-from ..load_test.result_file import LoadTestReport
-from ..load_test.run_plans import RunPlan
-from ..load_test.running import Event, Second, StepEnded, StepStarted
-from ..load_test.steps import Target
+from ..load_test.search.measured_steps import MeasuredStep
+from ..load_test.search.result_file import LoadTestReport
+from ..load_test.search.run_plans import RunPlan
+from ..load_test.search.running import Event, Second, StepEnded, StepStarted
 from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts

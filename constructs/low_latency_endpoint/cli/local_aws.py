@@ -31,7 +31,7 @@ def local_aws(context: typer.Context) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "local_sagemaker":
             raise
-        from ..planning.simulation.compilation import EXTRA_NEEDED
+        from ..simulate.compilation import EXTRA_NEEDED
 
         raise EXTRA_NEEDED.error(
             got="local-sagemaker is not installed", allowed="local-sagemaker",

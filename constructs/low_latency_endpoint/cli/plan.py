@@ -15,8 +15,8 @@ from .output import print_json, print_parts
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..load_test.plan_adoption import AdoptedLimit
-    from ..planning.decisions import Explanation
+    from ..load_test.search.plan_adoption import AdoptedLimit
+    from ..plan.decisions import Explanation
     from ..settings import Settings
 
 
@@ -81,7 +81,7 @@ def plan(
         return
     adopted, loaded = None, None
     if from_load_test is not None:
-        from ..load_test.plan_adoption import adopt_limit
+        from ..load_test.search.plan_adoption import adopt_limit
 
         adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps,
                               accept_lower_bound=accept_lower_bound)

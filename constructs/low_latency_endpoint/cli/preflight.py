@@ -47,8 +47,8 @@ def preflight(
     longest = seconds_of(wait, "--wait") if wait is not None else 0.0
     loaded = load_settings(settings)
     from ..account.sessions import open_clients
-    from ..operations.preflight import run_preflight
-    from ..operations.preflight.waiting import wait_for_endpoints
+    from ..operate.preflight import run_preflight
+    from ..operate.preflight.waiting import wait_for_endpoints
 
     client, chosen = open_clients(profile, region, loaded.region)
     if longest:

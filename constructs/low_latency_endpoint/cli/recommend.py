@@ -12,7 +12,7 @@ from .options import SettingsFile, grouped
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..operations.recommendation import (
+    from ..operate.recommend import (
         Job,
         LatencyThreshold,
         LoadTest,
@@ -115,7 +115,7 @@ def recommend(
     if tests.any_type and tests.instance_type:
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
     run = opened("recommend", settings, options, latency_threshold=tests.latency_threshold)
-    from ..operations import recommendation
+    from ..operate import recommend as recommendation
 
     if options.list_:
         jobs = recommendation.newest_jobs(run.client)
@@ -141,8 +141,8 @@ def recommend(
 def _request(run: Run, tests: Tests, subject: Subject, threshold: LatencyThreshold
              ) -> tuple[RecommendationRequest, SamplePayload, list[str]]:
     """The job, what it sends, and what is doubtful about it."""
-    from ..operations import recommendation
-    from ..operations.recommendation.rules import JOB_ROLE
+    from ..operate import recommend as recommendation
+    from ..operate.recommend.rules import JOB_ROLE
 
     JOB_ROLE.check(subject.role_arn or "", "--role-arn")
     endpoint = run.settings.endpoints[run.key]
@@ -165,7 +165,7 @@ def _request(run: Run, tests: Tests, subject: Subject, threshold: LatencyThresho
 
 
 def _threshold(run: Run, given: str | None) -> LatencyThreshold:
-    from ..operations.recommendation import parse_threshold, threshold_of
+    from ..operate.recommend import parse_threshold, threshold_of
 
     if given is not None:
         return parse_threshold(given)
@@ -174,8 +174,8 @@ def _threshold(run: Run, given: str | None) -> LatencyThreshold:
 
 def _load_test(types: tuple[str, ...], tests: Tests, threshold: LatencyThreshold,
                stated: RecommendationSettings | None) -> LoadTest | None:
-    from ..operations.recommendation import LoadTest, parse_phases, parse_stairs
-    from ..operations.recommendation.traffic import seconds_of_text, stated_traffic
+    from ..operate.recommend import LoadTest, parse_phases, parse_stairs
+    from ..operate.recommend.traffic import seconds_of_text, stated_traffic
 
     if tests.phase and tests.stairs:
         raise typer.BadParameter("--phase and --stairs exclude each other.")
@@ -204,7 +204,7 @@ def _model(run: Run, name: str | None, package: str | None) -> tuple[Any, Any]:
     """The model to test and its network."""
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
-    from ..operations.recommendation import ModelSource, find_deployed_model, read_model
+    from ..operate.recommend import ModelSource, find_deployed_model, read_model
 
     if package is not None:
         return ModelSource(name, package), None
@@ -218,8 +218,8 @@ def _model(run: Run, name: str | None, package: str | None) -> tuple[Any, Any]:
 def _start(run: Run, request: RecommendationRequest, payload: SamplePayload,
            doubts: list[str]) -> str:
     from ..account.sessions import aws_errors_in_words
-    from ..operations.recommendation import job_request, start, upload
-    from ..operations.recommendation.view import price_lines
+    from ..operate.recommend import job_request, start, upload
+    from ..operate.recommend.view import price_lines
 
     job_request(request)  # what is wrong with it is said before the question
     for line in price_lines(request, doubts):
@@ -235,8 +235,8 @@ def _start(run: Run, request: RecommendationRequest, payload: SamplePayload,
 
 
 def _results(run: Run, name: str, threshold: LatencyThreshold, scaling: int | None) -> None:
-    from ..operations.recommendation import adopt, chosen, read
-    from ..operations.recommendation.view import job_table
+    from ..operate.recommend import adopt, chosen, read
+    from ..operate.recommend.view import job_table
 
     options, endpoint = run.options, run.settings.endpoints[run.key]
     job = read(run.client, name) if options.no_wait else _wait(run, name)
@@ -257,7 +257,7 @@ def _results(run: Run, name: str, threshold: LatencyThreshold, scaling: int | No
 def _wait(run: Run, name: str) -> Job:
     from time import sleep
 
-    from ..operations.recommendation import wait
+    from ..operate.recommend import wait
 
     with run.following(name) as line:
         return wait(run.client, name, sleep=sleep, on_poll=lambda job, progress: line(
@@ -276,9 +276,9 @@ def _shown(job: Job, threshold: LatencyThreshold) -> dict[str, Any]:
 
 
 def _scaling(run: Run, job: Job, number: int) -> dict[str, Any]:
-    from ..operations.recommendation import ask_for_scaling, chosen
-    from ..operations.recommendation.view import scaling_lines
-    from ..planning.latency_plan import INVOCATIONS_METRIC
+    from ..operate.recommend import ask_for_scaling, chosen
+    from ..operate.recommend.view import scaling_lines
+    from ..plan.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
     throughput = run.settings.endpoints[run.key].throughput

@@ -13,8 +13,8 @@ from .options import SettingsFile, grouped
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..operations.recommendation.generative_jobs import GenerativeJob
-    from ..operations.recommendation.generative_requests import (
+    from ..operate.recommend.generative_jobs import GenerativeJob
+    from ..operate.recommend.generative_requests import (
         Benchmark,
         GenerativeRecommendation,
         Kind,
@@ -58,8 +58,8 @@ class Subject:
 
     def check(self) -> None:
         """What is missing is said before AWS is asked for the endpoint."""
-        from ..operations.recommendation.rules import JOB_ROLE
-        from ..planning.limits import S3_URI
+        from ..operate.recommend.rules import JOB_ROLE
+        from ..plan.limits import S3_URI
 
         JOB_ROLE.check(self.role_arn or "", "--role-arn")
         S3_URI.check(self.output or "", "--output")
@@ -89,7 +89,7 @@ class Load:
 
     def made(self) -> Workload | None:
         """The workload to create; ``None`` where one is named that exists."""
-        from ..operations.recommendation import generative_requests
+        from ..operate.recommend import generative_requests
 
         if self.workload is not None:
             if self.workload_file is not None or self.dataset is not None:
@@ -134,7 +134,7 @@ def recommend_generative(
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
     run = opened("recommend-generative", settings, options,
                  flag=" --benchmark" if subject.benchmark else "")
-    from ..operations.recommendation import generative_jobs
+    from ..operate.recommend import generative_jobs
 
     kind = generative_jobs.BENCHMARK if subject.benchmark else generative_jobs.RECOMMENDATION
     generative_jobs.check_boto3(run.client)
@@ -160,7 +160,7 @@ def recommend_generative(
 
 def _request(run: Run, name: str, subject: Subject,
              workload: str) -> Benchmark | GenerativeRecommendation:
-    from ..operations.recommendation.generative_requests import GenerativeRecommendation
+    from ..operate.recommend.generative_requests import GenerativeRecommendation
 
     if subject.benchmark:
         subject.check()
@@ -183,8 +183,8 @@ def _model_of(settings: Settings, key: str) -> str:
 def _benchmark(run: Run, name: str, subject: Subject, workload: str) -> Benchmark:
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
-    from ..operations.recommendation.deployed_model import find_deployed_model, find_endpoint
-    from ..operations.recommendation.generative_requests import Benchmark
+    from ..operate.recommend.deployed_model import find_deployed_model, find_endpoint
+    from ..operate.recommend.generative_requests import Benchmark
 
     components = subject.inference_component or []
     with aws_errors_in_words():
@@ -199,9 +199,9 @@ def _benchmark(run: Run, name: str, subject: Subject, workload: str) -> Benchmar
 
 def _start(run: Run, job: Benchmark | GenerativeRecommendation, made: Workload | None,
            named: str | None) -> None:
-    from ..operations.recommendation import generative_jobs as jobs
-    from ..operations.recommendation import generative_requests as requests
-    from ..operations.recommendation.generative_view import generative_price_lines
+    from ..operate.recommend import generative_jobs as jobs
+    from ..operate.recommend import generative_requests as requests
+    from ..operate.recommend.generative_view import generative_price_lines
 
     doubts: list[str] = []
     job.request()  # what is wrong with it is said before the question
@@ -215,12 +215,12 @@ def _start(run: Run, job: Benchmark | GenerativeRecommendation, made: Workload |
 
 
 def _results(run: Run, kind: Kind, name: str) -> None:
-    from ..operations.recommendation.generative_jobs import (
+    from ..operate.recommend.generative_jobs import (
         adopt_generative,
         chosen_generative,
         read_generative,
     )
-    from ..operations.recommendation.generative_view import generative_table
+    from ..operate.recommend.generative_view import generative_table
 
     options, endpoint = run.options, run.settings.endpoints[run.key]
     job = read_generative(run.client, kind, name) if options.no_wait else _wait(run, kind, name)
@@ -238,7 +238,7 @@ def _results(run: Run, kind: Kind, name: str) -> None:
 def _wait(run: Run, kind: Kind, name: str) -> GenerativeJob:
     from time import sleep
 
-    from ..operations.recommendation.generative_jobs import wait_generative
+    from ..operate.recommend.generative_jobs import wait_generative
 
     with run.following(name) as line:
         return wait_generative(run.client, kind, name, sleep=sleep,

@@ -12,10 +12,10 @@ from .options import Html, Json, SettingsFile
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..planning.latency_plan import Plan
-    from ..planning.simulation import Shape
-    from ..planning.simulation.load_test_result import LoadTestResult
+    from ..plan.latency_plan import Plan
     from ..settings import EndpointSettings
+    from ..simulate import Shape
+    from ..simulate.load_test_result import LoadTestResult
 
 
 def simulate(
@@ -83,9 +83,9 @@ def simulate(
     """
     import os
 
-    from ..planning.simulation.assumptions import model_of_plan
-    from ..planning.simulation.load_test_result import read_load_test_result
     from ..settings.simulated_deployment import simulated_deployment
+    from ..simulate.assumptions import model_of_plan
+    from ..simulate.load_test_result import read_load_test_result
     from .simulate_report import Report
 
     if html is not None:
@@ -153,7 +153,7 @@ def _check_options(*, compare_routing: bool, search: str | None, traffic: str | 
 
 
 def _shapes(traffic: str | None, recorded: Path | None) -> list[Shape]:
-    from ..planning.simulation import read_recorded_traffic, shape, shapes
+    from ..simulate import read_recorded_traffic, shape, shapes
 
     if recorded is not None:
         return [read_recorded_traffic(recorded)]
@@ -164,7 +164,7 @@ def _shapes(traffic: str | None, recorded: Path | None) -> list[Shape]:
 
 def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> list[str]:
     """What does not fit between a load test and the settings."""
-    from ..planning.load_test_validity import other_instance_type
+    from ..plan.load_test_validity import other_instance_type
 
     found = []
     if load_test.endpoint and stated.endpoint_name and load_test.endpoint not in (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..planning.simulation import Shape, SimulationResult
-from ..planning.simulation.assumptions import Model
-from ..planning.simulation.search_goals import Found, SearchResult
-from ..planning.simulation.search_wording import traffic_name
 from ..report.charts import Chart, Line, Panel
+from ..simulate import Shape, SimulationResult
+from ..simulate.assumptions import Model
+from ..simulate.search_goals import Found, SearchResult
+from ..simulate.search_wording import traffic_name
 
 __all__ = ["front_chart", "latency_chart", "timeline_chart"]
 

@@ -15,12 +15,12 @@ from ..report.tables import Table
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..planning.latency_plan import Plan
-    from ..planning.simulation import Comparison, Shape, SimulationResult
-    from ..planning.simulation.assumptions import Model
-    from ..planning.simulation.search_goals import Found, SearchResult
+    from ..plan.latency_plan import Plan
     from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
+    from ..simulate import Comparison, Shape, SimulationResult
+    from ..simulate.assumptions import Model
+    from ..simulate.search_goals import Found, SearchResult
 
 __all__ = ["Report"]
 
@@ -43,8 +43,8 @@ class Report:
 
     def steady(self) -> None:
         """The fleet at its peak."""
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.wording import steady_sentence, steady_table
+        from ..simulate import simulate as run
+        from ..simulate.wording import steady_sentence, steady_table
         from .simulate_charts import latency_chart
 
         result = run(self.model.steady(), replications=self._replications(8), **self.options)
@@ -55,12 +55,8 @@ class Report:
 
     def compare(self) -> None:
         """The strategies under the same chance."""
-        from ..planning.simulation import compare
-        from ..planning.simulation.wording import (
-            change_rows,
-            comparison_sentence,
-            steady_table,
-        )
+        from ..simulate import compare
+        from ..simulate.wording import change_rows, comparison_sentence, steady_table
         from .simulate_charts import latency_chart
 
         both: Comparison = compare(
@@ -77,8 +73,8 @@ class Report:
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.wording import shape_row, shape_sentence, shape_titles
+        from ..simulate import simulate as run
+        from ..simulate.wording import shape_row, shape_sentence, shape_titles
         from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
@@ -98,13 +94,9 @@ class Report:
     def search(self, text: str, shapes: Sequence[Shape], number: int | None, adopt_to: Path | None,
                *, write: bool) -> None:
         """Fleets and policies for a goal."""
-        from ..planning.simulation import shape
-        from ..planning.simulation.search_wording import (
-            points_tables,
-            search_data,
-            search_sentences,
-        )
-        from ..planning.simulation.searching import parse_goal, search
+        from ..simulate import shape
+        from ..simulate.search_wording import points_tables, search_data, search_sentences
+        from ..simulate.searching import parse_goal, search
         from .simulate_charts import front_chart
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]
@@ -176,7 +168,7 @@ class Report:
 
     def _assume_over_time(self, shapes: Sequence[Shape], peak_tps: float,
                           said: Iterable[str]) -> None:
-        from ..planning.simulation import shapes as made
+        from ..simulate import shapes as made
 
         self.assumed += said
         if any(each.name in made() for each in shapes):

@@ -38,7 +38,7 @@ def verify(
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
     from ..account.sessions import open_clients
-    from ..operations.verification import run_verification
+    from ..operate.verify import run_verification
     from .checks import finish, with_progress
 
     client, chosen = open_clients(profile, region)

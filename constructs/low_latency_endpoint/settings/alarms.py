@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.metrics import check_statistic
-from ..planning.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
+from ..plan import limits
+from ..plan.metrics import check_statistic
+from ..plan.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
 from .breach import Finding, breaches
 from .fields import Limited, duration_schema
 from .model_base import SettingsModel, mapping_of

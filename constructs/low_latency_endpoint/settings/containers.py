@@ -7,13 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.rules import (
-    ARCHIVE_NAME,
-    ASSET_IS_ARCHIVE,
-    MULTI_MODEL_DATA,
-    PREFIX_ENDS_WITH_SLASH,
-)
+from ..plan import limits
+from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE, MULTI_MODEL_DATA, PREFIX_ENDS_WITH_SLASH
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.rules import EXECUTION_TIME_TOO_SHORT
+from ..plan import limits
+from ..plan.rules import EXECUTION_TIME_TOO_SHORT
 from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, excludes, mapping_of

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.instance_types import instance_facts
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.instance_types import instance_facts
+from ..plan.rules import (
     DIRECT_NEEDS_HOSTNAMES,
     HOSTNAME_TWICE,
     HOSTNAMES_ALL_OR_NONE,

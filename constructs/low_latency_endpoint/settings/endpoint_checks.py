@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..planning import limits
-from ..planning.deployments import check_guardrails, takes_guardrails
-from ..planning.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
-from ..planning.metrics import metric_facts
-from ..planning.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
+from ..plan import limits
+from ..plan.deployments import check_guardrails, takes_guardrails
+from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
+from ..plan.metrics import metric_facts
+from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 from .breach import Finding, breaches
 from .model_base import items_of, mapping_of
 

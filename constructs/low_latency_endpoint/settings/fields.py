@@ -14,7 +14,7 @@ from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
-from ..planning.limits import Choice, Limit, Pattern
+from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError, finding, shown
 from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
 from .yaml_source import WrittenFloat, WrittenInt

@@ -8,15 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.rules import (
     API_NEEDS_PRIVATE_DNS,
     FIPS_WITH_POLICY,
     NARROW_WITHOUT_POLICY,
     ZONE_NAMED_TWICE,
 )
-from ..planning.s3_names import check_bucket_name
-from ..planning.subnets import vpc_block
+from ..plan.s3_names import check_bucket_name
+from ..plan.subnets import vpc_block
 from .breach import BreachError, Finding, breaches, finding
 from .fields import Cidr, Limited
 from .model_base import SettingsModel, excludes, items_of, needs

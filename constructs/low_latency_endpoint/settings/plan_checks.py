@@ -6,17 +6,17 @@ import io
 from collections.abc import Iterator
 
 from ..errors import ConfigurationError
-from ..planning.images import check_image_folder
-from ..planning.latency_plan import Plan
-from ..planning.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
-from ..planning.stack_size import OUTPUTS, RESOURCES
-from ..planning.subnets import (
+from ..plan.images import check_image_folder
+from ..plan.latency_plan import Plan
+from ..plan.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
+from ..plan.stack_size import OUTPUTS, RESOURCES
+from ..plan.subnets import (
     LARGEST_SUBNET,
     SUBNET_HOLDS_FLEET,
     check_fleets_fit_existing,
     network_blocks,
 )
-from ..planning.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
+from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from .breach import Finding, Place, breaches, finding
 from .endpoint import EndpointSettings
 from .plans import images_of, instances_in_update, plan_endpoint

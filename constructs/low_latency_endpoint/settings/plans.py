@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..planning import deployments
-from ..planning.decisions import Explanation, PlanWarning
-from ..planning.hourly_cost import EndpointCost, StackCost
-from ..planning.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
-from ..planning.plan_warnings import NOBODY_NOTIFIED
-from ..planning.prices import INTERFACE_ENDPOINT, price_of
-from ..planning.s3_names import doubtful_bucket
-from ..planning.secrets import secret_warning
-from ..planning.zones import region_of_zone
+from ..plan import deployments
+from ..plan.decisions import Explanation, PlanWarning
+from ..plan.hourly_cost import EndpointCost, StackCost
+from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.prices import INTERFACE_ENDPOINT, price_of
+from ..plan.s3_names import doubtful_bucket
+from ..plan.secrets import secret_warning
+from ..plan.zones import region_of_zone
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
@@ -42,7 +42,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
     ------
     ConfigurationError
         LLE933 when there is no such endpoint; the codes of
-        :class:`~low_latency_endpoint.planning.latency_plan.EndpointRequest`.
+        :class:`~low_latency_endpoint.plan.latency_plan.EndpointRequest`.
     """
     endpoint = settings.endpoints.get(key)
     if endpoint is None:
@@ -80,7 +80,7 @@ def plan_endpoint(settings: Settings, key: str) -> Plan:
     ------
     ConfigurationError
         As :func:`endpoint_request`, and the codes of
-        :func:`~low_latency_endpoint.planning.latency_plan.make_plan`; neither can occur for
+        :func:`~low_latency_endpoint.plan.latency_plan.make_plan`; neither can occur for
         settings loaded from a file: loading makes the plan.
     """
     return _plan_of(endpoint_request(settings, key))

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.recommendation_limits import (
+from ..plan import limits
+from ..plan.recommendation_limits import (
     MAX_TYPES,
     PHASE_SPAWN_RATE,
     PHASE_USERS,

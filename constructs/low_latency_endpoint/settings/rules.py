@@ -6,8 +6,8 @@ Data and nothing else, so that docs/errors.md and `low-latency errors` can list 
 from __future__ import annotations
 
 from ..errors import rule
-from ..planning import limits
-from ..planning.limits import GUIDE, Pattern
+from ..plan import limits
+from ..plan.limits import GUIDE, Pattern
 
 API = "/sagemaker/latest/APIReference/API_"
 

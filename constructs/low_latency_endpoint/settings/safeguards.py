@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..planning.load_test_fleet_rules import LOG_RETENTION
+from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .fields import Limited
 from .model_base import SettingsModel
 from .rules import ENCRYPTION_KEY_ARN, ROLE_ARN

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..planning.capacity import instances_at_peak
-from ..planning.decisions import Decision, Explanation
-from ..planning.simulation.search_goals import Found, SearchResult
+from ..plan.capacity import instances_at_peak
+from ..plan.decisions import Decision, Explanation
+from ..simulate.search_goals import Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
 from .loading import load_settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..planning.simulation.fleet_changes import Deployment
+from ..simulate.fleet_changes import Deployment
 from .endpoint import EndpointSettings
 
 __all__ = ["simulated_deployment"]

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.prices import PRICE, PRICED_ITEM
-from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..planning.subnets import plan_subnets, vpc_block
-from ..planning.zones import check_zones_in_region, region_of_zone
+from ..plan import limits
+from ..plan.prices import PRICE, PRICED_ITEM
+from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
+from ..plan.subnets import plan_subnets, vpc_block
+from ..plan.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
 from .fields import Limited

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..planning import limits
-from ..planning.images import known_dlc_account
-from ..planning.published_metrics import METRICS_IN_ALARM
-from ..planning.rules import HOSTED_ZONE_IN_OWN_VPC
-from ..planning.s3_names import check_bucket
-from ..planning.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
-from ..planning.zones import region_of_zone
+from ..plan import limits
+from ..plan.images import known_dlc_account
+from ..plan.published_metrics import METRICS_IN_ALARM
+from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC
+from ..plan.s3_names import check_bucket
+from ..plan.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
+from ..plan.zones import region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint_checks import containers_of
 from .fields import duration_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..planning.latency_plan import Plan
-from ..planning.stack_size import EndpointParts, SharedParts
+from ..plan.latency_plan import Plan
+from ..plan.stack_size import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .stack import Settings

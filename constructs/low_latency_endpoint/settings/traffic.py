@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ..planning import limits
-from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
+from ..plan.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
     SCALING_IS_OFF,
 )
-from ..planning.throughput import MeasuredThroughput
+from ..plan.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel

@@ -33,7 +33,7 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.alarms import SlowRequests
+from low_latency_endpoint.monitoring.alarms import SlowRequests
 
 CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
 MINUTE = timedelta(minutes=1)

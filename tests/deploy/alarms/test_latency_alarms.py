@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.alarm_options import AlarmOptions
+from low_latency_endpoint.monitoring.alarm_options import AlarmOptions
 
 MINUTE = timedelta(minutes=1)
 # Options that change how alarms are made, not which: tests/synth has them.

@@ -10,10 +10,10 @@ import boto3
 from jumping_loop import JumpingLoop
 
 from local_sagemaker import LocalAws
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.recording import Records, result_of
-from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
 
 __all__ = ["JumpingGenerator"]
 

@@ -27,18 +27,12 @@ from jumping_loop import JumpingLoop
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint.load_test.compare_routing import (
-    ComparisonPlan,
-    compare_routing,
-)
-from low_latency_endpoint.load_test.compare_routing_published import (
-    PublishedComparison,
-    compare_published,
-)
-from low_latency_endpoint.load_test.compare_routing_report import RoutingComparison
-from low_latency_endpoint.load_test.comparison import changes
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.planning.simulation.published import (
+from low_latency_endpoint.load_test.compare.compare_routing import ComparisonPlan, compare_routing
+from low_latency_endpoint.load_test.compare.comparison import changes
+from low_latency_endpoint.load_test.compare.published import PublishedComparison, compare_published
+from low_latency_endpoint.load_test.compare.report import RoutingComparison
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.simulate.published import (
     CASES,
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,

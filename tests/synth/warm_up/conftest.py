@@ -6,7 +6,7 @@ import pytest
 
 from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up import WarmUp
+from low_latency_endpoint.warm_up.warm_up import WarmUp
 from tests.synth.warm_up.in_template import PAYLOAD
 
 

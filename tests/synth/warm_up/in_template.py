@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from low_latency_endpoint.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
 
 PAYLOAD = WarmUpPayload.from_json({"inputs": "I like you."})
 

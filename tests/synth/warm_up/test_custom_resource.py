@@ -6,8 +6,8 @@ import aws_cdk as cdk
 from aws_cdk import Duration
 
 from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
-from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk import Duration
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import may
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.warm_up import WarmUpPayload
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of, may, statements_of
 
 

@@ -9,7 +9,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
 from tests.synth.warm_up.in_template import PAYLOAD
 
 

@@ -15,10 +15,10 @@ from cfnlint.api import lint
 from cfnlint.core import get_rules
 
 from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
-from low_latency_endpoint import warm_up as warm_up_module
-from low_latency_endpoint.planning import warm_up_rules
-from low_latency_endpoint.warm_up import WarmUp
-from low_latency_endpoint.warm_up_function import controller, sender
+from low_latency_endpoint.plan import warm_up_rules
+from low_latency_endpoint.warm_up import warm_up as warm_up_module
+from low_latency_endpoint.warm_up.warm_up import WarmUp
+from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import rule
-from ...planning.load_test_fleet_cost import FleetCost
-from ...planning.load_test_fleet_rules import description_parameter
+from ...plan.load_test_fleet_cost import FleetCost
+from ...plan.load_test_fleet_rules import description_parameter
 
 __all__ = ["FleetDescription", "find_fleet"]
 

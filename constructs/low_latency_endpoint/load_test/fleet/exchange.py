@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...planning.load_test_fleet_rules import RUNS_PREFIX
+from ...plan.load_test_fleet_rules import RUNS_PREFIX
 
 __all__ = ["CONTROL", "MODULE", "RESULT", "RUN", "STATUS", "RunFolder"]
 

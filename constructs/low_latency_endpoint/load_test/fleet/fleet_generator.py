@@ -16,12 +16,12 @@ from typing import Any
 
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
-from ...planning.limits import Range
-from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
-from ..generator_process import error_of
-from ..payloads import Payloads
-from ..steps import Progress, Step, StepResult, ignore_progress
-from ..target import Target
+from ...plan.limits import Range
+from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ..engine.generator_process import error_of
+from ..engine.payloads import Payloads
+from ..engine.steps import Progress, Step, StepResult, ignore_progress
+from ..engine.target import Target
 from .description import FleetDescription
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
 from .task import (

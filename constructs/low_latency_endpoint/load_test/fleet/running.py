@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...account.sessions import aws_errors_in_words
-from ..payloads import Payloads
-from ..target import Target
+from ..engine.payloads import Payloads
+from ..engine.target import Target
 from .description import find_fleet
 from .fleet_generator import FleetGenerator
 

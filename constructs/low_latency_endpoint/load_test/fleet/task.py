@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from ..steps import Generator, Progress
+    from ..engine.steps import Generator, Progress
     from .exchange import RunFolder
 
 __all__ = ["main"]
@@ -37,7 +37,7 @@ _ABANDONED = 3
 """Exit code of a master that nobody waits for any more."""
 _KEPT_SECONDS = 30
 """How many seconds of progress the status holds: the reader looks every second."""
-_MODULE = "low_latency_endpoint.load_test.generator"
+_MODULE = "low_latency_endpoint.load_test.engine.generator"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -66,9 +66,9 @@ def _worker() -> NoReturn:
 
 
 def _master() -> NoReturn:
-    from ..generator_process import GeneratorProcess, problem_of
-    from ..payloads import Payloads
-    from ..target import Target
+    from ..engine.generator_process import GeneratorProcess, problem_of
+    from ..engine.payloads import Payloads
+    from ..engine.target import Target
     from .exchange import RUN, STATUS
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -102,7 +102,7 @@ def _master() -> NoReturn:
 
 def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
     """Run each step that is asked for, until a signal ends it."""
-    from ..steps import Step
+    from ..engine.steps import Step
     from .exchange import CONTROL, STATUS
 
     done = 0

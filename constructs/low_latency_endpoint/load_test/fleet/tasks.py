@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...planning.load_test_fleet_rules import WEB_PORT
+from ...plan.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
 
 __all__ = ["FleetTask", "FleetTasks"]

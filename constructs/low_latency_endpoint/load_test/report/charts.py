@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
-from ..judging import quantile_bounds
-from ..measured_steps import MeasuredStep
-from ..result_file import LoadTestReport
-from ..steps import Progress
+from ..engine.steps import Progress
+from ..search.judging import quantile_bounds
+from ..search.measured_steps import MeasuredStep
+from ..search.result_file import LoadTestReport
 
 __all__ = ["over_time", "percentiles", "send_lag", "throughput_and_latency"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from ...report.pages import Finding, Listed, Part, Section, Soft
 from ...report.pages import page as page_of
 from ...report.tables import Table
-from ..limit_search import Limit, SearchPlan
-from ..result_file import LoadTestReport, write_text
-from ..steps_table import step_columns
+from ..search.limit_search import Limit, SearchPlan
+from ..search.result_file import LoadTestReport, write_text
+from ..search.steps_table import step_columns
 from .charts import over_time, percentiles, send_lag, throughput_and_latency
 
 __all__ = ["follows", "page", "verdict", "write_page"]
