@@ -50,29 +50,44 @@ def synthesis(rounds: int) -> None:
         counted: dict[str, list[Run]] = {}
         for app in ("pattern_app", "handwritten_l1_app"):
             output = Path(folder, app)
-            counted[app] = [run("-m", f"benchmarks.{app}",
-                                environment={**environment, "CDK_OUTDIR": str(output)})]
+            counted[app] = [
+                run(
+                    "-m",
+                    f"benchmarks.{app}",
+                    environment={**environment, "CDK_OUTDIR": str(output)},
+                )
+            ]
             counts[app] = resource_types(output)
         require_same(counts["pattern_app"], counts["handwritten_l1_app"])
-        runs = counted if SMALLEST else alternate(
-            {app: ["-m", f"benchmarks.{app}"] for app in counts},
-            rounds,
-            {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
+        runs = (
+            counted
+            if SMALLEST
+            else alternate(
+                {app: ["-m", f"benchmarks.{app}"] for app in counts},
+                rounds,
+                {**environment, "CDK_OUTDIR": str(Path(folder, "out"))},
+            )
         )
     pattern, handwritten = runs["pattern_app"], runs["handwritten_l1_app"]
     total = sum(counts["pattern_app"].values())
     line("resources on each side (same types, same counts)", f"{total}")
     # Other work on the machine only ever adds: the least of each side is nearest to its own time.
     least = [min(one.seconds for one in runs_of_one) for runs_of_one in (pattern, handwritten)]
-    line("LowLatencyEndpoint: least, median",
-         f"{least[0]:.2f}, {median_seconds(pattern):.2f} s")
-    line("by hand, L1 constructs in Python: least, median",
-         f"{least[1]:.2f}, {median_seconds(handwritten):.2f} s")
-    line(f"ratio of the least of {rounds} alternating runs each", f"{least[0] / least[1]:.2f}",
-         "1.10 or less")
-    line("  of the medians; of the medians in processor seconds",
-         f"{median_seconds(pattern) / median_seconds(handwritten):.2f}, "
-         f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}")
+    line("LowLatencyEndpoint: least, median", f"{least[0]:.2f}, {median_seconds(pattern):.2f} s")
+    line(
+        "by hand, L1 constructs in Python: least, median",
+        f"{least[1]:.2f}, {median_seconds(handwritten):.2f} s",
+    )
+    line(
+        f"ratio of the least of {rounds} alternating runs each",
+        f"{least[0] / least[1]:.2f}",
+        "1.10 or less",
+    )
+    line(
+        "  of the medians; of the medians in processor seconds",
+        f"{median_seconds(pattern) / median_seconds(handwritten):.2f}, "
+        f"{cpu_seconds(pattern) / cpu_seconds(handwritten):.2f}",
+    )
     for one, runs_of_one in (("LowLatencyEndpoint", pattern), ("by hand", handwritten)):
         parts = [answer_seconds(runs_of_one, part) for part in ("build", "synth")]
         line(f"  of it {one}: building, then app.synth()", "{:.2f}, {:.2f} s".format(*parts))
@@ -138,8 +153,10 @@ def imports(rounds: int) -> None:
     cost = import_cost(rounds)
     services = sorted(name for name in cost.aws_modules if name.startswith("aws_cdk.aws_"))
     services = [name.removeprefix("aws_cdk.") for name in services if name.count(".") == 1]
-    text = (f"baseline: constructs, aws_cdk and {', '.join(services)}, imported first in the same "
-            "process: what any app with these services pays anyway; processor time")
+    text = (
+        f"baseline: constructs, aws_cdk and {', '.join(services)}, imported first in the same "
+        "process: what any app with these services pays anyway; processor time"
+    )
     print(textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="  "))
     line("baseline", f"{cost.baseline * 1000:.0f} ms")
     line("the package on top", f"{cost.package * 1000:.0f} ms", "50 ms or less")
@@ -148,8 +165,11 @@ def imports(rounds: int) -> None:
         light = light_import(package, rounds)
         line(f"{package}, every module", f"{light.seconds * 1000:.0f} ms")
         found = ", ".join(light.cdk_modules) or "none"
-        line("  processes started; of aws_cdk, constructs, jsii loaded",
-             f"{light.processes}; {found}", "0; none")
+        line(
+            "  processes started; of aws_cdk, constructs, jsii loaded",
+            f"{light.processes}; {found}",
+            "0; none",
+        )
 
 
 def command_line(rounds: int) -> None:

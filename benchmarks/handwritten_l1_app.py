@@ -47,8 +47,7 @@ def document(*statements: dict[str, Any]) -> dict[str, Any]:
 def assumed_by(service: str, **source: Any) -> dict[str, Any]:
     """A trust policy."""
     return document(
-        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole",
-         **source}
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole", **source}
     )
 
 
@@ -288,8 +287,9 @@ def hosting_policy() -> dict[str, Any]:
     )
 
 
-def version_policy(vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup,
-                   subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
+def version_policy(
+    vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]
+) -> dict[str, Any]:
     """What it may do for this version: the rights go when no fleet of it is left."""
     return document(
         allow(
@@ -308,11 +308,7 @@ def version_policy(vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup,
             ],
         ),
         allow(
-            [
-                "ecr:BatchCheckLayerAvailability",
-                "ecr:BatchGetImage",
-                "ecr:GetDownloadUrlForLayer",
-            ],
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
             arn("ecr", "repository/sentiment"),
         ),
         allow(["s3:GetObject"], f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz"),
@@ -371,10 +367,12 @@ def model(
         ],
     )
     role = iam.CfnRole(
-        stack, "ModelRole", assume_role_policy_document=assumed_by(
+        stack,
+        "ModelRole",
+        assume_role_policy_document=assumed_by(
             "sagemaker.amazonaws.com",
             Condition={"ArnLike": {"aws:SourceArn": arn("sagemaker", "*")}},
-        )
+        ),
     )
     policy = iam.CfnPolicy(
         stack,
@@ -493,8 +491,9 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
     serving_check(stack, hosting, configuration)
 
 
-def serving_check(stack: Stack, hosting: sagemaker.CfnEndpoint,
-                  configuration: sagemaker.CfnEndpointConfig) -> None:
+def serving_check(
+    stack: Stack, hosting: sagemaker.CfnEndpoint, configuration: sagemaker.CfnEndpointConfig
+) -> None:
     """A custom resource that fails when SageMaker serves another configuration."""
     function, role = inline_function(
         stack,

@@ -70,8 +70,9 @@ class LightImport:
 def import_cost(rounds: int) -> ImportCost:
     """Medians over the rounds, after one that compiles the modules and warms the disk's cache."""
     modules = run("-c", _AWS_MODULES).answer()
-    answers = [run("-c", _ON_TOP, json.dumps(modules)).answer()
-               for _ in range(rounds + WARMING)][WARMING:]
+    answers = [run("-c", _ON_TOP, json.dumps(modules)).answer() for _ in range(rounds + WARMING)][
+        WARMING:
+    ]
     return ImportCost(
         modules,
         statistics.median(answer["baseline"] for answer in answers),
@@ -81,8 +82,7 @@ def import_cost(rounds: int) -> ImportCost:
 
 def light_import(package: str, rounds: int) -> LightImport:
     """Import a sub-package that is to work without Node.js."""
-    answers = [run("-c", _LIGHT, package).answer()
-               for _ in range(rounds + WARMING)][WARMING:]
+    answers = [run("-c", _LIGHT, package).answer() for _ in range(rounds + WARMING)][WARMING:]
     return LightImport(
         statistics.median(answer["seconds"] for answer in answers),
         max(answer["processes"] for answer in answers),

@@ -23,8 +23,9 @@ PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 SMALLEST = "BENCH_SMALLEST" in os.environ
 # An installed package is compiled once, aws_cdk's too. Where this variable is set, ours would be
 # compiled again in each run, and each figure would be one of Python's compiler.
-_ENVIRONMENT = {name: value for name, value in os.environ.items()
-                if name != "PYTHONDONTWRITEBYTECODE"}
+_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
 
 
 def sized(full: Size, smallest: Size) -> Size:
@@ -85,9 +86,7 @@ def _cpu_seconds_of_children() -> float:
 
 
 def alternate(
-    programs: Mapping[str, Sequence[str]],
-    rounds: int,
-    environment: Mapping[str, str] | None = None,
+    programs: Mapping[str, Sequence[str]], rounds: int, environment: Mapping[str, str] | None = None
 ) -> dict[str, list[Run]]:
     """Run all programs once per round, after a first round that only warms the disk's cache."""
     runs: dict[str, list[Run]] = {name: [] for name in programs}

@@ -101,11 +101,22 @@ def with_simpy(instances: int, users: int, least: bool, requests: int) -> float:
     return requests / float(world.now) / instances
 
 
-def ours(instances: int, users: int, least: bool, requests: int, *, compiled: bool = True,
-         slope: float | None = None) -> float:
+def ours(
+    instances: int,
+    users: int,
+    least: bool,
+    requests: int,
+    *,
+    compiled: bool = True,
+    slope: float | None = None,
+) -> float:
     """The same with the simulator, percentiles included; throughput per instance."""
-    scenario = Scenario(service=Exponential(1.0), traffic=ClosedLoop(users), instances=instances,
-                        routing=LEAST if least else "RANDOM")
+    scenario = Scenario(
+        service=Exponential(1.0),
+        traffic=ClosedLoop(users),
+        instances=instances,
+        routing=LEAST if least else "RANDOM",
+    )
     if slope is not None:
         scenario = scenario.with_(service=Lognormal(1.0, 1.0), concurrency=64, slope=slope)
     found = replicate(scenario, RunLength(requests, None, 0.0), loops(compiled), 1, 0)
@@ -117,8 +128,9 @@ def exact(instances: int, users: int, least: bool, slope: float | None = None) -
     if slope is not None:
         each = users / instances
         most = each / (1 + slope * (each - 1))
-        return most if least else most / (1 + slope * (1 - 1 / instances) / (
-            1 + slope * (each - 1)))
+        return (
+            most if least else most / (1 + slope * (1 - 1 / instances) / (1 + slope * (each - 1)))
+        )
     return 1.0 if least else users / (users + instances - 1)
 
 
@@ -147,10 +159,12 @@ def speeds(rounds: int, line: Report) -> None:
             many, few = sized((2_000_000, 40_000), (40_000, 40_000))
             cases: dict[str, tuple[Callable[[], float], int, float]] = {
                 "numba": (partial(ours, *fleet, many), many, truth),
-                "numba, batching": (partial(ours, *fleet, many // 2, slope=0.4), many // 2,
-                                    exact(*fleet, slope=0.4)),
-                "same code, plain Python": (partial(ours, *fleet, few, compiled=False), few,
-                                            truth),
+                "numba, batching": (
+                    partial(ours, *fleet, many // 2, slope=0.4),
+                    many // 2,
+                    exact(*fleet, slope=0.4),
+                ),
+                "same code, plain Python": (partial(ours, *fleet, few, compiled=False), few, truth),
                 "plain heapq": (partial(plain_heap, *fleet, few), few, truth),
                 "SimPy": (partial(with_simpy, *fleet, few // 4), few // 4, truth),
             }
@@ -168,11 +182,16 @@ def speeds(rounds: int, line: Report) -> None:
             strategy = "least outstanding" if least else "random"
             goal = {(10, False): "27 or more", (10, True): "19 or more"}.get((instances, least), "")
             line(f"{strategy}, {instances} instances", f"{medians['numba']:.1f}", goal)
-            line("  batching, slope 0.4", f"{medians['numba, batching']:.1f}",
-                 "8 to 9 or more" if instances == 10 else "")
+            line(
+                "  batching, slope 0.4",
+                f"{medians['numba, batching']:.1f}",
+                "8 to 9 or more" if instances == 10 else "",
+            )
             for other in ("plain heapq", "SimPy", "same code, plain Python"):
-                line(f"  {other} (numba is so many times quicker)",
-                     f"{medians[other]:.2f} ({medians['numba'] / medians[other]:.0f}x)")
+                line(
+                    f"  {other} (numba is so many times quicker)",
+                    f"{medians[other]:.2f} ({medians['numba'] / medians[other]:.0f}x)",
+                )
 
 
 def growth(rounds: int, line: Report) -> None:
@@ -194,12 +213,20 @@ def first_answers(line: Report) -> None:
     """What a user waits for at the first use of each form, compilation included."""
     program = str(Path(sys.executable).parent / "low-latency")
     for options in sized(
-            ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]), ([],)):
+        ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]), ([],)
+    ):
         taken = []
         for _ in range(sized(3, 1)):
             with tempfile.TemporaryDirectory() as empty:
-                taken.append(run(program, "simulate", "endpoint.yaml", *options,
-                                 environment={"NUMBA_CACHE_DIR": empty}).seconds)
+                taken.append(
+                    run(
+                        program,
+                        "simulate",
+                        "endpoint.yaml",
+                        *options,
+                        environment={"NUMBA_CACHE_DIR": empty},
+                    ).seconds
+                )
         line("simulate " + " ".join(options[:1]), f"{min(taken):.1f} s", "under 10 s")
 
 
@@ -207,18 +234,26 @@ def scale(line: Report) -> None:
     """10, 1,000 and 100,000 instances."""
     for instances in sized((10, 1000, 100_000), (10, 1000)):
         answer = run("-m", "benchmarks.simulating", str(instances)).answer()
-        line(f"{instances:,} instances, {answer['requests']:,} requests",
-             f"{answer['seconds']:.2f} s")
-        line("  of it building and ending the run; largest memory of the process",
-             f"{answer['fixed']:.2f} s; {answer['mib']:.0f} MiB")
+        line(
+            f"{instances:,} instances, {answer['requests']:,} requests",
+            f"{answer['seconds']:.2f} s",
+        )
+        line(
+            "  of it building and ending the run; largest memory of the process",
+            f"{answer['fixed']:.2f} s; {answer['mib']:.0f} MiB",
+        )
         line("  million events per second", f"{answer['rate']:.1f}")
 
 
 def one_scale(instances: int) -> dict[str, float]:
     """One run of one size in this process."""
     requests = max(sized(2_000_000, 20_000), 40 * instances)
-    scenario = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.8 * instances),
-                        instances=instances, routing=LEAST)
+    scenario = Scenario(
+        service=Exponential(1.0),
+        traffic=OpenLoop(0.8 * instances),
+        instances=instances,
+        routing=LEAST,
+    )
     started = time.process_time()
     replicate(scenario, RunLength(100, None, 0.0), loops(), 1, 0)  # loads what was compiled
     started = time.process_time()
@@ -228,8 +263,13 @@ def one_scale(instances: int) -> dict[str, float]:
     found = replicate(scenario, RunLength(requests, None, 0.0), loops(), 1, 0)
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"requests": found.requests, "seconds": seconds, "fixed": fixed, "mib": memory,
-            "rate": 2 * found.requests / max(seconds - fixed, 1e-9) / 1e6}
+    return {
+        "requests": found.requests,
+        "seconds": seconds,
+        "fixed": fixed,
+        "mib": memory,
+        "rate": 2 * found.requests / max(seconds - fixed, 1e-9) / 1e6,
+    }
 
 
 def replications_over_cores() -> tuple[float, float]:

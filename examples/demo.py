@@ -88,9 +88,12 @@ def waits_for_interfaces(aws: LocalAws, stack_ids: dict[str, str]) -> list[str]:
     found = []
     for name, stack_id in stack_ids.items():
         events = aws.client("cloudformation").describe_stack_events(StackName=stack_id)
-        moments = [event["Timestamp"] for event in events["StackEvents"]
-                   if event["ResourceType"] == "Custom::DrainedInterfaces"
-                   and event["ResourceStatus"].startswith("DELETE")]
+        moments = [
+            event["Timestamp"]
+            for event in events["StackEvents"]
+            if event["ResourceType"] == "Custom::DrainedInterfaces"
+            and event["ResourceStatus"].startswith("DELETE")
+        ]
         minutes = (max(moments) - min(moments)).total_seconds() * CLOCK_SPEED_AT_THE_END / 60
         found.append(f"{name} waited {minutes:.0f} minutes for network interfaces")
     return found
@@ -149,33 +152,65 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             low_latency(aws, "preflight", near(settings), "--quiet", expected=0)
             say("Unknown: the local AWS has neither Service Quotas nor IAM's simulation.")
         with next_step("Deploy with the CDK CLI"):
-            cdk.run("deploy", "--all", "--require-approval", "never", "--output", assembly,
-                    "-c", f"settings={near(settings)}")
+            cdk.run(
+                "deploy",
+                "--all",
+                "--require-approval",
+                "never",
+                "--output",
+                assembly,
+                "-c",
+                f"settings={near(settings)}",
+            )
             for warm_up in warm_up_reports(aws):
-                first, last = (max(zone[part]["p99"] for zone in warm_up["zones"].values())
-                               for part in ("first", "last"))
-                say(f"warm-up of {warm_up['endpoint']} before the stack was complete: "
+                first, last = (
+                    max(zone[part]["p99"] for zone in warm_up["zones"].values())
+                    for part in ("first", "last")
+                )
+                say(
+                    f"warm-up of {warm_up['endpoint']} before the stack was complete: "
                     f"{warm_up['requests']} requests, p99 {first:.0f} ms at first, {last:.0f} ms "
-                    "at last")
+                    "at last"
+                )
         with next_step("Read back through boto3 what was created"):
             before = read_and_show(aws)
         with next_step("Traffic, then: is it as planned, is it well?"):
-            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
-                f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock")
+            say(
+                f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
+                f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock"
+            )
             low_latency(aws, "verify", *before, "--quiet", expected=0)
             diagnose(aws, "Nothing found")
             say(f"dashboard: {draw(aws)}")
         with next_step("A load test in two steps"):
             (name, *_) = endpoint_names(aws)
-            low_latency(aws, "load-test", name, "--settings", near(settings), "--rate", "80",
-                        "--rate", "160", "--duration", "5s", "--metrics-wait", "0s",
-                        "--html", str(LOAD_TEST_PAGE.relative_to(ROOT)))
+            low_latency(
+                aws,
+                "load-test",
+                name,
+                "--settings",
+                near(settings),
+                "--rate",
+                "80",
+                "--rate",
+                "160",
+                "--duration",
+                "5s",
+                "--metrics-wait",
+                "0s",
+                "--html",
+                str(LOAD_TEST_PAGE.relative_to(ROOT)),
+            )
             say(f"its page: {LOAD_TEST_PAGE.relative_to(ROOT)}")
             say("Without CloudWatch's side, whose clock runs faster here than the load test's.")
-        with next_step("Fault: the fleet is full, and at its maximum"), \
-                nothing_may_be_added(aws) as number:
-            say(f"the model takes fifteen times as long, one request at a time; somebody has set "
-                f"the maximum to {number} instances by hand")
+        with (
+            next_step("Fault: the fleet is full, and at its maximum"),
+            nothing_may_be_added(aws) as number,
+        ):
+            say(
+                f"the model takes fifteen times as long, one request at a time; somebody has set "
+                f"the maximum to {number} instances by hand"
+            )
             aws.set_model_servers({"*": FULL})
             say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
             diagnose(aws, "LLD102")
@@ -194,16 +229,20 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             aws.set_model_servers({"*": HEALTHY})
         with next_step("Destroy"):
             aws.set_clock_speed(CLOCK_SPEED_AT_THE_END)
-            say("SageMaker's network interfaces outlive the endpoint, and the stack waits for "
+            say(
+                "SageMaker's network interfaces outlive the endpoint, and the stack waits for "
                 "them: here they stay for 20 minutes, by a clock that now runs "
-                f"{CLOCK_SPEED_AT_THE_END} times faster; on AWS nobody has timed it yet")
+                f"{CLOCK_SPEED_AT_THE_END} times faster; on AWS nobody has timed it yet"
+            )
             described = aws.client("cloudformation").describe_stacks()["Stacks"]
             ids = {s["StackName"]: s["StackId"] for s in described if s["StackName"] in before}
             begun = aws.runtime_time()
             cdk.run("destroy", "--all", "--force", "--app", assembly)
             minutes = (aws.runtime_time() - begun).total_seconds() / 60
-            say(f"destroyed after {minutes:.0f} minutes by the local AWS's clock; "
-                f"{', '.join(waits_for_interfaces(aws, ids))}")
+            say(
+                f"destroyed after {minutes:.0f} minutes by the local AWS's clock; "
+                f"{', '.join(waits_for_interfaces(aws, ids))}"
+            )
             model.close()  # it is not the stack's
             if left := [*deployed_stacks(aws), *aws.leftovers()]:
                 raise StepFailed("resources are left", left, f"The log: {aws.log_path}")

@@ -27,16 +27,26 @@ def state(aws: LocalAws, stack: str) -> State:
 
 def state_table(stack: str, found: State) -> Table:
     """Everything that was read of a stack."""
-    return _table(stack, ("what must hold", "of", "found"),
-                  ((*key, evidence) for key, evidence in found.items()))
+    return _table(
+        stack,
+        ("what must hold", "of", "found"),
+        ((*key, evidence) for key, evidence in found.items()),
+    )
 
 
 def changes_table(before: Mapping[str, State], after: Mapping[str, State]) -> Table:
     """Every value that differs."""
-    return _table("What changed", ("what must hold", "of", "before", "after"), (
-        (*key, old.get(key, ""), new.get(key, ""))
-        for stack in before for old, new in [(before[stack], after[stack])]
-        for key in {**old, **new} if old.get(key) != new.get(key)))
+    return _table(
+        "What changed",
+        ("what must hold", "of", "before", "after"),
+        (
+            (*key, old.get(key, ""), new.get(key, ""))
+            for stack in before
+            for old, new in [(before[stack], after[stack])]
+            for key in {**old, **new}
+            if old.get(key) != new.get(key)
+        ),
+    )
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:

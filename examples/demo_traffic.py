@@ -21,8 +21,12 @@ from low_latency_endpoint.operate.dashboard_picture import draw_dashboard, read_
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many
 # workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
 HEALTHY = SimulatedModelServer(
-    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
-    memory=40, cold_requests=50, cold_factor=5,
+    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025),
+    concurrency=48,
+    cpu_busy=4800,
+    memory=40,
+    cold_requests=50,
+    cold_factor=5,
 )
 # Full instances: fifteen times slower, and one request at a time.
 FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
@@ -52,7 +56,8 @@ def traffic(aws: LocalAws, seconds: float) -> int:
         answers = 0
         while time.monotonic() < ends:
             client.invoke_endpoint(
-                EndpointName=names[number % len(names)], ContentType="application/json",
+                EndpointName=names[number % len(names)],
+                ContentType="application/json",
                 Body=b'{"inputs": "I am super happy right now."}',
             )
             answers += 1
@@ -70,12 +75,20 @@ def diagnose(aws: LocalAws, *expected: str) -> None:
     minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
     for name in endpoint_names(aws):
         said = low_latency(
-            aws, "diagnose", name, "--since", f"{minutes}m",
-            "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            aws,
+            "diagnose",
+            name,
+            "--since",
+            f"{minutes}m",
+            "--until",
+            until.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         if not any(words in said for words in expected):
-            raise StepFailed("the diagnosis does not say what was the case",
-                             said.splitlines(), f"Expected: {' or '.join(expected)}.")
+            raise StepFailed(
+                "the diagnosis does not say what was the case",
+                said.splitlines(),
+                f"Expected: {' or '.join(expected)}.",
+            )
 
 
 def draw(aws: LocalAws) -> str:
@@ -85,8 +98,11 @@ def draw(aws: LocalAws) -> str:
     end = aws.runtime_time()
     account = Account(aws.client, aws.region)
     draw_dashboard(
-        account, read_dashboard_body(account, entry["DashboardName"]), PICTURE,
-        start=end - timedelta(minutes=20), end=end,
+        account,
+        read_dashboard_body(account, entry["DashboardName"]),
+        PICTURE,
+        start=end - timedelta(minutes=20),
+        end=end,
     )
     return str(PICTURE.relative_to(ROOT))
 
@@ -101,7 +117,9 @@ def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
     def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
         scaling.register_scalable_target(
             **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
-            MinCapacity=smallest, MaxCapacity=largest)
+            MinCapacity=smallest,
+            MaxCapacity=largest,
+        )
 
     for target in before:
         _, name, _, variant = target["ResourceId"].split("/")

@@ -24,9 +24,7 @@ chat = LowLatencyEndpoint(
     client_zones=ClientZones.of_ids("use1-az1", "use1-az2", "use1-az4"),
     containers=[
         Container(
-            image=ContainerImage.from_dlc(
-                "vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
-            ),
+            image=ContainerImage.from_dlc("vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"),
             data=ModelData.from_uri("s3://my-bucket/my-llm/"),  # uncompressed: starts faster
         )
     ],

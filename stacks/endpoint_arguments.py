@@ -71,33 +71,57 @@ def endpoint_arguments(
             for index, container in enumerate(settings.containers)
         ],
         "model": _stated(
-            ModelOptions, settings,
+            ModelOptions,
+            settings,
             role=iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
-            if settings.role_arn else None),
+            if settings.role_arn
+            else None,
+        ),
         "configuration": _stated(
-            ConfigurationOptions, settings,
+            ConfigurationOptions,
+            settings,
             encryption_key=_key(scope, f"{key}-Key", settings.kms_key_arn),
             data_capture=_stated(
-                DataCapture, capture, destination=capture.s3,
+                DataCapture,
+                capture,
+                destination=capture.s3,
                 capture=[_CAPTURED[each] for each in capture.capture],
-                key=_key(scope, f"{key}-CaptureKey", capture.kms_key_arn)) if capture else None,
+                key=_key(scope, f"{key}-CaptureKey", capture.kms_key_arn),
+            )
+            if capture
+            else None,
             metrics=_stated(
-                MetricsPublishing, settings.metrics, frequency=settings.metrics.publish_frequency,
-            ) if settings.metrics else None),
+                MetricsPublishing, settings.metrics, frequency=settings.metrics.publish_frequency
+            )
+            if settings.metrics
+            else None,
+        ),
         "variant": _stated(
-            VariantOptions, settings, name=settings.variant_name, routing=_routing(request),
+            VariantOptions,
+            settings,
+            name=settings.variant_name,
+            routing=_routing(request),
             inference_ami=_inference_ami(settings.inference_ami),
             enable_ssm_access=settings.ssm_access,
             core_dump=CoreDump(dump.s3, _key(scope, f"{key}-CoreDumpKey", dump.kms_key_arn))
-            if dump else None),
+            if dump
+            else None,
+        ),
         "endpoint": _stated(
-            EndpointOptions, settings, deployment=_deployment(deployment) if deployment else None,
+            EndpointOptions,
+            settings,
+            deployment=_deployment(deployment) if deployment else None,
             roll_back_on_alarms=deployment.rollback_on_alarms if deployment else None,
-            tags=None),  # the stack's, with those of the whole stack
+            tags=None,
+        ),  # the stack's, with those of the whole stack
         "alarms": _stated(
-            AlarmOptions, settings.alarms, actions=alarm_actions,
+            AlarmOptions,
+            settings.alarms,
+            actions=alarm_actions,
             slow_requests=_stated(SlowRequests, settings.alarms.slow_requests)
-            if settings.alarms and settings.alarms.slow_requests else None),
+            if settings.alarms and settings.alarms.slow_requests
+            else None,
+        ),
         "dashboard": settings.dashboard,
         "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,
     }
@@ -131,7 +155,9 @@ def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerI
         return ContainerImage.from_ecr_repository(repository, image.ecr.tag)
     if image.asset:
         return ContainerImage.from_asset(
-            str(image.asset), file=image.file, build_args=dict(image.build_args) or None,
+            str(image.asset),
+            file=image.file,
+            build_args=dict(image.build_args) or None,
             platform=ecr_assets.Platform.custom(image.platform) if image.platform else None,
         )
     return ContainerImage.from_uri(str(image.uri))
@@ -147,14 +173,18 @@ def _data(settings: ContainerSettings) -> ModelData | None:
 
 
 def _routing(request: EndpointRequest) -> RoutingStrategy | None:
-    return RoutingStrategy(
-        request.routing, request.prefix_length, request.concurrency_threshold,
-    ) if request.routing else None
+    return (
+        RoutingStrategy(request.routing, request.prefix_length, request.concurrency_threshold)
+        if request.routing
+        else None
+    )
 
 
 def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
-    waits = {"termination_wait": settings.termination_wait,
-             "maximum_execution": settings.maximum_execution}
+    waits = {
+        "termination_wait": settings.termination_wait,
+        "maximum_execution": settings.maximum_execution,
+    }
     for kind in ("canary", "linear", "rolling", "all_at_once"):
         if (stated := getattr(settings, kind)) is not None:
             if kind == "rolling":
@@ -172,7 +202,9 @@ def _inference_ami(version: str | None) -> InferenceAmi | None:
 
 def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
     return _stated(
-        WarmUpOptions, settings, payload=_payload(settings.payload),
+        WarmUpOptions,
+        settings,
+        payload=_payload(settings.payload),
         on_miss=WarmUpMiss[settings.on_miss.upper()],
         reserved_concurrency=RESERVED_EXECUTIONS if settings.reserve_concurrency else None,
         keep_warm=_stated(KeepWarmOptions, settings.keep_warm) if settings.keep_warm else None,

@@ -40,7 +40,9 @@ class LowLatencyEndpointStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **kwargs: Any) -> None:
         super().__init__(
-            scope, id, description="Low-latency SageMaker endpoints in their callers' zones",
+            scope,
+            id,
+            description="Low-latency SageMaker endpoints in their callers' zones",
             **kwargs,
         )
         safeguards_in(self, settings.safeguards)
@@ -48,8 +50,11 @@ class LowLatencyEndpointStack(Stack):
         self.private_link = self._private_link(settings)
         self.endpoints: dict[str, LowLatencyEndpoint] = {}
         actions = (
-            [cloudwatch_actions.SnsAction(
-                sns.Topic.from_topic_arn(self, "AlarmTopic", settings.alarm_topic_arn))]
+            [
+                cloudwatch_actions.SnsAction(
+                    sns.Topic.from_topic_arn(self, "AlarmTopic", settings.alarm_topic_arn)
+                )
+            ]
             if settings.alarm_topic_arn
             else []
         )
@@ -75,12 +80,18 @@ class LowLatencyEndpointStack(Stack):
             else ClientZones.of_names(*settings.client_zones.names or ())
         )
         network = settings.network
-        listed = ec2.PrefixList.from_prefix_list_id(
-            self, "S3PrefixList", network.s3_prefix_list) if network.s3_prefix_list else None
+        listed = (
+            ec2.PrefixList.from_prefix_list_id(self, "S3PrefixList", network.s3_prefix_list)
+            if network.s3_prefix_list
+            else None
+        )
         if network.vpc_id:
             vpc = looked_up_vpc(self, network.vpc_id)
             return ZoneAlignedNetwork.in_vpc(
-                self, "Network", vpc=vpc, client_zones=zones,
+                self,
+                "Network",
+                vpc=vpc,
+                client_zones=zones,
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
                 s3_prefix_list=listed,
             )
@@ -90,9 +101,14 @@ class LowLatencyEndpointStack(Stack):
                 ec2.FlowLogTrafficType[network.flow_logs.upper()] if network.flow_logs else None
             )
         made = ZoneAlignedNetwork(
-            self, "Network", client_zones=zones, max_instances=largest_fleet(settings),
-            subnet_prefix_length=network.subnet_prefix_length, s3_prefix_list=listed,
-            narrow_s3=network.narrow_s3, **options,
+            self,
+            "Network",
+            client_zones=zones,
+            max_instances=largest_fleet(settings),
+            subnet_prefix_length=network.subnet_prefix_length,
+            s3_prefix_list=listed,
+            narrow_s3=network.narrow_s3,
+            **options,
         )
         for bucket in network.s3_buckets:
             made.allow_s3(bucket)
@@ -110,7 +126,10 @@ class LowLatencyEndpointStack(Stack):
                 network=self.network,
                 interface_endpoint=(
                     ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-                        self, "InterfaceEndpoint", port=443, security_groups=[group],
+                        self,
+                        "InterfaceEndpoint",
+                        port=443,
+                        security_groups=[group],
                         vpc_endpoint_id=stated.interface_endpoint_id,
                     )
                 ),

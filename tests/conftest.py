@@ -35,8 +35,9 @@ class _LocustStaysOut(MetaPathFinder, Loader):
     Load generators import it in processes of their own.
     """
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None
-                  ) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname == "locust" else None
 
     def exec_module(self, module: ModuleType) -> None:

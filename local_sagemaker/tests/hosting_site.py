@@ -30,7 +30,8 @@ class Site:
         """Create a model whose image selects a model server."""
         name = f"model-{next(_numbers)}"
         self.aws.client("sagemaker").create_model(
-            ModelName=name, ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ModelName=name,
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
             PrimaryContainer={"Image": IMAGE.format(server), **container},
         )
         return name
@@ -38,13 +39,15 @@ class Site:
     def config(self, *variants: Mapping[str, Any], **more: Any) -> str:
         """Create an endpoint configuration; a variant needs no more than what is special."""
         name = f"config-{next(_numbers)}"
-        defaults = {"VariantName": "primary", "InstanceType": "ml.c7i.xlarge",
-                    "InitialInstanceCount": 1}
+        defaults = {
+            "VariantName": "primary",
+            "InstanceType": "ml.c7i.xlarge",
+            "InitialInstanceCount": 1,
+        }
         self.aws.client("sagemaker").create_endpoint_config(
             EndpointConfigName=name,
             ProductionVariants=[
-                {**defaults, **variant,
-                 "ModelName": variant.get("ModelName") or self.model()}
+                {**defaults, **variant, "ModelName": variant.get("ModelName") or self.model()}
                 for variant in variants or ({},)
             ],
             **more,
@@ -68,12 +71,14 @@ class Site:
     def settled(self, name: str, seconds: float = 60) -> dict[str, Any]:
         """Wait until nothing is being done to an endpoint."""
         return self.until(
-            name, lambda d: d["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"),
+            name,
+            lambda d: d["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"),
             seconds,
         )
 
-    def until(self, name: str, test: Callable[[dict[str, Any]], bool],
-              seconds: float = 60) -> dict[str, Any]:
+    def until(
+        self, name: str, test: Callable[[dict[str, Any]], bool], seconds: float = 60
+    ) -> dict[str, Any]:
         """Wait for something in an endpoint's description."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -98,8 +103,13 @@ class Site:
                 done.result()
 
     def statistics(
-        self, name: str, metric: str, *statistics: str, namespace: str = "AWS/SageMaker",
-        period: int = 3600, **dimensions: str,
+        self,
+        name: str,
+        metric: str,
+        *statistics: str,
+        namespace: str = "AWS/SageMaker",
+        period: int = 3600,
+        **dimensions: str,
     ) -> dict[str, float]:
         """Statistics of a metric of one variant over the last hours, in one datapoint."""
         self.aws.flush_metrics()
@@ -109,8 +119,11 @@ class Site:
         extended = [s for s in statistics if s.startswith("p")]
         start = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=23)
         points = self.aws.client("cloudwatch").get_metric_statistics(
-            Namespace=namespace, MetricName=metric, StartTime=start,
-            EndTime=start + timedelta(hours=24), Period=86400,
+            Namespace=namespace,
+            MetricName=metric,
+            StartTime=start,
+            EndTime=start + timedelta(hours=24),
+            Period=86400,
             Dimensions=[{"Name": n, "Value": v} for n, v in wanted.items()],
             **({"Statistics": simple} if simple else {}),
             **({"ExtendedStatistics": extended} if extended else {}),
@@ -124,7 +137,8 @@ class Site:
         """How many requests each instance answered, in order; needs enhanced metrics."""
         self.aws.flush_metrics()
         found = self.aws.client("cloudwatch").list_metrics(
-            Namespace="AWS/SageMaker", MetricName="Invocations",
+            Namespace="AWS/SageMaker",
+            MetricName="Invocations",
             Dimensions=[{"Name": "EndpointName", "Value": name}, {"Name": "InstanceId"}],
         )["Metrics"]
         ids = [d["Value"] for m in found for d in m["Dimensions"] if d["Name"] == "InstanceId"]
@@ -142,14 +156,21 @@ class Site:
         now = self.aws.runtime_time().timestamp()
         end = now - now % 60
         stat = {
-            "Metric": {"Namespace": "AWS/SageMaker", "MetricName": metric,
-                       "Dimensions": [{"Name": "EndpointName", "Value": name},
-                                      {"Name": "VariantName", "Value": "primary"}]},
-            "Period": 60, "Stat": statistic,
+            "Metric": {
+                "Namespace": "AWS/SageMaker",
+                "MetricName": metric,
+                "Dimensions": [
+                    {"Name": "EndpointName", "Value": name},
+                    {"Name": "VariantName", "Value": "primary"},
+                ],
+            },
+            "Period": 60,
+            "Stat": statistic,
         }
         (result,) = self.aws.client("cloudwatch").get_metric_data(
             MetricDataQueries=[{"Id": "m", "MetricStat": stat}],
-            StartTime=end - 60 * count, EndTime=end,
+            StartTime=end - 60 * count,
+            EndTime=end,
         )["MetricDataResults"]
         pairs = zip(result["Timestamps"], result["Values"], strict=True)
         found = {moment.timestamp(): value for moment, value in pairs}

@@ -30,17 +30,22 @@ def raw(port: int, data: bytes) -> Answer:
 
 
 def ask(
-    port: int, method: str, target: str, headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
+    port: int, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b""
 ) -> Answer:
     """Send one request, written by hand."""
-    given = {"Host": f"localhost:{port}", "Content-Length": str(len(body)), "Connection": "close",
-             **(headers or {})}
+    given = {
+        "Host": f"localhost:{port}",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **(headers or {}),
+    }
     lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items()), "", ""]
     return raw(port, "\r\n".join(lines).encode() + body)
 
 
 def signed(key: str, service: str) -> dict[str, str]:
     """Give a header that says a signature was made."""
-    return {"Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
-                             "aws4_request, SignedHeaders=host, Signature=0"}
+    return {
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
+        "aws4_request, SignedHeaders=host, Signature=0"
+    }

@@ -29,10 +29,12 @@ from local_sagemaker.model_servers import SimulatedModelServer
 from local_sagemaker.model_servers.simulated import Simulation
 from local_sagemaker.runtime.http_server import listening
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or \
-    shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`")
+    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`"
+)
 EVIL = "https://evil.example"
 FOREIGN_KEYS = ("testing", "AKIAIOSFODNN7EXAMPLE", "AKIA" + "A" * 16, "", "%", "é")
 
@@ -53,14 +55,26 @@ def aws() -> Iterator[LocalAws]:
         running.client("s3").create_bucket(Bucket="mine")
         running.client("s3").put_object(Bucket="mine", Key="k", Body=b"secret")
         sagemaker = running.client("sagemaker")
-        sagemaker.create_model(ModelName="m", ExecutionRoleArn="arn:aws:iam::123456789012:role/r",
-                               PrimaryContainer={"Image": "1.dkr.ecr.us-east-1.amazonaws.com/a:1"})
-        sagemaker.create_endpoint_config(EndpointConfigName="c", ProductionVariants=[
-            {"VariantName": "v", "ModelName": "m", "InstanceType": "ml.c7i.large",
-             "InitialInstanceCount": 1}])
+        sagemaker.create_model(
+            ModelName="m",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/r",
+            PrimaryContainer={"Image": "1.dkr.ecr.us-east-1.amazonaws.com/a:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="c",
+            ProductionVariants=[
+                {
+                    "VariantName": "v",
+                    "ModelName": "m",
+                    "InstanceType": "ml.c7i.large",
+                    "InitialInstanceCount": 1,
+                }
+            ],
+        )
         sagemaker.create_endpoint(EndpointName="e", EndpointConfigName="c")
         sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20})
+            EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+        )
         yield running
 
 
@@ -68,7 +82,8 @@ def aws() -> Iterator[LocalAws]:
 def door(request: pytest.FixtureRequest, aws: LocalAws) -> int:
     """Each port at which this local AWS answers."""
     urls: dict[str, Callable[[], str]] = {
-        "main": lambda: aws.url, "runtime": aws.runtime_url,
+        "main": lambda: aws.url,
+        "runtime": aws.runtime_url,
         "zone": lambda: aws.runtime_url("use1-az1"),
     }
     return port_of(urls[request.param]())
@@ -85,18 +100,30 @@ def token(aws: LocalAws) -> str:
 
 
 def invoke(port: int, headers: Mapping[str, str]) -> Answer:
-    return ask(port, "POST", "/endpoints/e/invocations",
-               {"Content-Type": "application/json", **headers}, b'{"a": 1}')
+    return ask(
+        port,
+        "POST",
+        "/endpoints/e/invocations",
+        {"Content-Type": "application/json", **headers},
+        b'{"a": 1}',
+    )
 
 
 class TestPages:
     """What browsers add to a page's request, and a page cannot leave out."""
 
-    @pytest.mark.parametrize("added", [
-        {"Origin": EVIL}, {"Origin": "null"}, {"Origin": "http://localhost:8000"}, {"Origin": ""},
-        {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-        {"Sec-Fetch-Site": "anything"},
-    ])
+    @pytest.mark.parametrize(
+        "added",
+        [
+            {"Origin": EVIL},
+            {"Origin": "null"},
+            {"Origin": "http://localhost:8000"},
+            {"Origin": ""},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Sec-Fetch-Site": "anything"},
+        ],
+    )
     def test_a_page_is_refused_with_the_right_key(self, door, key, added):
         assert invoke(door, signed(key, "sagemaker")).body == b'{"a": 1}'
         answer = invoke(door, {**signed(key, "sagemaker"), **added})
@@ -107,35 +134,70 @@ class TestPages:
         own = {"Origin": f"http://localhost:{door}", "Sec-Fetch-Site": "same-origin"}
         assert invoke(door, {**signed(key, "sagemaker"), **own}).status == 403
 
-    @pytest.mark.parametrize("host", [
-        "evil.example:{}", "evil.example", "localhost", "127.0.0.1", "localhost:1", "127.0.0.2:{}",
-        "localhost.evil.example:{}", "evillocalhost:{}", "localhost:{}@evil.example",
-        "evil.example#localhost:{}", "[::2]:{}", "0.0.0.0:{}", "", ":{}", "localhost:{}0",
-    ])
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "evil.example:{}",
+            "evil.example",
+            "localhost",
+            "127.0.0.1",
+            "localhost:1",
+            "127.0.0.2:{}",
+            "localhost.evil.example:{}",
+            "evillocalhost:{}",
+            "localhost:{}@evil.example",
+            "evil.example#localhost:{}",
+            "[::2]:{}",
+            "0.0.0.0:{}",
+            "",
+            ":{}",
+            "localhost:{}0",
+        ],
+    )
     def test_a_name_that_is_not_ours_is_refused(self, door, key, host):
         answer = invoke(door, {**signed(key, "sagemaker"), "Host": host.format(door)})
         assert answer.status == 403
 
-    @pytest.mark.parametrize("host", ["localhost:{}", "127.0.0.1:{}", "[::1]:{}", "LOCALHOST:{}",
-                                      "runtime.sagemaker.localhost:{}"])
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "localhost:{}",
+            "127.0.0.1:{}",
+            "[::1]:{}",
+            "LOCALHOST:{}",
+            "runtime.sagemaker.localhost:{}",
+        ],
+    )
     def test_our_own_names_are_answered(self, door, key, host):
         answer = invoke(door, {**signed(key, "sagemaker"), "Host": host.format(door)})
         assert answer.status == 200
 
     def test_two_hosts_are_none(self, door, key):
-        lines = ["POST /endpoints/e/invocations HTTP/1.1", f"Host: localhost:{door}",
-                 "Host: evil.example", "Content-Length: 0", "Connection: close",
-                 *(f"{n}: {v}" for n, v in signed(key, "sagemaker").items()), "", ""]
+        lines = [
+            "POST /endpoints/e/invocations HTTP/1.1",
+            f"Host: localhost:{door}",
+            "Host: evil.example",
+            "Content-Length: 0",
+            "Connection: close",
+            *(f"{n}: {v}" for n, v in signed(key, "sagemaker").items()),
+            "",
+            "",
+        ]
         assert raw(door, "\r\n".join(lines).encode()).status == 403
 
     def test_no_host_is_none(self, door, key):
-        head = ("POST /endpoints/e/invocations HTTP/1.0\r\nContent-Length: 0\r\n"
-                f"Authorization: {signed(key, 'sagemaker')['Authorization']}\r\n\r\n")
+        head = (
+            "POST /endpoints/e/invocations HTTP/1.0\r\nContent-Length: 0\r\n"
+            f"Authorization: {signed(key, 'sagemaker')['Authorization']}\r\n\r\n"
+        )
         assert raw(door, head.encode()).status == 403
 
     def test_a_preflight_is_not_granted(self, door, key):
-        asked = {"Origin": EVIL, "Access-Control-Request-Method": "POST",
-                 "Access-Control-Request-Headers": "authorization,x-local-aws-token"}
+        asked = {
+            "Origin": EVIL,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,x-local-aws-token",
+        }
         for headers in (asked, {**asked, **signed(key, "s3")}):
             answer = ask(door, "OPTIONS", "/", headers)
             assert answer.status == 403
@@ -147,13 +209,23 @@ class TestPages:
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
     def test_a_web_socket_is_none(self, door):
-        answer = ask(door, "GET", "/", {
-            "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": EVIL})
+        answer = ask(
+            door,
+            "GET",
+            "/",
+            {
+                "Connection": "Upgrade",
+                "Upgrade": "websocket",
+                "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+                "Origin": EVIL,
+            },
+        )
         assert answer.status == 403
 
     def test_model_servers_of_ours_answer_none(self):
         with listening(Simulation(SimulatedModelServer(), 0)) as listener:
+
             def answer(headers: Mapping[str, str]) -> int:
                 return ask(listener.port, "POST", "/invocations", headers, b"x").status
 
@@ -176,46 +248,85 @@ class TestOtherUsers:
         assert answer.status == 403
         assert answer.headers["x-amzn-errortype"] == "MissingAuthenticationTokenException"
 
-    @pytest.mark.parametrize("path", [
-        "/_local/runtime/model-servers", "/_local/runtime/time", "/_local/cloudwatch/actions",
-        "/_local/nothing", "/%5flocal/runtime/time", "//_local/runtime/time", "/moto-api/reset",
-        "//moto-api/reset", "/%6doto-api/reset", "/moto-api/data.json", "/moto-api/",
-        "/moto-api/config",
-    ])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/_local/runtime/model-servers",
+            "/_local/runtime/time",
+            "/_local/cloudwatch/actions",
+            "/_local/nothing",
+            "/%5flocal/runtime/time",
+            "//_local/runtime/time",
+            "/moto-api/reset",
+            "//moto-api/reset",
+            "/%6doto-api/reset",
+            "/moto-api/data.json",
+            "/moto-api/",
+            "/moto-api/config",
+        ],
+    )
     @pytest.mark.parametrize("method", ["GET", "POST"])
     def test_controls_need_the_token(self, aws, key, path, method):
-        wrong = [{}, {"X-Local-Aws-Token": ""}, {"X-Local-Aws-Token": "x" * 32},
-                 {"X-Local-Aws-Token": "é"}, {"X-Local-Aws-Token": key}, signed(key, "s3")]
+        wrong = [
+            {},
+            {"X-Local-Aws-Token": ""},
+            {"X-Local-Aws-Token": "x" * 32},
+            {"X-Local-Aws-Token": "é"},
+            {"X-Local-Aws-Token": key},
+            signed(key, "s3"),
+        ]
         command = {"*": {"kind": "command", "command": ["true"]}}
         for headers in wrong:
             answer = ask(aws.port, method, path, headers, json.dumps(command).encode())
             assert answer.status == 403, (headers, answer.body)
         assert aws.client("s3").list_buckets()["Buckets"][0]["Name"] == "mine"
-        assert aws.client("sagemaker-runtime").invoke_endpoint(
-            EndpointName="e", Body=b"as before")["Body"].read() == b"as before"
+        assert (
+            aws.client("sagemaker-runtime")
+            .invoke_endpoint(EndpointName="e", Body=b"as before")["Body"]
+            .read()
+            == b"as before"
+        )
 
-    @pytest.mark.parametrize("path", ["/", "/mine", "/mine/k", "/mine/k?versionId=1",
-                                      "/latest/meta-data/iam/security-credentials/default-role",
-                                      "/favicon.ico", "/us-east-1_x/.well-known/jwks.json"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/",
+            "/mine",
+            "/mine/k",
+            "/mine/k?versionId=1",
+            "/latest/meta-data/iam/security-credentials/default-role",
+            "/favicon.ico",
+            "/us-east-1_x/.well-known/jwks.json",
+        ],
+    )
     def test_nothing_is_read_without_a_key(self, aws, path):
         for headers in ({}, *(signed(one, "s3") for one in FOREIGN_KEYS)):
             answer = ask(aws.port, "GET", path, headers)
             assert answer.status == 403
             assert b"secret" not in answer.body
 
-    @pytest.mark.parametrize("query", [
-        "X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20260101%2Fus-east-1%2Fs3%2Faws4_request",
-        "AWSAccessKeyId=testing&Signature=x&Expires=9999999999",
-    ])
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20260101%2Fus-east-1%2Fs3%2Faws4_request",
+            "AWSAccessKeyId=testing&Signature=x&Expires=9999999999",
+        ],
+    )
     def test_a_url_signed_with_another_key_is_refused(self, aws, query):
         assert ask(aws.port, "GET", f"/mine/k?{query}").status == 403
 
     def test_no_role_is_assumed_without_a_key(self, aws):
         form = {"Content-Type": "application/x-www-form-urlencoded"}
-        for action in ("AssumeRoleWithWebIdentity", "AssumeRoleWithSAML", "AssumeRole",
-                       "GetSessionToken"):
-            body = (f"Action={action}&Version=2011-06-15&RoleSessionName=x&WebIdentityToken=x"
-                    "&RoleArn=arn:aws:iam::123456789012:role/r").encode()
+        for action in (
+            "AssumeRoleWithWebIdentity",
+            "AssumeRoleWithSAML",
+            "AssumeRole",
+            "GetSessionToken",
+        ):
+            body = (
+                f"Action={action}&Version=2011-06-15&RoleSessionName=x&WebIdentityToken=x"
+                "&RoleArn=arn:aws:iam::123456789012:role/r"
+            ).encode()
             assert ask(aws.port, "POST", "/", form, body).status == 403
 
     def test_another_local_aws_has_another_key(self, aws, key, token):
@@ -249,17 +360,21 @@ class TestItsUser:
         for version in ("s3", "s3v4"):
             exports = aws.exports()
             s3 = boto3.client(
-                "s3", "us-east-1", endpoint_url=aws.url,
+                "s3",
+                "us-east-1",
+                endpoint_url=aws.url,
                 config=botocore.config.Config(signature_version=version),
                 aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
-                aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"])
+                aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
+            )
             where = {"Bucket": "mine", "Key": "k"}
             url = s3.generate_presigned_url("get_object", Params=where)
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert answer.read() == b"secret"
             there = s3.generate_presigned_url("put_object", Params={**where, "Key": version})
             request = urllib.request.Request(
-                there, b"put", {"Content-Type": "application/octet-stream"}, method="PUT")
+                there, b"put", {"Content-Type": "application/octet-stream"}, method="PUT"
+            )
             urllib.request.urlopen(request, timeout=20).close()
             assert s3.get_object(Bucket="mine", Key=version)["Body"].read() == b"put"
 
@@ -270,7 +385,8 @@ class TestItsUser:
 
     def test_a_key_that_sts_gave_is_known(self, aws, door):
         given = aws.client("sts").assume_role(
-            RoleArn="arn:aws:iam::123456789012:role/cdk", RoleSessionName="cdk")["Credentials"]
+            RoleArn="arn:aws:iam::123456789012:role/cdk", RoleSessionName="cdk"
+        )["Credentials"]
         assert invoke(door, signed(given["AccessKeyId"], "sagemaker")).status == 200
 
     def test_a_key_that_iam_gave_is_known_until_it_is_taken_back(self, aws, door):
@@ -288,20 +404,28 @@ class TestItsUser:
         finally:
             iam.delete_user(UserName="u")
 
-    @pytest.mark.parametrize(("service", "call", "code", "status"), [
-        ("s3", "list_buckets", "InvalidAccessKeyId", 403),
-        ("ec2", "describe_vpcs", "AuthFailure", 401),
-        ("cloudformation", "list_stacks", "InvalidClientTokenId", 403),
-        ("sts", "get_caller_identity", "InvalidClientTokenId", 403),
-        ("route53", "list_hosted_zones", "InvalidClientTokenId", 403),
-        ("sagemaker", "list_models", "UnrecognizedClientException", 403),
-        ("cloudwatch", "list_metrics", "UnrecognizedClientException", 403),
-        ("lambda", "list_functions", "UnrecognizedClientException", 403),
-    ])
+    @pytest.mark.parametrize(
+        ("service", "call", "code", "status"),
+        [
+            ("s3", "list_buckets", "InvalidAccessKeyId", 403),
+            ("ec2", "describe_vpcs", "AuthFailure", 401),
+            ("cloudformation", "list_stacks", "InvalidClientTokenId", 403),
+            ("sts", "get_caller_identity", "InvalidClientTokenId", 403),
+            ("route53", "list_hosted_zones", "InvalidClientTokenId", 403),
+            ("sagemaker", "list_models", "UnrecognizedClientException", 403),
+            ("cloudwatch", "list_metrics", "UnrecognizedClientException", 403),
+            ("lambda", "list_functions", "UnrecognizedClientException", 403),
+        ],
+    )
     def test_a_wrong_key_is_refused_in_the_services_words(self, aws, service, call, code, status):
-        client = boto3.client(service, "us-east-1", endpoint_url=aws.url,
-                              aws_access_key_id="AKIAIOSFODNN7EXAMPLE", aws_secret_access_key="x",
-                              config=botocore.config.Config(retries={"max_attempts": 0}))
+        client = boto3.client(
+            service,
+            "us-east-1",
+            endpoint_url=aws.url,
+            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
+            aws_secret_access_key="x",
+            config=botocore.config.Config(retries={"max_attempts": 0}),
+        )
         with pytest.raises(ClientError) as raised:
             getattr(client, call)()
         response = raised.value.response
@@ -309,9 +433,13 @@ class TestItsUser:
         assert response["ResponseMetadata"]["HTTPStatusCode"] == status
 
     def test_a_wrong_key_at_the_runtime(self, aws, door):
-        client = boto3.client("sagemaker-runtime", "us-east-1",
-                              endpoint_url=f"http://127.0.0.1:{door}",
-                              aws_access_key_id="AKIAIOSFODNN7EXAMPLE", aws_secret_access_key="x")
+        client = boto3.client(
+            "sagemaker-runtime",
+            "us-east-1",
+            endpoint_url=f"http://127.0.0.1:{door}",
+            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
+            aws_secret_access_key="x",
+        )
         with pytest.raises(ClientError, match="security token included in the request is invalid"):
             client.invoke_endpoint(EndpointName="e", Body=b"")
 
@@ -324,18 +452,24 @@ def test_what_opens_it_is_written_nowhere_but_into_the_environment(tmp_path):
         urllib.request.urlopen(url, timeout=20).close()
         aws.advance(1)
         exports = aws.exports()
-        secrets = [exports[name] for name in (
-            "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "LOCAL_SAGEMAKER_TOKEN")]
+        secrets = [
+            exports[name]
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "LOCAL_SAGEMAKER_TOKEN")
+        ]
         assert all(len(one) >= 20 for one in secrets)
-        lines = [path.read_bytes().decode("utf-8", "replace")
-                 for path in Path("/proc").glob("[0-9]*/cmdline") if _readable(path)]
+        lines = [
+            path.read_bytes().decode("utf-8", "replace")
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if _readable(path)
+        ]
         assert any("local_sagemaker" in line for line in lines)
         assert not [one for one in secrets for line in lines if one in line]
         assert "GET /mine?" in log.read_text()
         assert not [one for one in secrets if one in log.read_text()]
         assert stat.S_IMODE(log.stat().st_mode) == 0o600
-        folders = [Path(found) for line in lines
-                   for found in re.findall(r"/\S*local-aws-[^\s\0/]*", line)]
+        folders = [
+            Path(found) for line in lines for found in re.findall(r"/\S*local-aws-[^\s\0/]*", line)
+        ]
         assert folders
         assert not [one for one in folders if one.is_dir() and one.stat().st_mode & 0o077]
 
@@ -347,11 +481,18 @@ def _readable(path: Path) -> bool:
 
 
 def test_another_process_with_the_environment_is_let_in(aws):
-    code = ("import boto3; print(boto3.client('s3').list_buckets()['Buckets'][0]['Name']); "
-            "r = boto3.client('sagemaker-runtime').invoke_endpoint(EndpointName='e', Body=b'x'); "
-            "print(r['Body'].read())")
-    done = subprocess.run([sys.executable, "-c", code], env=aws.environment(), text=True,
-                          capture_output=True, timeout=60)
+    code = (
+        "import boto3; print(boto3.client('s3').list_buckets()['Buckets'][0]['Name']); "
+        "r = boto3.client('sagemaker-runtime').invoke_endpoint(EndpointName='e', Body=b'x'); "
+        "print(r['Body'].read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=aws.environment(),
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert done.stdout.split() == ["mine", "b'x'"], done.stderr
 
 
@@ -408,9 +549,13 @@ def test_a_page_in_a_real_browser_gets_nothing(aws, tmp_path, key, token, with_s
     assert CHROMIUM is not None
     ran = tmp_path / "ran"
     page = f"<!doctype html><html><body>{ATTACKS}</body></html>"
-    for name, value in {"MAIN": aws.port, "RUNTIME": port_of(aws.runtime_url()), "RAN": ran,
-                        "KEY": key if with_secrets else "AKIAIOSFODNN7EXAMPLE",
-                        "TOKEN": token if with_secrets else "x"}.items():
+    for name, value in {
+        "MAIN": aws.port,
+        "RUNTIME": port_of(aws.runtime_url()),
+        "RAN": ran,
+        "KEY": key if with_secrets else "AKIAIOSFODNN7EXAMPLE",
+        "TOKEN": token if with_secrets else "x",
+    }.items():
         page = page.replace(name, str(value))
     told: dict[str, Any] = {}
     came = threading.Event()
@@ -434,10 +579,20 @@ def test_a_page_in_a_real_browser_gets_nothing(aws, tmp_path, key, token, with_s
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         browser = subprocess.Popen(
-            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'chromium'}",
-             "--remote-debugging-port=0", f"http://localhost:{server.server_port}/"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                CHROMIUM,
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'chromium'}",
+                "--remote-debugging-port=0",
+                f"http://localhost:{server.server_port}/",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             assert came.wait(120), "the page told nothing"
         finally:
@@ -455,9 +610,13 @@ def test_a_page_in_a_real_browser_gets_nothing(aws, tmp_path, key, token, with_s
     # The model server is still ours: a new instance runs no command.
     sagemaker = aws.client("sagemaker")
     sagemaker.update_endpoint_weights_and_capacities(
-        EndpointName="e", DesiredWeightsAndCapacities=[
-            {"VariantName": "v", "DesiredInstanceCount": 3 if with_secrets else 2}])
+        EndpointName="e",
+        DesiredWeightsAndCapacities=[
+            {"VariantName": "v", "DesiredInstanceCount": 3 if with_secrets else 2}
+        ],
+    )
     aws.advance(30)
     sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20})
+        EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+    )
     assert not ran.exists()

@@ -30,22 +30,35 @@ def cloudwatch(aws) -> Any:
     aws.reset()
 
 
-def put(client: Any, name: str, *values: float | None, first: datetime = NOON,
-        period: timedelta = MINUTE, **more: Any) -> None:
+def put(
+    client: Any,
+    name: str,
+    *values: float | None,
+    first: datetime = NOON,
+    period: timedelta = MINUTE,
+    **more: Any,
+) -> None:
     """One datum per period; None is a missing one."""
     data = [
         {"MetricName": name, "Timestamp": first + number * period, "Value": value, **more}
-        for number, value in enumerate(values) if value is not None
+        for number, value in enumerate(values)
+        if value is not None
     ]
     for start in range(0, len(data), 500):
-        client.put_metric_data(Namespace="Test", MetricData=data[start:start + 500])
+        client.put_metric_data(Namespace="Test", MetricData=data[start : start + 500])
 
 
 def alarm(client: Any, name: str, metric: str = "m", **more: Any) -> None:
     settings: dict[str, Any] = {
-        "AlarmName": name, "Namespace": "Test", "MetricName": metric, "Statistic": "Maximum",
-        "Period": 60, "EvaluationPeriods": 1, "Threshold": 0.5,
-        "ComparisonOperator": "GreaterThanThreshold", **more,
+        "AlarmName": name,
+        "Namespace": "Test",
+        "MetricName": metric,
+        "Statistic": "Maximum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 0.5,
+        "ComparisonOperator": "GreaterThanThreshold",
+        **more,
     }
     client.put_metric_alarm(**{k: v for k, v in settings.items() if v is not None})
 
@@ -88,7 +101,8 @@ NOT_YET = {"- - - - X": (None, None, A, "OK"), "- - - X -": (None, None, A, "OK"
 
 @pytest.mark.parametrize("before", ["OK", "ALARM"])
 @pytest.mark.parametrize(
-    ("needed", "table"), [(3, THREE_OF_THREE), (2, TWO_OF_THREE), (3, NOT_YET)],
+    ("needed", "table"),
+    [(3, THREE_OF_THREE), (2, TWO_OF_THREE), (3, NOT_YET)],
     ids=["3 of 3", "2 of 3", "premature"],
 )
 def test_missing_data_by_aws_tables(aws, cloudwatch, needed, table, before):
@@ -98,8 +112,13 @@ def test_missing_data_by_aws_tables(aws, cloudwatch, needed, table, before):
         put(cloudwatch, f"row{row}", *values, period=five)
         for treatment in TREATMENTS:
             alarm(
-                cloudwatch, f"{row}-{treatment}", f"row{row}", Period=300, EvaluationPeriods=3,
-                DatapointsToAlarm=needed, TreatMissingData=treatment,
+                cloudwatch,
+                f"{row}-{treatment}",
+                f"row{row}",
+                Period=300,
+                EvaluationPeriods=3,
+                DatapointsToAlarm=needed,
+                TreatMissingData=treatment,
             )
             set_state(cloudwatch, f"{row}-{treatment}", before)
     aws.evaluate_alarms(NOON + 5 * five)
@@ -108,10 +127,15 @@ def test_missing_data_by_aws_tables(aws, cloudwatch, needed, table, before):
         assert found == tuple(value or before for value in expected), points
 
 
-@pytest.mark.parametrize(("operator", "breaching"), [
-    ("GreaterThanThreshold", [6]), ("GreaterThanOrEqualToThreshold", [5, 6]),
-    ("LessThanThreshold", [4]), ("LessThanOrEqualToThreshold", [4, 5]),
-])
+@pytest.mark.parametrize(
+    ("operator", "breaching"),
+    [
+        ("GreaterThanThreshold", [6]),
+        ("GreaterThanOrEqualToThreshold", [5, 6]),
+        ("LessThanThreshold", [4]),
+        ("LessThanOrEqualToThreshold", [4, 5]),
+    ],
+)
 def test_comparison(aws, cloudwatch, operator, breaching):
     for value in (4, 5, 6):
         put(cloudwatch, f"m{value}", value)
@@ -156,8 +180,10 @@ def test_high_resolution_alarms_see_ten_seconds(aws, cloudwatch):
 @pytest.mark.parametrize(("samples", "expected"), [(999, "OK"), (1000, "ALARM")])
 def test_a_percentile_of_few_samples_is_not_judged(aws, cloudwatch, samples, expected):
     """Ten over one minus the percentile: 1000 for p99."""
-    cloudwatch.put_metric_data(Namespace="Test", MetricData=[
-        {"MetricName": "m", "Timestamp": NOON, "Values": [1.0], "Counts": [samples]}])
+    cloudwatch.put_metric_data(
+        Namespace="Test",
+        MetricData=[{"MetricName": "m", "Timestamp": NOON, "Values": [1.0], "Counts": [samples]}],
+    )
     common = {"Statistic": None, "ExtendedStatistic": "p99"}
     alarm(cloudwatch, "waits", **common, EvaluateLowSampleCountPercentile="ignore")
     alarm(cloudwatch, "judges", **common, EvaluateLowSampleCountPercentile="evaluate")
@@ -178,10 +204,15 @@ def test_a_unit_selects_the_data(aws, cloudwatch):
 def band_alarm(client: Any, operator: str) -> None:
     stat = {"Metric": {"Namespace": "Test", "MetricName": "m"}, "Period": 60, "Stat": "Average"}
     client.put_metric_alarm(
-        AlarmName=operator, ComparisonOperator=operator, EvaluationPeriods=1,
-        ThresholdMetricId="band", TreatMissingData="ignore",
-        Metrics=[{"Id": "m", "MetricStat": stat, "ReturnData": True},
-                 {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m, 2)", "ReturnData": True}],
+        AlarmName=operator,
+        ComparisonOperator=operator,
+        EvaluationPeriods=1,
+        ThresholdMetricId="band",
+        TreatMissingData="ignore",
+        Metrics=[
+            {"Id": "m", "MetricStat": stat, "ReturnData": True},
+            {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m, 2)", "ReturnData": True},
+        ],
     )
 
 
@@ -189,10 +220,16 @@ BOTH = "LessThanLowerOrGreaterThanUpperThreshold"
 UPPER, LOWER = "GreaterThanUpperThreshold", "LessThanLowerThreshold"
 
 
-@pytest.mark.parametrize(("value", "alarming"), [
-    # Before: 90 and 110 by turns, so mean 100 and standard deviation 10: from 80 to 120.
-    (119, set()), (121, {BOTH, UPPER}), (81, set()), (79, {BOTH, LOWER}),
-])
+@pytest.mark.parametrize(
+    ("value", "alarming"),
+    [
+        # Before: 90 and 110 by turns, so mean 100 and standard deviation 10: from 80 to 120.
+        (119, set()),
+        (121, {BOTH, UPPER}),
+        (81, set()),
+        (79, {BOTH, LOWER}),
+    ],
+)
 def test_anomaly_bands(aws, cloudwatch, value, alarming):
     # The evaluation range is three datapoints, the band comes from what is before them.
     put(cloudwatch, "m", *[90, 110] * 20, 100, 100, value)
@@ -235,8 +272,7 @@ def pages(aws, cloudwatch) -> Any:
     def received() -> list[dict[str, Any]]:
         got = aws.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
         for message in got.get("Messages", []):
-            aws.client("sqs").delete_message(
-                QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+            aws.client("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
         bodies = [json.loads(message["Body"]) for message in got.get("Messages", [])]
         return [{**json.loads(b["Message"]), "Subject": b["Subject"]} for b in bodies]
 
@@ -245,8 +281,15 @@ def pages(aws, cloudwatch) -> Any:
 
 
 def test_an_action_is_taken_once_per_change(aws, cloudwatch, pages):
-    alarm(cloudwatch, "a", AlarmActions=[pages.topic], OKActions=[pages.topic],
-          AlarmDescription="look here", EvaluationPeriods=3, DatapointsToAlarm=2)
+    alarm(
+        cloudwatch,
+        "a",
+        AlarmActions=[pages.topic],
+        OKActions=[pages.topic],
+        AlarmDescription="look here",
+        EvaluationPeriods=3,
+        DatapointsToAlarm=2,
+    )
     put(cloudwatch, "m", 0, 0, 1, 1, 1, 1, 0, 0)
     aws.evaluate_alarms(NOON + 8 * MINUTE, since=NOON + 2 * MINUTE)
     first, second, third = pages()
@@ -263,7 +306,8 @@ def test_an_action_is_taken_once_per_change(aws, cloudwatch, pages):
     kinds = [item["HistoryItemType"] for item in history["AlarmHistoryItems"]]
     assert sorted(kinds) == ["Action"] * 3 + ["ConfigurationUpdate"] + ["StateUpdate"] * 3
     assert "Alarm updated from OK to ALARM" in [
-        item["HistorySummary"] for item in history["AlarmHistoryItems"]]
+        item["HistorySummary"] for item in history["AlarmHistoryItems"]
+    ]
 
 
 def test_disabled_actions_are_not_taken(aws, cloudwatch, pages):
@@ -294,13 +338,16 @@ def test_what_was_set_lasts_until_the_next_evaluation(aws, cloudwatch):
     assert state(cloudwatch, "a") == "OK"
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"DatapointsToAlarm": 2}, "less than or equal to the number of evaluation periods"),
-    ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "ThresholdMetricId"),
-    ({"Statistic": None}, "One of Statistic and ExtendedStatistic"),
-    ({"Statistic": None, "ExtendedStatistic": "p101"}, "p101"),
-    ({"Period": 45}, "Period must be"),
-])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"DatapointsToAlarm": 2}, "less than or equal to the number of evaluation periods"),
+        ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "ThresholdMetricId"),
+        ({"Statistic": None}, "One of Statistic and ExtendedStatistic"),
+        ({"Statistic": None, "ExtendedStatistic": "p101"}, "p101"),
+        ({"Period": 45}, "Period must be"),
+    ],
+)
 def test_refused_alarms(cloudwatch, change, words):
     with pytest.raises(botocore.exceptions.ClientError, match=words):
         alarm(cloudwatch, "a", **change)
@@ -353,12 +400,20 @@ def test_history_is_found_by_time_and_kind(aws):
     aws.reset()
     cloudwatch = aws.client("cloudwatch")
     cloudwatch.put_metric_alarm(
-        AlarmName="a", Namespace="N", MetricName="M", Period=60, Statistic="Sum", Threshold=1,
-        EvaluationPeriods=1, ComparisonOperator="GreaterThanThreshold",
+        AlarmName="a",
+        Namespace="N",
+        MetricName="M",
+        Period=60,
+        Statistic="Sum",
+        Threshold=1,
+        EvaluationPeriods=1,
+        ComparisonOperator="GreaterThanThreshold",
     )
     cloudwatch.set_alarm_state(AlarmName="a", StateValue="OK", StateReason="by hand")
     (change,) = cloudwatch.describe_alarm_history(
-        AlarmName="a", HistoryItemType="StateUpdate", AlarmTypes=["MetricAlarm"],
+        AlarmName="a",
+        HistoryItemType="StateUpdate",
+        AlarmTypes=["MetricAlarm"],
         StartDate=datetime.now(UTC) - timedelta(hours=1),
         EndDate=datetime.now(UTC) + timedelta(hours=1),
     )["AlarmHistoryItems"]

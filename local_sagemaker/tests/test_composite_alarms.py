@@ -26,8 +26,14 @@ def cloudwatch(aws) -> Any:
 def child(client: Any, name: str) -> None:
     """An alarm that keeps whatever state it is given."""
     client.put_metric_alarm(
-        AlarmName=name, Namespace="Test", MetricName="none", Statistic="Sum", Period=60,
-        EvaluationPeriods=1, Threshold=1, ComparisonOperator="GreaterThanThreshold",
+        AlarmName=name,
+        Namespace="Test",
+        MetricName="none",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
         TreatMissingData="ignore",
     )
     set_state(client, name, "OK")
@@ -42,21 +48,32 @@ def composite(client: Any, name: str, rule: str, **more: Any) -> None:
 
 
 def described(client: Any, name: str) -> dict[str, Any]:
-    (found,) = client.describe_alarms(
-        AlarmNames=[name], AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
+    (found,) = client.describe_alarms(AlarmNames=[name], AlarmTypes=["CompositeAlarm"])[
+        "CompositeAlarms"
+    ]
     return found
 
 
-@pytest.mark.parametrize(("rule", "expected"), [
-    ("ALARM(on)", True), ("ALARM(off)", False), ("OK(off)", True), ('ALARM("on")', True),
-    ("INSUFFICIENT_DATA(new)", True), ("OK(new) OR ALARM(new)", False),
-    ("ALARM(on) AND ALARM(off)", False), ("ALARM(on) OR ALARM(off)", True),
-    ("NOT ALARM(off)", True), ("NOT (ALARM(on) OR ALARM(off))", False),
-    # AND binds tighter than OR.
-    ("TRUE OR FALSE AND FALSE", True), ("(TRUE OR FALSE) AND FALSE", False),
-    ("ALARM(arn:aws:cloudwatch:us-east-1:123456789012:alarm:on)", True),
-    ('(ALARM("with space") OR ALARM("with (parentheses)"))', True),
-])
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("ALARM(on)", True),
+        ("ALARM(off)", False),
+        ("OK(off)", True),
+        ('ALARM("on")', True),
+        ("INSUFFICIENT_DATA(new)", True),
+        ("OK(new) OR ALARM(new)", False),
+        ("ALARM(on) AND ALARM(off)", False),
+        ("ALARM(on) OR ALARM(off)", True),
+        ("NOT ALARM(off)", True),
+        ("NOT (ALARM(on) OR ALARM(off))", False),
+        # AND binds tighter than OR.
+        ("TRUE OR FALSE AND FALSE", True),
+        ("(TRUE OR FALSE) AND FALSE", False),
+        ("ALARM(arn:aws:cloudwatch:us-east-1:123456789012:alarm:on)", True),
+        ('(ALARM("with space") OR ALARM("with (parentheses)"))', True),
+    ],
+)
 def test_rules(aws, cloudwatch, rule, expected):
     for name in ("on", "off", "new", "with space", "with (parentheses)"):
         child(cloudwatch, name)
@@ -68,10 +85,20 @@ def test_rules(aws, cloudwatch, rule, expected):
     assert described(cloudwatch, "it")["StateValue"] == ("ALARM" if expected else "OK")
 
 
-@pytest.mark.parametrize("rule", [
-    "", "ALARM", "ALARM(a", "alarm(a)", "ALARM(a) ALARM(b)", "ALARM(a) AND", "NOT", "(TRUE",
-    "MAYBE",
-])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "",
+        "ALARM",
+        "ALARM(a",
+        "alarm(a)",
+        "ALARM(a) ALARM(b)",
+        "ALARM(a) AND",
+        "NOT",
+        "(TRUE",
+        "MAYBE",
+    ],
+)
 def test_rules_that_cannot_be_read(rule):
     with pytest.raises(RuleError):
         parse_rule(rule)
@@ -85,7 +112,8 @@ def test_composites_of_composites_follow_at_once(aws, cloudwatch):
     assert described(cloudwatch, "aa")["StateValue"] == "ALARM"
     assert "alarm:zz transitioned to ALARM at " in described(cloudwatch, "aa")["StateReason"]
     below = cloudwatch.describe_alarms(
-        ChildrenOfAlarmName="aa", AlarmTypes=["CompositeAlarm", "MetricAlarm"])
+        ChildrenOfAlarmName="aa", AlarmTypes=["CompositeAlarm", "MetricAlarm"]
+    )
     assert [a["AlarmName"] for a in below["CompositeAlarms"]] == ["zz"]
     above = cloudwatch.describe_alarms(ParentsOfAlarmName="leaf", AlarmTypes=["CompositeAlarm"])
     assert [a["AlarmName"] for a in above["CompositeAlarms"]] == ["zz"]
@@ -144,8 +172,12 @@ EXAMPLES: dict[str, tuple[dict[int, tuple[str, str]], dict[int, str], dict[int, 
         {3: "Alarm", 5: "Alarm", 6: "ExtensionPeriod", 8: "ExtensionPeriod", 9: None},
     ),
     "6: a change during ExtensionPeriod starts a WaitPeriod": (
-        {2: ("child", "ALARM"), 3: ("suppressor", "ALARM"), 6: ("suppressor", "OK"),
-         7: ("child", "OK")},
+        {
+            2: ("child", "ALARM"),
+            3: ("suppressor", "ALARM"),
+            6: ("suppressor", "OK"),
+            7: ("child", "OK"),
+        },
         {9: "OK"},
         {6: "ExtensionPeriod", 7: "WaitPeriod", 8: "WaitPeriod", 9: None},
     ),
@@ -162,15 +194,24 @@ def test_suppression_by_aws_examples(aws, cloudwatch, events, taken, held):
     child(cloudwatch, "child")
     child(cloudwatch, "suppressor")
     composite(
-        cloudwatch, "it", "ALARM(child)", ActionsSuppressor="suppressor",
-        ActionsSuppressorWaitPeriod=120, ActionsSuppressorExtensionPeriod=180,
+        cloudwatch,
+        "it",
+        "ALARM(child)",
+        ActionsSuppressor="suppressor",
+        ActionsSuppressorWaitPeriod=120,
+        ActionsSuppressorExtensionPeriod=180,
     )
     aws.evaluate_alarms(NOON - 9 * MINUTE)
     aws.evaluate_alarms(NOON)
     composite(
-        cloudwatch, "it", "ALARM(child)", ActionsSuppressor="suppressor",
-        ActionsSuppressorWaitPeriod=120, ActionsSuppressorExtensionPeriod=180,
-        AlarmActions=[TOPIC], OKActions=[TOPIC],
+        cloudwatch,
+        "it",
+        "ALARM(child)",
+        ActionsSuppressor="suppressor",
+        ActionsSuppressorWaitPeriod=120,
+        ActionsSuppressorExtensionPeriod=180,
+        AlarmActions=[TOPIC],
+        OKActions=[TOPIC],
     )
     found_held = {}
     for minute in range(1, 15):

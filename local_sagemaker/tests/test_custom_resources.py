@@ -168,12 +168,16 @@ def test_an_answer_may_come_from_a_later_invocation(stack, role):
 
 def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role, tmp_path):
     others = {"Role": role}
-    waits = function("import os, time\ndef handler(event, context):\n"
-                     "    while not os.path.exists(event):\n        time.sleep(0.01)\n")
-    made = stack.deploy("AWS::Lambda::Function", waits["Properties"] | {"Timeout": 60}, ("Arn",),
-                        **others)
-    answer = aws.client("lambda").invoke(FunctionName=made.ref, InvocationType="Event",
-                                         Payload=json.dumps(str(tmp_path / "go on")))
+    waits = function(
+        "import os, time\ndef handler(event, context):\n"
+        "    while not os.path.exists(event):\n        time.sleep(0.01)\n"
+    )
+    made = stack.deploy(
+        "AWS::Lambda::Function", waits["Properties"] | {"Timeout": 60}, ("Arn",), **others
+    )
+    answer = aws.client("lambda").invoke(
+        FunctionName=made.ref, InvocationType="Event", Payload=json.dumps(str(tmp_path / "go on"))
+    )
     assert lambda_runner.is_running(made.attributes["Arn"])
     (tmp_path / "go on").touch()
     assert answer["StatusCode"] == 202

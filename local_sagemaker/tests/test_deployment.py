@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_sagemaker import (
-    DeploymentFailed,
-    LocalAws,
-    delete_stack,
-    deploy_template,
-)
+from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).resolve().parents[2]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
@@ -44,10 +39,7 @@ def assembly(folder: Path, template: dict[str, Any]) -> Path:
     manifest = {
         "version": "36.0.0",
         "artifacts": {
-            "App.assets": {
-                "type": "cdk:asset-manifest",
-                "properties": {"file": "App.assets.json"},
-            },
+            "App.assets": {"type": "cdk:asset-manifest", "properties": {"file": "App.assets.json"}},
             "App": {
                 "type": "aws:cloudformation:stack",
                 "environment": "aws://unknown-account/unknown-region",

@@ -30,26 +30,39 @@ SOURCES = PROJECT / "src" / "local_sagemaker"
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with README's files, which the test runs in."""
-    blocks = re.findall(r"^```(?:python|ini)\n# (\S+)\n(.*?)^```", README.read_text("utf-8"),
-                        re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```(?:python|ini)\n# (\S+)\n(.*?)^```",
+        README.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     assert [name for name, _ in blocks] == [
-        "serve.py", "first_invoke.py", "pytest.ini", "test_shout.py"]
+        "serve.py",
+        "first_invoke.py",
+        "pytest.ini",
+        "test_shout.py",
+    ]
     for name, text in blocks:
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     # `python serve.py` is the interpreter that has the package.
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent),
-                                                os.environ["PATH"]]))
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
     return tmp_path
 
 
 @contextlib.contextmanager
 def command_of_the_page() -> Iterator[dict[str, str]]:
     """README's command as a process; gives the variables that it prints."""
-    (words,) = re.findall(r"^\$ local-sagemaker --model-server '(.*)'$",
-                          README.read_text("utf-8"), re.MULTILINE)
-    with subprocess.Popen([sys.executable, "-m", "local_sagemaker", "--model-server", words],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    (words,) = re.findall(
+        r"^\$ local-sagemaker --model-server '(.*)'$", README.read_text("utf-8"), re.MULTILINE
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "local_sagemaker", "--model-server", words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         exported: dict[str, str] = {}
         while "CDK_DISABLE_CLI_TELEMETRY" not in exported:  # the last of them
@@ -66,16 +79,34 @@ def command_of_the_page() -> Iterator[dict[str, str]]:
 
 def test_the_first_call(project: Path) -> None:
     with command_of_the_page() as variables:
-        done = subprocess.run([sys.executable, "first_invoke.py"], capture_output=True, text=True,
-                              check=False, timeout=120, env={**os.environ, **variables})
+        done = subprocess.run(
+            [sys.executable, "first_invoke.py"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env={**os.environ, **variables},
+        )
     assert (done.returncode, done.stdout) == (0, "b'HELLO'\n"), done.stderr
 
 
 def test_the_fixture(project: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "local_sagemaker.pytest_plugin",
-         "-p", "no:cacheprovider"],
-        capture_output=True, text=True, check=False, timeout=120)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "local_sagemaker.pytest_plugin",
+            "-p",
+            "no:cacheprovider",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
@@ -109,8 +140,11 @@ def test_every_page_is_one_hop_from_the_readme() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_module_that_is_named_is_there(page: Path) -> None:
     for name in re.findall(r"`([a-z_/]+\.py)`", page.read_text("utf-8")):
-        assert (SOURCES / name).is_file() or name in ("serve.py", "inference.py") \
-            or (PROJECT.parent / name).is_file(), name
+        assert (
+            (SOURCES / name).is_file()
+            or name in ("serve.py", "inference.py")
+            or (PROJECT.parent / name).is_file()
+        ), name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -119,7 +153,8 @@ def test_every_snippet_is_python_and_imports_what_there_is(page: Path) -> None:
     for block in blocks:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-                    "local_sagemaker"):
+                "local_sagemaker"
+            ):
                 exec(ast.unparse(node), {})
 
 
@@ -189,18 +224,32 @@ def test_every_type_is_deployed_by_a_test_of_this_folder() -> None:
 def test_it_imports_nothing_but_what_it_asks_for() -> None:
     """What is imported is declared, or comes with what is declared: flask and botocore."""
     text = (PROJECT / "pyproject.toml").read_text("utf-8")
-    declared = {re.split(r"[\[><=]", name)[0] for name in re.findall(
-        r'^    "([a-z0-9\[\]>=<,.]+)",$', text.split("dependencies = [")[1].split("]\n")[0],
-        re.MULTILINE)}
+    declared = {
+        re.split(r"[\[><=]", name)[0]
+        for name in re.findall(
+            r'^    "([a-z0-9\[\]>=<,.]+)",$',
+            text.split("dependencies = [")[1].split("]\n")[0],
+            re.MULTILINE,
+        )
+    }
     names = {"pyyaml": "yaml"}
     allowed = {names.get(name, name) for name in declared} | {
-        "botocore", "flask", "local_sagemaker", *sys.stdlib_module_names}
+        "botocore",
+        "flask",
+        "local_sagemaker",
+        *sys.stdlib_module_names,
+    }
     optional = {"sklearn", "pytest", "cfnlint"}
     found: dict[str, str] = {}
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
-                [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            modules = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
             found.update({module.partition(".")[0]: path.name for module in modules})
     assert {name: path for name, path in found.items() if name not in allowed | optional} == {}
     assert "low_latency_endpoint" not in found

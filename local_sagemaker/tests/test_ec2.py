@@ -86,11 +86,7 @@ def test_a_subnet_is_in_a_zone_of_its_own_region(stack, vpc, zone, words):
     ((name, value),) = zone.items()
     resource = {
         "Type": "AWS::EC2::Subnet",
-        "Properties": {
-            "VpcId": {"Ref": "Vpc"},
-            "CidrBlock": "10.0.0.0/24",
-            name: {"Ref": "Zone"},
-        },
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24", name: {"Ref": "Zone"}},
     }
     template = {
         "Parameters": {"Zone": {"Type": "String", "Default": value}},

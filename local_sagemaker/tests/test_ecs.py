@@ -150,9 +150,7 @@ def test_a_cluster_s_capacity_providers(aws, stack):
 
     made = stack.deploy(kind, properties("FARGATE"), Cluster=cluster)
     assert made.ref == made.stack.resources["Cluster"]
-    assert described() == (
-        ["FARGATE"], [{"capacityProvider": "FARGATE", "weight": 2, "base": 1}]
-    )
+    assert described() == (["FARGATE"], [{"capacityProvider": "FARGATE", "weight": 2, "base": 1}])
     changed = stack.deploy(kind, properties("FARGATE_SPOT", "FARGATE"), Cluster=cluster)
     assert changed.ref == made.ref
     assert described()[0] == ["FARGATE_SPOT", "FARGATE"]

@@ -13,16 +13,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local_sagemaker import (
-    LocalAws,
-    delete_stack,
-    deploy_template,
-    process_supervisor,
-)
+from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
-LOG = {"logDriver": "awslogs",
-       "options": {"awslogs-group": "tasks", "awslogs-stream-prefix": "p"}}
+LOG = {"logDriver": "awslogs", "options": {"awslogs-group": "tasks", "awslogs-stream-prefix": "p"}}
 
 
 class Cluster:
@@ -37,20 +31,33 @@ class Cluster:
 
     def define(self, **container: Any) -> str:
         answer = self.ecs.register_task_definition(
-            family="task", requiresCompatibilities=["FARGATE"], networkMode="awsvpc",
-            cpu="256", memory="512", containerDefinitions=[
-                {"name": "one", "image": "nobody/nothing:1", "logConfiguration": LOG, **container}])
+            family="task",
+            requiresCompatibilities=["FARGATE"],
+            networkMode="awsvpc",
+            cpu="256",
+            memory="512",
+            containerDefinitions=[
+                {"name": "one", "image": "nobody/nothing:1", "logConfiguration": LOG, **container}
+            ],
+        )
         return str(answer["taskDefinition"]["taskDefinitionArn"])
 
-    def run(self, code: str, count: int = 1, override: dict[str, Any] | None = None,
-            **container: Any) -> list[str]:
+    def run(
+        self, code: str, count: int = 1, override: dict[str, Any] | None = None, **container: Any
+    ) -> list[str]:
         container.setdefault("entryPoint", ["python", "-c"])
         container.setdefault("command", [code])
         answer = self.ecs.run_task(
-            cluster="tasks", taskDefinition=self.define(**container), launchType="FARGATE",
-            count=count, startedBy="test", networkConfiguration={"awsvpcConfiguration": {
-                "subnets": [self.subnet], "securityGroups": [self.group]}},
-            overrides={"containerOverrides": [{"name": "one", **(override or {})}]})
+            cluster="tasks",
+            taskDefinition=self.define(**container),
+            launchType="FARGATE",
+            count=count,
+            startedBy="test",
+            networkConfiguration={
+                "awsvpcConfiguration": {"subnets": [self.subnet], "securityGroups": [self.group]}
+            },
+            overrides={"containerOverrides": [{"name": "one", **(override or {})}]},
+        )
         self.started = {task["taskArn"]: task["lastStatus"] for task in answer["tasks"]}
         return list(self.started)
 
@@ -59,12 +66,14 @@ class Cluster:
         return dict(task)
 
     def until(self, arn: str, status: str) -> dict[str, Any]:
-        return wait_for(lambda: found if (found := self.described(arn))["lastStatus"] == status
-                        else None)
+        return wait_for(
+            lambda: found if (found := self.described(arn))["lastStatus"] == status else None
+        )
 
     def log(self, arn: str) -> list[str]:
         events = self.aws.client("logs").get_log_events(
-            logGroupName="tasks", logStreamName=f"p/one/{arn.rpartition('/')[2]}")["events"]
+            logGroupName="tasks", logStreamName=f"p/one/{arn.rpartition('/')[2]}"
+        )["events"]
         return [event["message"] for event in events]
 
 
@@ -115,8 +124,12 @@ def test_a_task_starts_runs_and_ends_with_its_exit_code(cluster):
     assert task["stoppedAt"] > task["startedAt"] >= task["createdAt"]
     assert cluster.log(arn) == ["hello"]
     assert arn not in cluster.ecs.list_tasks(cluster="tasks")["taskArns"]
-    assert arn in cluster.ecs.list_tasks(
-        cluster="tasks", desiredStatus="STOPPED", startedBy="test")["taskArns"]
+    assert (
+        arn
+        in cluster.ecs.list_tasks(cluster="tasks", desiredStatus="STOPPED", startedBy="test")[
+            "taskArns"
+        ]
+    )
 
 
 def test_its_address_is_loopback_everywhere_it_is_said(cluster):
@@ -133,12 +146,15 @@ def test_its_address_is_loopback_everywhere_it_is_said(cluster):
 def test_environment_of_definition_and_run_but_none_of_this_machines(cluster, monkeypatch):
     monkeypatch.setenv("MY_SECRET", "mine")
     monkeypatch.setenv("AWS_PROFILE", "production")
-    code = ("import os; print(sorted(k + '=' + v for k, v in os.environ.items() "
-            "if k[:3] in ('AWS', 'MY_', 'A_1', 'B_2')), flush=True)")
+    code = (
+        "import os; print(sorted(k + '=' + v for k, v in os.environ.items() "
+        "if k[:3] in ('AWS', 'MY_', 'A_1', 'B_2')), flush=True)"
+    )
     (arn,) = cluster.run(
-        code, environment=variables(A_1="defined", B_2="defined"),
-        override={"environment": variables(
-            B_2="given", AWS_ENDPOINT_URL="https://aws.amazon.com")})
+        code,
+        environment=variables(A_1="defined", B_2="defined"),
+        override={"environment": variables(B_2="given", AWS_ENDPOINT_URL="https://aws.amazon.com")},
+    )
     cluster.until(arn, "STOPPED")
     (line,) = cluster.log(arn)
     assert "'A_1=defined'" in line
@@ -149,9 +165,11 @@ def test_environment_of_definition_and_run_but_none_of_this_machines(cluster, mo
 
 
 def test_stopping_asks_first_and_then_makes_it(cluster):
-    polite = ("import signal, sys, time\n"
-              "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
-              "print('up', flush=True); time.sleep(600)")
+    polite = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "print('up', flush=True); time.sleep(600)"
+    )
     deaf = polite.replace("lambda *_: sys.exit(5)", "signal.SIG_IGN")
     (first,), (second,) = cluster.run(polite), cluster.run(deaf, stopTimeout=2)
     for arn in (first, second):
@@ -167,7 +185,8 @@ def test_stopping_asks_first_and_then_makes_it(cluster):
 def test_an_interface_of_its_own_that_goes_with_it(cluster):
     def interfaces() -> int:
         answer = cluster.aws.client("ec2").describe_network_interfaces(
-            Filters=[{"Name": "subnet-id", "Values": [cluster.subnet]}])
+            Filters=[{"Name": "subnet-id", "Values": [cluster.subnet]}]
+        )
         return len(answer["NetworkInterfaces"])
 
     before = interfaces()
@@ -177,10 +196,13 @@ def test_an_interface_of_its_own_that_goes_with_it(cluster):
     assert {cluster.described(arn)["attachments"][0]["status"] for arn in arns} == {"DELETED"}
 
 
-@pytest.mark.parametrize(("container", "named"), [
-    ({"entryPoint": [], "command": ["nginx"]}, "nginx"),
-    ({"entryPoint": [], "command": []}, "the image's own command"),
-])
+@pytest.mark.parametrize(
+    ("container", "named"),
+    [
+        ({"entryPoint": [], "command": ["nginx"]}, "nginx"),
+        ({"entryPoint": [], "command": []}, "the image's own command"),
+    ],
+)
 def test_what_is_not_python_does_not_start_and_says_why(cluster, container, named):
     (arn,) = cluster.run("", **container)
     task = cluster.described(arn)
@@ -212,9 +234,15 @@ def test_none_outlives_the_local_aws(end):
         "with here['LocalAws'].start() as aws:\n"
         f"    here['Cluster'](aws).run({f'{marker}; {SLEEP}'!r})\n"
         "    print('started', flush=True)\n"
-        "    sys.stdin.read()\n")
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True,
-                          stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as owner:
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        text=True,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    ) as owner:
         assert owner.stdin is not None
         assert owner.stdout is not None
         assert owner.stdout.readline() == "started\n"
@@ -229,10 +257,18 @@ def test_none_outlives_the_local_aws(end):
 def test_no_signal_is_too_early_for_the_supervisor():
     marker = f"'early-{os.getpid()}'"
     for number in range(25):
-        command = [sys.executable, "-I", process_supervisor.__file__, "2", sys.executable, "-c",
-                   f"{marker}; {SLEEP}"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE,
-                              stdout=subprocess.DEVNULL) as supervisor:
+        command = [
+            sys.executable,
+            "-I",
+            process_supervisor.__file__,
+            "2",
+            sys.executable,
+            "-c",
+            f"{marker}; {SLEEP}",
+        ]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as supervisor:
             time.sleep(0.004 * number)
             supervisor.terminate()
             supervisor.wait(20)
@@ -241,15 +277,26 @@ def test_no_signal_is_too_early_for_the_supervisor():
 
 # --- references between stacks --------------------------------------------------------------------
 
-GIVING = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
-          "Outputs": {"Arn": {"Value": {"Ref": "Topic"}}}}
+GIVING = {
+    "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+    "Outputs": {"Arn": {"Value": {"Ref": "Topic"}}},
+}
 
 
 def taking(**more: Any) -> dict[str, Any]:
     reference = {"Fn::GetStackOutput": {"StackName": "Giving", "OutputName": "Arn", **more}}
-    return {"Resources": {"It": {"Type": "AWS::SSM::Parameter", "Properties": {
-        "Type": "String", "Value": {"Fn::Join": ["", ["topic ", reference]]}}}},
-        "Outputs": {"Name": {"Value": {"Ref": "It"}}}}
+    return {
+        "Resources": {
+            "It": {
+                "Type": "AWS::SSM::Parameter",
+                "Properties": {
+                    "Type": "String",
+                    "Value": {"Fn::Join": ["", ["topic ", reference]]},
+                },
+            }
+        },
+        "Outputs": {"Name": {"Value": {"Ref": "It"}}},
+    }
 
 
 @pytest.mark.parametrize("more", [{}, {"Region": "us-east-1"}], ids=["own", "named"])
@@ -264,12 +311,15 @@ def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(clust
     delete_stack(aws, "Taking")
 
 
-@pytest.mark.parametrize(("more", "reason"), [
-    ({"OutputName": "Nope"}, "stack Giving has no output Nope"),
-    ({"StackName": "Nobody"}, "stack Nobody has no output Arn, or does not exist"),
-    ({"Region": "eu-west-1"}, "stack Giving has no output Arn"),
-    ({"RoleArn": "arn:aws:iam::1:role/r"}, "Fn::GetStackOutput with RoleArn is not emulated"),
-])
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"OutputName": "Nope"}, "stack Giving has no output Nope"),
+        ({"StackName": "Nobody"}, "stack Nobody has no output Arn, or does not exist"),
+        ({"Region": "eu-west-1"}, "stack Giving has no output Arn"),
+        ({"RoleArn": "arn:aws:iam::1:role/r"}, "Fn::GetStackOutput with RoleArn is not emulated"),
+    ],
+)
 def test_a_weak_reference_to_nothing_fails_the_stack_and_says_so(cluster, more, reason):
     deploy_template(cluster.aws, GIVING, "Giving")
     failed = deploy_template(cluster.aws, taking(**more), "Taking", expect_failure=True)

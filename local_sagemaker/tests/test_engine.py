@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_sagemaker import (
-    DeploymentFailed,
-    LocalAws,
-    delete_stack,
-    deploy_template,
-)
+from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
 PARAMETER = "AWS::SSM::Parameter"
 

@@ -16,8 +16,10 @@ def test_an_image_is_in_the_registry_that_its_uri_names_and_in_no_other(aws: Loc
     aws.add_image(f"{AWS_S_OWN}:2.6.0-arm", architecture="arm64")
     aws.add_image(f"{AWS_S_OWN}:2.6.0-cpu")  # pushing it again is no error
     ecr = aws.client("ecr")
-    asked = {"repositoryName": "pytorch-inference", "imageIds": [
-        {"imageTag": "2.6.0-cpu"}, {"imageTag": "2.6.0-arm"}, {"imageTag": "1.0"}]}
+    asked = {
+        "repositoryName": "pytorch-inference",
+        "imageIds": [{"imageTag": "2.6.0-cpu"}, {"imageTag": "2.6.0-arm"}, {"imageTag": "1.0"}],
+    }
     try:
         answer = ecr.batch_get_image(registryId="763104351884", **asked)
         platforms = {
@@ -35,23 +37,28 @@ def test_an_image_is_in_the_registry_that_its_uri_names_and_in_no_other(aws: Loc
                 ecr.batch_get_image(**registry, **asked)
         assert ecr.describe_repositories()["repositories"] == []
     finally:
-        ecr.delete_repository(registryId="763104351884", repositoryName="pytorch-inference",
-                              force=True)
+        ecr.delete_repository(
+            registryId="763104351884", repositoryName="pytorch-inference", force=True
+        )
 
 
 def test_an_image_lies_in_the_region_of_its_uri(aws: LocalAws) -> None:
     aws.add_image(f"{aws.account}.dkr.ecr.eu-west-1.amazonaws.com/team/model:1")
     names = {
-        region: [each["repositoryName"] for each in
-                 aws.client("ecr", region).describe_repositories()["repositories"]]
+        region: [
+            each["repositoryName"]
+            for each in aws.client("ecr", region).describe_repositories()["repositories"]
+        ]
         for region in ("eu-west-1", "us-east-1")
     }
     assert names == {"eu-west-1": ["team/model"], "us-east-1": []}
     aws.client("ecr", "eu-west-1").delete_repository(repositoryName="team/model", force=True)
 
 
-@pytest.mark.parametrize("uri", ["team/model:1", "123456789012.dkr.ecr.us-east-1.amazonaws.com/m",
-                                 "docker.io/team/model:1"])
+@pytest.mark.parametrize(
+    "uri",
+    ["team/model:1", "123456789012.dkr.ecr.us-east-1.amazonaws.com/m", "docker.io/team/model:1"],
+)
 def test_what_is_no_tag_in_a_registry_of_ecr_is_refused(aws: LocalAws, uri: str) -> None:
     with pytest.raises(ValueError, match="is no image of ECR"):
         aws.add_image(uri)

@@ -175,9 +175,12 @@ def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("boto3.py", "mine = 'yes'\n")
-        archive.writestr("index.py", "import boto3, botocore\n"
-                                     "def handler(event, context):\n"
-                                     "    return [boto3.mine, len(botocore.__version__) > 0]\n")
+        archive.writestr(
+            "index.py",
+            "import boto3, botocore\n"
+            "def handler(event, context):\n"
+            "    return [boto3.mine, len(botocore.__version__) > 0]\n",
+        )
     outcome = lambda_runner.run(runner_function(code=buffer.getvalue(), timeout=60), {})
     assert outcome.payload == '["yes", true]'
 
@@ -215,10 +218,16 @@ def bomb(size: int, entries: int = 1) -> bytes:
 
 
 REFUSED = [
-    pytest.param(lambda: bomb(250 * 2**20), "Unzipped size must be smaller than 262144000 bytes",
-                 id="too large"),
-    pytest.param(lambda: bomb(130 * 2**20, 2), "Unzipped size must be smaller than 262144000",
-                 id="too large together"),
+    pytest.param(
+        lambda: bomb(250 * 2**20),
+        "Unzipped size must be smaller than 262144000 bytes",
+        id="too large",
+    ),
+    pytest.param(
+        lambda: bomb(130 * 2**20, 2),
+        "Unzipped size must be smaller than 262144000",
+        id="too large together",
+    ),
     pytest.param(lambda: bomb(0, 100_001), "100000 entries", id="too many"),
     pytest.param(lambda: b"no archive", "Could not unzip uploaded file", id="no archive"),
 ]
@@ -233,8 +242,12 @@ def test_code_that_lambda_would_not_unpack_is_refused(aws, code, words):
     if len(made) > 2**20:  # sending it adds nothing
         return
     client = aws.client("lambda")
-    names = {"FunctionName": "large", "Runtime": "python3.12", "Handler": "index.handler",
-             "Role": "arn:aws:iam::123456789012:role/any"}
+    names = {
+        "FunctionName": "large",
+        "Runtime": "python3.12",
+        "Handler": "index.handler",
+        "Role": "arn:aws:iam::123456789012:role/any",
+    }
     aws.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument="{}")
     try:
         with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
@@ -313,8 +326,10 @@ def test_code_that_cannot_be_run_is_refused(stack, role, code):
 class TestReservedConcurrency:
     """PutFunctionConcurrency keeps 100 executions unreserved, or all that the account has."""
 
-    @pytest.fixture(params=[(1000, 900, 100), (150, 50, 100), (50, 0, 50), (10, 0, 10)],
-                    ids=lambda found: f"quota-{found[0]}")
+    @pytest.fixture(
+        params=[(1000, 900, 100), (150, 50, 100), (50, 0, 50), (10, 0, 10)],
+        ids=lambda found: f"quota-{found[0]}",
+    )
     def account(self, request):
         quota, most, minimum = request.param
         options = RuntimeOptions(concurrent_executions=quota)

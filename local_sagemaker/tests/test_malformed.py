@@ -44,8 +44,10 @@ def told(aws: LocalAws, path: str, body: bytes = b"") -> tuple[int, dict[str, An
 
 
 class TestControls:
-    @pytest.mark.parametrize("seconds", [
-        "1e300", "inf", "-inf", "nan", "-1", "-1e-9", "1e400", "86401", "soon", "", "1,0", "0x1"])
+    @pytest.mark.parametrize(
+        "seconds",
+        ["1e300", "inf", "-inf", "nan", "-1", "-1e-9", "1e400", "86401", "soon", "", "1,0", "0x1"],
+    )
     def test_the_clock_jumps_no_further_than_told(self, aws, seconds):
         before = aws.runtime_time()
         status, document = told(aws, f"/_local/runtime/advance?seconds={seconds}")
@@ -64,7 +66,8 @@ class TestControls:
             aws.advance(seconds)
         # Floating-point seconds since 1970 are exact to less than a microsecond.
         assert abs(aws.runtime_time() - before - timedelta(seconds=35.75)) < timedelta(
-            milliseconds=1)
+            milliseconds=1
+        )
 
     @pytest.mark.parametrize("factor", ["inf", "nan", "-1", "-inf", "1e300", "10001", "fast", ""])
     def test_the_clock_runs_no_faster_than_told(self, aws, factor):
@@ -72,70 +75,131 @@ class TestControls:
         assert (status, bool(document["error"])) == (400, True)
         assert aws.runtime_time() == aws.runtime_time()
 
-    @pytest.mark.parametrize("query", [
-        "at=1e30", "at=nan", "at=inf", "at=-1e30", "at=soon", "at=9999999999999",
-        "at=0001-01-01T00:00:00+14:00", "at=9999-12-31T23:59:59-14:00",
-        "since=0&step=0", "since=0&step=-1", "since=0&step=nan", "since=0&step=inf",
-        "since=0&step=1e-300", "since=0&step=1e300", "since=0&step=1", "since=0", "step=0",
-    ])
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "at=1e30",
+            "at=nan",
+            "at=inf",
+            "at=-1e30",
+            "at=soon",
+            "at=9999999999999",
+            "at=0001-01-01T00:00:00+14:00",
+            "at=9999-12-31T23:59:59-14:00",
+            "since=0&step=0",
+            "since=0&step=-1",
+            "since=0&step=nan",
+            "since=0&step=inf",
+            "since=0&step=1e-300",
+            "since=0&step=1e300",
+            "since=0&step=1",
+            "since=0",
+            "step=0",
+        ],
+    )
     def test_alarms_are_evaluated_at_moments_there_are(self, aws, query):
         status, document = told(aws, f"/_local/cloudwatch/evaluate?{query}")
         assert (status, bool(document["error"])) == (400, True)
 
-    @pytest.mark.parametrize("body", [
-        b"", b"no JSON", b"[]", b"null", b"5", b'"x"', b'{"a": null}', b'{"a": []}', b'{"a": 5}',
-        b'{"a": {}}', b'{"a": {"kind": []}}', b'{"a": {"kind": "other"}}', b'\xff{}',
-        b'{"a": {"kind": "command", "command": 5}}', b'{"a": {"kind": "command", "command": []}}',
-        b'{"a": {"kind": "command"}}', b'{"a": {"kind": "url", "url": 5}}',
-        b'{"a": {"kind": "url", "url": "http://evil.example"}}',
-        b'{"a": {"kind": "simulated", "concurrency": "x"}}',
-        b'{"a": {"kind": "simulated", "memory": "much"}}',
-        b'{"a": {"kind": "simulated", "cold_start": NaN}}',
-        b'{"a": {"kind": "simulated", "cold_start": 1e999}}',
-        b'{"a": {"kind": "simulated", "service_time": 5}}',
-        b'{"a": {"kind": "simulated", "service_time": {}}}',
-        b'{"a": {"kind": "simulated", "service_time": {"kind": "constant", "values": [-1]}}}',
-        b'{"a": {"kind": "simulated", "slow_instances": []}}',
-        b'{"a": {"kind": "simulated", "slow_instances": {"x": 1}}}',
-        b'{"a": {"kind": "simulated", "nothing": 1}}', b"[" * 100_000,
-        b'{"a": {"kind": "simulated", "cold_requests": ' + b"9" * 5000 + b"}}",
-    ])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"no JSON",
+            b"[]",
+            b"null",
+            b"5",
+            b'"x"',
+            b'{"a": null}',
+            b'{"a": []}',
+            b'{"a": 5}',
+            b'{"a": {}}',
+            b'{"a": {"kind": []}}',
+            b'{"a": {"kind": "other"}}',
+            b"\xff{}",
+            b'{"a": {"kind": "command", "command": 5}}',
+            b'{"a": {"kind": "command", "command": []}}',
+            b'{"a": {"kind": "command"}}',
+            b'{"a": {"kind": "url", "url": 5}}',
+            b'{"a": {"kind": "url", "url": "http://evil.example"}}',
+            b'{"a": {"kind": "simulated", "concurrency": "x"}}',
+            b'{"a": {"kind": "simulated", "memory": "much"}}',
+            b'{"a": {"kind": "simulated", "cold_start": NaN}}',
+            b'{"a": {"kind": "simulated", "cold_start": 1e999}}',
+            b'{"a": {"kind": "simulated", "service_time": 5}}',
+            b'{"a": {"kind": "simulated", "service_time": {}}}',
+            b'{"a": {"kind": "simulated", "service_time": {"kind": "constant", "values": [-1]}}}',
+            b'{"a": {"kind": "simulated", "slow_instances": []}}',
+            b'{"a": {"kind": "simulated", "slow_instances": {"x": 1}}}',
+            b'{"a": {"kind": "simulated", "nothing": 1}}',
+            b"[" * 100_000,
+            b'{"a": {"kind": "simulated", "cold_requests": ' + b"9" * 5000 + b"}}",
+        ],
+    )
     def test_model_servers_are_what_they_can_be(self, aws, body):
         status, document = told(aws, "/_local/runtime/model-servers", body)
         assert (status, bool(document["error"])) == (400, True)
 
     def test_a_server_that_is_one_is_taken(self, aws):
-        document = {"a": {"kind": "simulated", "concurrency": 2, "slow_instances": {"0": 2},
-                          "service_time": {"kind": "lognormal", "values": [0.02, 0.08]}},
-                    "*": {"kind": "simulated"}}
+        document = {
+            "a": {
+                "kind": "simulated",
+                "concurrency": 2,
+                "slow_instances": {"0": 2},
+                "service_time": {"kind": "lognormal", "values": [0.02, 0.08]},
+            },
+            "*": {"kind": "simulated"},
+        }
         body = json.dumps(document).encode()
         assert told(aws, "/_local/runtime/model-servers", body) == (200, {})
 
-    @settings(max_examples=150, deadline=None,
-              suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(st.data())
     def test_nothing_that_can_be_sent_to_a_control_is_an_internal_failure(self, aws, data):
         number = st.one_of(
-            st.floats(max_value=300), st.integers(max_value=300),
-            st.floats(min_value=LONGEST_JUMP + 1), st.sampled_from([-0.0, math.inf, 1e18]))
+            st.floats(max_value=300),
+            st.integers(max_value=300),
+            st.floats(min_value=LONGEST_JUMP + 1),
+            st.sampled_from([-0.0, math.inf, 1e18]),
+        )
         value = st.one_of(number.map(str), st.text(max_size=8))
         names = ["seconds", "factor", "at", "since", "step", "region", "on", "zone", "x"]
         query = data.draw(st.lists(st.tuples(st.sampled_from(names), value), max_size=4))
         raw = urlencode([(name, each.encode("utf-8", "surrogatepass")) for name, each in query])
-        path = data.draw(st.sampled_from([
-            "runtime/advance", "runtime/speed", "runtime/url", "runtime/flush", "runtime/time",
-            "runtime/model-servers", "cloudwatch/evaluate", "cloudwatch/actions", "runtime/",
-            "cloudwatch", "else",
-        ]))
+        path = data.draw(
+            st.sampled_from(
+                [
+                    "runtime/advance",
+                    "runtime/speed",
+                    "runtime/url",
+                    "runtime/flush",
+                    "runtime/time",
+                    "runtime/model-servers",
+                    "cloudwatch/evaluate",
+                    "cloudwatch/actions",
+                    "runtime/",
+                    "cloudwatch",
+                    "else",
+                ]
+            )
+        )
         document = st.recursive(
             st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=5)),
             lambda inner: st.one_of(
                 st.lists(inner, max_size=3),
-                st.dictionaries(st.sampled_from(["kind", "a", "command", "service_time", "values"]),
-                                st.one_of(inner, st.sampled_from(["simulated", "url"])),
-                                max_size=4)), max_leaves=8)
-        body = data.draw(st.one_of(st.binary(max_size=20), document.map(
-            lambda each: json.dumps(each).encode())))
+                st.dictionaries(
+                    st.sampled_from(["kind", "a", "command", "service_time", "values"]),
+                    st.one_of(inner, st.sampled_from(["simulated", "url"])),
+                    max_size=4,
+                ),
+            ),
+            max_leaves=8,
+        )
+        body = data.draw(
+            st.one_of(st.binary(max_size=20), document.map(lambda each: json.dumps(each).encode()))
+        )
         status, answer = told(aws, f"/_local/{path}?{raw}", body)
         assert status in (200, 400, 404)
         assert status == 200 or answer["error"]
@@ -160,16 +224,24 @@ def test_the_clocks_own_range():
         near_the_end.advance(1)
 
 
-@pytest.mark.parametrize(("arguments", "named"), [
-    (["--port", "-1"], "--port"), (["--port", "99999"], "--port"), (["--port", "x"], "--port"),
-    (["--clock-speed", "inf"], "--clock-speed"), (["--clock-speed", "nan"], "--clock-speed"),
-    (["--clock-speed", "-1"], "--clock-speed"), (["--clock-speed", "10001"], "--clock-speed"),
-    (["--behave", "clock_start=nan"], "--behave"),
-    (["--behave", "interfaces_stay=inf"], "--behave"),
-    (["--model-server", "x=[1]"], "--model-server"), (["--model-server", "x=5"], "--model-server"),
-    (["--model-server", 'x={"kind": "command", "command": 5}'], "command: Input should be"),
-    (["--model-server", 'x={"kind": "simulated", "memory": []}'], "memory: Input should be"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--port", "-1"], "--port"),
+        (["--port", "99999"], "--port"),
+        (["--port", "x"], "--port"),
+        (["--clock-speed", "inf"], "--clock-speed"),
+        (["--clock-speed", "nan"], "--clock-speed"),
+        (["--clock-speed", "-1"], "--clock-speed"),
+        (["--clock-speed", "10001"], "--clock-speed"),
+        (["--behave", "clock_start=nan"], "--behave"),
+        (["--behave", "interfaces_stay=inf"], "--behave"),
+        (["--model-server", "x=[1]"], "--model-server"),
+        (["--model-server", "x=5"], "--model-server"),
+        (["--model-server", 'x={"kind": "command", "command": 5}'], "command: Input should be"),
+        (["--model-server", 'x={"kind": "simulated", "memory": []}'], "memory: Input should be"),
+    ],
+)
 def test_the_command_refuses_what_it_cannot_serve(arguments, named, tmp_path):
     if arguments[0] == "--model-server":
         image, _, document = arguments[1].partition("=")
@@ -188,33 +260,57 @@ def called(aws: LocalAws, service: OwnService, operation: str, body: bytes) -> A
     key = aws.exports()["AWS_ACCESS_KEY_ID"]
     headers = signed(key, model.metadata.get("signingName", service.name))
     if model.metadata["protocol"] == "json":
-        headers |= {"X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}",
-                    "Content-Type": "application/x-amz-json-1.1"}
+        headers |= {
+            "X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}",
+            "Content-Type": "application/x-amz-json-1.1",
+        }
     else:
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
     return ask(aws.port, "POST", "/", headers, body)
 
 
 class TestOwnServices:
-    @pytest.mark.parametrize("body", [
-        b"no JSON", b"[]", b"5", b"null", b'"x"', b"\xff", b"[" * 100_000,
-        b'{"EndpointName": 5}', b'{"EndpointName": []}', b'{"EndpointName": {"a": 1}}',
-        b'{"EndpointName": NaN}', b'{"EndpointName": true}', b'{"EndpointName": 1e999}',
-    ])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"no JSON",
+            b"[]",
+            b"5",
+            b"null",
+            b'"x"',
+            b"\xff",
+            b"[" * 100_000,
+            b'{"EndpointName": 5}',
+            b'{"EndpointName": []}',
+            b'{"EndpointName": {"a": 1}}',
+            b'{"EndpointName": NaN}',
+            b'{"EndpointName": true}',
+            b'{"EndpointName": 1e999}',
+        ],
+    )
     def test_what_is_no_request_cannot_be_read(self, aws, body):
         answer = called(aws, SAGEMAKER, "DescribeEndpoint", body)
         assert answer.status == 400
         assert json.loads(answer.body)["__type"] == "SerializationException"
 
-    @pytest.mark.parametrize("body", [
-        b"\xff", b"Action=CreateStack&StackName=%ff&TimeoutInMinutes=soon", b"", b"Action=",
-        b"Action=CreateStack&TimeoutInMinutes=1e9&StackName=a", b"=&&&=", b"Action=Nothing",
-    ])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"\xff",
+            b"Action=CreateStack&StackName=%ff&TimeoutInMinutes=soon",
+            b"",
+            b"Action=",
+            b"Action=CreateStack&TimeoutInMinutes=1e9&StackName=a",
+            b"=&&&=",
+            b"Action=Nothing",
+        ],
+    )
     def test_what_is_no_query_is_refused(self, aws, body):
         assert called(aws, CLOUDFORMATION, "CreateStack", body).status == 400
 
-    @settings(max_examples=200, deadline=None,
-              suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(st.data())
     def test_no_request_is_an_internal_failure(self, aws, data):
         service = data.draw(st.sampled_from([SAGEMAKER, APPLICATION_AUTO_SCALING]))
@@ -228,8 +324,16 @@ class TestOwnServices:
 
 
 anything = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just([]),
-    st.just({}), st.just([None]), st.just({"": 1}))
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([None]),
+    st.just({"": 1}),
+)
 
 
 def requests(shape: Any, depth: int) -> st.SearchStrategy[Any]:
@@ -240,16 +344,30 @@ def requests(shape: Any, depth: int) -> st.SearchStrategy[Any]:
     if kind == "structure":
         fitting = st.fixed_dictionaries(
             {name: requests(shape.members[name], depth - 1) for name in shape.required_members},
-            optional={name: requests(member, depth - 1) for name, member in shape.members.items()
-                      if name not in shape.required_members})
+            optional={
+                name: requests(member, depth - 1)
+                for name, member in shape.members.items()
+                if name not in shape.required_members
+            },
+        )
     elif kind == "list":
         fitting = st.lists(requests(shape.member, depth - 1), min_size=1, max_size=2)
     elif kind == "map":
         fitting = st.dictionaries(st.text(max_size=4), requests(shape.value, depth - 1), max_size=2)
     elif kind == "string":
-        fitting = st.sampled_from(list(getattr(shape, "enum", ())) or [
-            "a", "x" * 70, "endpoint/e/variant/v", "arn:aws:iam::123456789012:role/r", "", "é",
-            quote("é"), "1"])
+        fitting = st.sampled_from(
+            list(getattr(shape, "enum", ()))
+            or [
+                "a",
+                "x" * 70,
+                "endpoint/e/variant/v",
+                "arn:aws:iam::123456789012:role/r",
+                "",
+                "é",
+                quote("é"),
+                "1",
+            ]
+        )
     elif kind == "boolean":
         fitting = st.booleans()
     elif kind == "timestamp":

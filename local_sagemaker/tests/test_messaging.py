@@ -81,9 +81,7 @@ def test_subscription(aws, stack):
     found = sns.get_subscription_attributes(SubscriptionArn=made.ref)["Attributes"]
     assert json.loads(found["FilterPolicy"]) == {"a": ["c"]}
     replaced = stack.deploy(
-        "AWS::SNS::Subscription",
-        {**properties, "Protocol": "email", "Endpoint": "a@b.c"},
-        **others,
+        "AWS::SNS::Subscription", {**properties, "Protocol": "email", "Endpoint": "a@b.c"}, **others
     )
     assert replaced.ref != made.ref
 

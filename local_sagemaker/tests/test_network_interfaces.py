@@ -20,8 +20,12 @@ from local_sagemaker import (
     deploy_template,
 )
 
-RIGHTS = json.dumps({"Version": "2012-10-17", "Statement": [
-    {"Effect": "Allow", "Action": "ec2:DeleteNetworkInterface", "Resource": "*"}]})
+RIGHTS = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "ec2:DeleteNetworkInterface", "Resource": "*"}],
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class World:
 
     def interfaces(self, name: str, value: str) -> set[str]:
         found = self.aws.client("ec2").describe_network_interfaces(
-            Filters=[{"Name": name, "Values": [value]}])["NetworkInterfaces"]
+            Filters=[{"Name": name, "Values": [value]}]
+        )["NetworkInterfaces"]
         return {each["NetworkInterfaceId"] for each in found}
 
     @property
@@ -43,9 +48,16 @@ class World:
 
     def configure(self, name: str, instances: int) -> None:
         self.aws.client("sagemaker").create_endpoint_config(
-            EndpointConfigName=name, ProductionVariants=[{
-                "VariantName": "primary", "ModelName": "held", "InstanceType": "ml.m5.xlarge",
-                "InitialInstanceCount": instances}])
+            EndpointConfigName=name,
+            ProductionVariants=[
+                {
+                    "VariantName": "primary",
+                    "ModelName": "held",
+                    "InstanceType": "ml.m5.xlarge",
+                    "InitialInstanceCount": instances,
+                }
+            ],
+        )
 
     def refusal(self, operation: str, **arguments: Any) -> str:
         with pytest.raises(ClientError) as refused:
@@ -60,22 +72,26 @@ def world() -> Iterator[Callable[..., World]]:
 
     def make(**options: Any) -> World:
         aws = LocalAws.in_process(
-            region="sa-east-1", runtime=RuntimeOptions(clock_speed=0, **options))
+            region="sa-east-1", runtime=RuntimeOptions(clock_speed=0, **options)
+        )
         running.append(aws)
         ec2, iam, sagemaker = map(aws.client, ("ec2", "iam", "sagemaker"))
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         subnets = [
-            ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{n}.0/24",
-                              AvailabilityZone=f"sa-east-1{zone}")["Subnet"]["SubnetId"]
+            ec2.create_subnet(
+                VpcId=vpc, CidrBlock=f"10.0.{n}.0/24", AvailabilityZone=f"sa-east-1{zone}"
+            )["Subnet"]["SubnetId"]
             for n, zone in enumerate("ab")
         ]
         group = ec2.create_security_group(VpcId=vpc, GroupName="model", Description="model")
         role = iam.create_role(RoleName="held", AssumeRolePolicyDocument=json.dumps(TRUST))
         iam.put_role_policy(RoleName="held", PolicyName="rights", PolicyDocument=RIGHTS)
         sagemaker.create_model(
-            ModelName="held", ExecutionRoleArn=role["Role"]["Arn"],
+            ModelName="held",
+            ExecutionRoleArn=role["Role"]["Arn"],
             PrimaryContainer={"Image": "123456789012.dkr.ecr.sa-east-1.amazonaws.com/model:1"},
-            VpcConfig={"Subnets": subnets, "SecurityGroupIds": [group["GroupId"]]})
+            VpcConfig={"Subnets": subnets, "SecurityGroupIds": [group["GroupId"]]},
+        )
         made = World(aws, group["GroupId"], subnets)
         made.configure("three", 3)
         sagemaker.create_endpoint(EndpointName="held", EndpointConfigName="three")
@@ -152,21 +168,28 @@ def test_by_default_they_stay_for_longer_than_cloudformation_tries():
     assert RuntimeOptions(interfaces_stay=7).interfaces_time(0) == 7
 
 
-NETWORK = {"Resources": {
-    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-    "Group": {"Type": "AWS::EC2::SecurityGroup", "Properties": {
-        "VpcId": {"Ref": "Vpc"}, "GroupDescription": "held"}},
-    "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {
-        "VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"}},
-}}
+NETWORK = {
+    "Resources": {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Group": {
+            "Type": "AWS::EC2::SecurityGroup",
+            "Properties": {"VpcId": {"Ref": "Vpc"}, "GroupDescription": "held"},
+        },
+        "Subnet": {
+            "Type": "AWS::EC2::Subnet",
+            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"},
+        },
+    }
+}
 
 
 def test_cloudformation_tries_for_fifteen_minutes_and_keeps_what_the_rest_needs():
     with LocalAws.in_process(runtime=RuntimeOptions(clock_speed=900)) as aws:
         made = deploy_template(aws, NETWORK, "Held").resources
         ec2 = aws.client("ec2")
-        interface = ec2.create_network_interface(
-            SubnetId=made["Subnet"], Groups=[made["Group"]])["NetworkInterface"]
+        interface = ec2.create_network_interface(SubnetId=made["Subnet"], Groups=[made["Group"]])[
+            "NetworkInterface"
+        ]
         before = aws.runtime_time()
         with pytest.raises(DeploymentFailed, match="dependen"):
             delete_stack(aws, "Held")
@@ -174,6 +197,9 @@ def test_cloudformation_tries_for_fifteen_minutes_and_keeps_what_the_rest_needs(
         left = aws.client("cloudformation").describe_stack_resources(StackName="Held")
         states = {r["LogicalResourceId"]: r["ResourceStatus"] for r in left["StackResources"]}
         assert states == {
-            "Vpc": "CREATE_COMPLETE", "Group": "DELETE_FAILED", "Subnet": "DELETE_FAILED"}
+            "Vpc": "CREATE_COMPLETE",
+            "Group": "DELETE_FAILED",
+            "Subnet": "DELETE_FAILED",
+        }
         ec2.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
         delete_stack(aws, "Held")

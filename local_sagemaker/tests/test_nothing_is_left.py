@@ -30,11 +30,13 @@ CUSTOM = {
                 "Runtime": "python3.12",
                 "Handler": "index.handle",
                 "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-                "Code": {"ZipFile": (
-                    "import cfnresponse\n"
-                    "def handle(event, context):\n"
-                    "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
-                )},
+                "Code": {
+                    "ZipFile": (
+                        "import cfnresponse\n"
+                        "def handle(event, context):\n"
+                        "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
+                    )
+                },
             },
         },
         "It": {
@@ -79,8 +81,11 @@ def test_a_stopped_one_leaves_no_file(temporary: Path, start: Callable[..., Loca
             assert kinds == {"local-aws", "local-lambda-code"}
             delete_stack(aws, "Leaves")
         # In-process servers of other tests' fixtures may live: what is unpacked is theirs too.
-        assert [each.name for each in temporary.iterdir()
-                if not each.name.startswith("local-lambda-code-")] == []
+        assert [
+            each.name
+            for each in temporary.iterdir()
+            if not each.name.startswith("local-lambda-code-")
+        ] == []
     lambda_runner.forget()
     assert list(temporary.iterdir()) == []
 
@@ -96,8 +101,7 @@ def test_the_last_one_in_a_process_takes_the_unpacked_code_with_it(temporary: Pa
         "    print(sorted(n.rpartition('-')[0] for n in os.listdir(tempfile.gettempdir())))\n"
         "print(os.listdir(tempfile.gettempdir()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['local-aws', 'local-lambda-code']", "[]"]
 
 
@@ -145,8 +149,13 @@ threading.Event().wait(60)
 def test_when_the_parent_is_killed_the_child_removes_its_files(
     temporary: Path, number: int
 ) -> None:
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, start_new_session=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline()
         assert list(temporary.iterdir())
@@ -160,16 +169,21 @@ def test_when_the_parent_is_killed_the_child_removes_its_files(
 
 @pytest.mark.parametrize(
     ("number", "early"),
-    [(signal.SIGINT, False), (signal.SIGHUP, False), (signal.SIGTERM, False),
-     (signal.SIGTERM, True)],
+    [
+        (signal.SIGINT, False),
+        (signal.SIGHUP, False),
+        (signal.SIGTERM, False),
+        (signal.SIGTERM, True),
+    ],
     ids=["interrupted", "terminal closed", "terminated", "terminated while it starts"],
 )
 def test_the_command_leaves_nothing_when_it_is_stopped(
     temporary: Path, number: int, early: bool
 ) -> None:
     command = [sys.executable, "-m", "local_sagemaker"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         if early:
             assert wait_until(lambda: any(temporary.iterdir()))
@@ -244,7 +258,9 @@ def test_the_next_one_removes_at_once_what_a_killed_process_left(temporary: Path
         subprocess.run([sys.executable, "-c", script], check=False)
         left = set(temporary.iterdir()) - mine - {other}
         assert sorted(each.name.rpartition("-")[0] for each in left) == [
-            "local-aws", "local-lambda-code"]
+            "local-aws",
+            "local-lambda-code",
+        ]
         with LocalAws.in_process():
             assert not any(each.exists() for each in left)
             assert mine < set(temporary.iterdir()), "a folder that is held stays"
@@ -263,7 +279,8 @@ def test_a_folder_is_held_from_its_first_moment(temporary: Path) -> None:
         "    folder.remove()\n"
     )
     with contextlib.ExitStack() as stack:
-        started = [stack.enter_context(subprocess.Popen([sys.executable, "-c", script]))
-                   for _ in range(3)]
+        started = [
+            stack.enter_context(subprocess.Popen([sys.executable, "-c", script])) for _ in range(3)
+        ]
         assert [process.wait(60) for process in started] == [0, 0, 0]
     assert list(temporary.iterdir()) == []

@@ -121,9 +121,11 @@ def test_coercion_gives_the_apis_types_and_spelling(aws):
 
 @pytest.mark.parametrize(
     ("service", "operation", "request_"),
-    [("service-quotas", "list_service_quotas", {"ServiceCode": "sagemaker"}),
-     ("iam", "list_service_specific_credentials", {}),
-     ("sagemaker", "list_workteams", {})],
+    [
+        ("service-quotas", "list_service_quotas", {"ServiceCode": "sagemaker"}),
+        ("iam", "list_service_specific_credentials", {}),
+        ("sagemaker", "list_workteams", {}),
+    ],
     ids=["json", "query", "ours beside moto's"],
 )
 def test_an_operation_that_is_not_there_is_refused_in_the_service_s_words(

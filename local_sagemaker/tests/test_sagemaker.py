@@ -234,8 +234,11 @@ def test_a_scalable_variant_keeps_its_instance_type_and_its_place(aws, stack, ro
         [variant(2, InstanceType="ml.c7i.2xlarge")],
         [variant(2, VariantName="secondary")],
     ):
-        resources = {"It": {"Type": ENDPOINT, "Properties": properties},
-                     **hosting(role, variants), "Target": TARGET}
+        resources = {
+            "It": {"Type": ENDPOINT, "Properties": properties},
+            **hosting(role, variants),
+            "Target": TARGET,
+        }
         failed = stack.template({"Resources": resources}, expect_failure=True)
         reason = failed.failure_reason
         # Going back is an update with the configuration that serves, and refused by default.

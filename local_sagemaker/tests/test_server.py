@@ -111,9 +111,19 @@ def test_a_server_that_cannot_start_says_why():
 
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
-    command = [sys.executable, "-m", "local_sagemaker", "--region", "eu-west-3",
-               "--model-server", "*=simulated", "--clock-speed", "60",
-               "--behave", "concurrent_executions=10"]
+    command = [
+        sys.executable,
+        "-m",
+        "local_sagemaker",
+        "--region",
+        "eu-west-3",
+        "--model-server",
+        "*=simulated",
+        "--clock-speed",
+        "60",
+        "--behave",
+        "concurrent_executions=10",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -124,9 +134,12 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
     assert is_open(port)
     functions = boto3.client(
-        "lambda", "eu-west-3", endpoint_url=exports["AWS_ENDPOINT_URL"],
+        "lambda",
+        "eu-west-3",
+        endpoint_url=exports["AWS_ENDPOINT_URL"],
         aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"])
+        aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
+    )
     assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
     process.send_signal(signal.SIGINT)
     try:

@@ -143,13 +143,22 @@ NAME = "runtime.sagemaker.us-east-1.amazonaws.com"
 
 
 def hosted_zone(*vpcs: str, name: str = NAME) -> dict[str, Any]:
-    return {"Type": "AWS::Route53::HostedZone", "Properties": {"Name": name, "VPCs": [
-        {"VPCId": {"Ref": vpc}, "VPCRegion": "us-east-1"} for vpc in vpcs]}}
+    return {
+        "Type": "AWS::Route53::HostedZone",
+        "Properties": {
+            "Name": name,
+            "VPCs": [{"VPCId": {"Ref": vpc}, "VPCRegion": "us-east-1"} for vpc in vpcs],
+        },
+    }
 
 
 def test_private_dns_conflicts_with_a_hosted_zone_of_the_name(stack, network):
-    reason = stack.refusal(ENDPOINT, {**interface("SubnetA")}, Zone=hosted_zone("Vpc"),
-                           **{**network, "SubnetA": {**network["SubnetA"], "DependsOn": "Zone"}})
+    reason = stack.refusal(
+        ENDPOINT,
+        {**interface("SubnetA")},
+        Zone=hosted_zone("Vpc"),
+        **{**network, "SubnetA": {**network["SubnetA"], "DependsOn": "Zone"}},
+    )
     assert "already a conflicting DNS domain for " + NAME in reason
     stack.delete()
     other = hosted_zone("Vpc", name="runtime.sagemaker.eu-west-1.amazonaws.com")
@@ -169,10 +178,13 @@ def test_a_hosted_zone_conflicts_with_what_resolves_the_name_already(
         zone = {**hosted_zone(*vpcs), "DependsOn": "First"}
         found = stack.template(
             {"Resources": {**network, "Free": free, "First": first, "It": zone}},
-            expect_failure=True)
+            expect_failure=True,
+        )
         assert re.search(
             r"The VPC vpc-[0-9a-f]+ in region us-east-1 has already been associated with the "
-            r"hosted zone [A-Z0-9]+ with the same domain name", found.failure_reason)
+            r"hosted zone [A-Z0-9]+ with the same domain name",
+            found.failure_reason,
+        )
         stack.delete()
         assert aws.client("route53").list_hosted_zones()["HostedZones"] == []
     alone = {**network, "Free": free, "First": first, "It": hosted_zone("Free")}

@@ -34,14 +34,25 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
-            ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
-        sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
-            "VariantName": "primary", "InstanceType": "ml.c7i.xlarge", "ModelName": "model",
-            "InitialInstanceCount": 1}])
+            ModelName="model",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="config",
+            ProductionVariants=[
+                {
+                    "VariantName": "primary",
+                    "InstanceType": "ml.c7i.xlarge",
+                    "ModelName": "model",
+                    "InitialInstanceCount": 1,
+                }
+            ],
+        )
         sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
         sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+            EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
         yield running
 
 
@@ -57,13 +68,15 @@ def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(pointed: LocalA
     pointed.advance(2 * 3600)  # beyond the half hour that is asked for below
     runtime = pointed.client("sagemaker-runtime")
     for _ in range(20):
-        runtime.invoke_endpoint(EndpointName="sentiment", Body=b'{"inputs": "x"}',
-                                ContentType="application/json")["Body"].read()
+        runtime.invoke_endpoint(
+            EndpointName="sentiment", Body=b'{"inputs": "x"}', ContentType="application/json"
+        )["Body"].read()
     pointed.flush_metrics()
     time.sleep(2 * 60 / SPEED)  # two of its minutes
 
-    done = CliRunner().invoke(app, ["diagnose", "sentiment", "--since", "30m", "--json",
-                                    "--target", "p99=10s"])
+    done = CliRunner().invoke(
+        app, ["diagnose", "sentiment", "--since", "30m", "--json", "--target", "p99=10s"]
+    )
     found = json.loads(done.stdout)
     (variant,) = found["variants"]
     assert variant["requests"] == 20
@@ -78,8 +91,9 @@ def test_now_is_the_local_aws(pointed: LocalAws) -> None:
     assert now - datetime.now(UTC) > timedelta(hours=1) or before - datetime.now(UTC) > timedelta(0)
 
 
-@pytest.mark.parametrize("url", ["https://sagemaker.us-east-1.amazonaws.com", "", "http://[",
-                                 "http://192.0.2.1:5000"])
+@pytest.mark.parametrize(
+    "url", ["https://sagemaker.us-east-1.amazonaws.com", "", "http://[", "http://192.0.2.1:5000"]
+)
 def test_the_token_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", url)

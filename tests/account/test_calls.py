@@ -18,9 +18,12 @@ from low_latency_endpoint.errors import ConfigurationError
 class SageMaker:
     """Answers one request after the other; an exception is raised."""
 
-    meta = SimpleNamespace(method_to_api_mapping={
-        "describe_endpoint": "DescribeEndpoint",
-        "describe_endpoint_config": "DescribeEndpointConfig"})
+    meta = SimpleNamespace(
+        method_to_api_mapping={
+            "describe_endpoint": "DescribeEndpoint",
+            "describe_endpoint_config": "DescribeEndpointConfig",
+        }
+    )
 
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = answers
@@ -55,8 +58,10 @@ def test_an_answer_is_kept_or_asked_for_again() -> None:
     for once, statuses in ((True, ["Updating", "Updating"]), (False, ["Updating", "InService"])):
         aws = SageMaker(describe_endpoint=[described("Updating"), described()])
         account = aws.account(once=once)
-        assert [account.read("sagemaker", "describe_endpoint", EndpointName="e")["EndpointStatus"]
-                for _ in range(2)] == statuses
+        assert [
+            account.read("sagemaker", "describe_endpoint", EndpointName="e")["EndpointStatus"]
+            for _ in range(2)
+        ] == statuses
 
 
 def test_a_refusal_is_told_from_what_does_not_exist() -> None:
@@ -75,8 +80,10 @@ def test_a_refusal_that_is_kept_is_the_same_each_time() -> None:
         with pytest.raises(Unreadable) as caught:
             read_endpoint(account, "e")
         said.append((caught.value.evidence, type(caught.value.__cause__)))
-    assert said == [("sagemaker:DescribeEndpoint was answered with Throttling: slow down",
-                     ClientError)] * 2
+    assert (
+        said
+        == [("sagemaker:DescribeEndpoint was answered with Throttling: slow down", ClientError)] * 2
+    )
     assert aws.asked == ["describe_endpoint"]
 
 
@@ -101,13 +108,21 @@ def test_a_missing_endpoint_is_an_error_that_names_the_region() -> None:
     assert (caught.value.code, caught.value.got) == ("LLE581", "e in eu-west-1")
 
 
-@pytest.mark.parametrize(("answer", "why"), [
-    (refused("AccessDenied"), "sagemaker:DescribeEndpointConfig: not permitted"),
-    (GONE, "c, the configuration that serves, is deleted")])
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (refused("AccessDenied"), "sagemaker:DescribeEndpointConfig: not permitted"),
+        (GONE, "c, the configuration that serves, is deleted"),
+    ],
+)
 def test_an_endpoint_is_read_without_its_configuration(answer: Exception, why: str) -> None:
-    aws = SageMaker(describe_endpoint=[described() | {
-        "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 2}]}] * 2,
-        describe_endpoint_config=[answer] * 2)
+    aws = SageMaker(
+        describe_endpoint=[
+            described() | {"ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 2}]}
+        ]
+        * 2,
+        describe_endpoint_config=[answer] * 2,
+    )
     account = aws.account(once=False)
     variant = existing_endpoint(account, "e").variants["v"]
     assert (variant.current_instances, variant.instance_types, variant.routing) == (2, (), "")
@@ -118,8 +133,7 @@ def test_an_endpoint_is_read_without_its_configuration(answer: Exception, why: s
 
 def test_commands_that_end_tell_the_refusal_as_aws_did() -> None:
     error = EndpointConnectionError(endpoint_url="https://api.sagemaker.eu-west-1.amazonaws.com")
-    with pytest.raises(AwsUnavailable, match="network, or region") as caught, \
-            aws_errors_in_words():
+    with pytest.raises(AwsUnavailable, match="network, or region") as caught, aws_errors_in_words():
         read_endpoint(SageMaker(describe_endpoint=[error]).account(), "e")
     assert not isinstance(caught.value, Unreadable)
 

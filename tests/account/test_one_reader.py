@@ -17,10 +17,22 @@ READERS = ("account", "operations", "load_test", "cli")
 SERVICES = ("application-autoscaling", "cloudformation", "cloudwatch", "ec2", "logs", "sagemaker")
 #: What several commands need, so that it has its place in the one reader.
 SHARED = {
-    "describe_alarms", "describe_endpoint", "describe_endpoint_config", "describe_model",
-    "describe_network_interfaces", "describe_scalable_targets", "describe_scaling_policies",
-    "describe_security_groups", "describe_stacks", "describe_subnets", "describe_vpc_endpoints",
-    "get_metric_data", "get_template", "list_endpoints", "list_metrics", "list_stack_resources",
+    "describe_alarms",
+    "describe_endpoint",
+    "describe_endpoint_config",
+    "describe_model",
+    "describe_network_interfaces",
+    "describe_scalable_targets",
+    "describe_scaling_policies",
+    "describe_security_groups",
+    "describe_stacks",
+    "describe_subnets",
+    "describe_vpc_endpoints",
+    "get_metric_data",
+    "get_template",
+    "list_endpoints",
+    "list_metrics",
+    "list_stack_resources",
 }
 
 
@@ -28,8 +40,11 @@ SHARED = {
 def operations() -> frozenset[str]:
     """The reads of the services, as boto3 names them."""
     session = botocore.session.Session()
-    names = (xform_name(name) for service in SERVICES
-             for name in session.get_service_model(service).operation_names)
+    names = (
+        xform_name(name)
+        for service in SERVICES
+        for name in session.get_service_model(service).operation_names
+    )
     return frozenset(name for name in names if name.startswith(READ_ONLY))
 
 
@@ -55,8 +70,9 @@ def test_each_operation_is_called_in_one_module() -> None:
                 callers[operation].append(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in callers.items() if len(found) > 1} == {}
     assert callers.keys() >= SHARED
-    elsewhere = {name: callers[name][0] for name in SHARED
-                 if not callers[name][0].startswith("account/")}
+    elsewhere = {
+        name: callers[name][0] for name in SHARED if not callers[name][0].startswith("account/")
+    }
     assert elsewhere == {}
 
 

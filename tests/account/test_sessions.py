@@ -13,11 +13,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from low_latency_endpoint.account.sessions import (
-    AwsUnavailable,
-    aws_errors_in_words,
-    open_clients,
-)
+from low_latency_endpoint.account.sessions import AwsUnavailable, aws_errors_in_words, open_clients
 from low_latency_endpoint.errors import ConfigurationError
 
 
@@ -40,9 +36,11 @@ def test_the_region_is_the_first_given_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert open_clients(None, None)[1] == "ap-south-1"
 
 
-@pytest.mark.parametrize("given", [
-    ("nobody", "us-east-1"), (None, None), (None, "us east 1")],
-    ids=["no such profile", "no region", "no region's name"])
+@pytest.mark.parametrize(
+    "given",
+    [("nobody", "us-east-1"), (None, None), (None, "us east 1")],
+    ids=["no such profile", "no region", "no region's name"],
+)
 def test_who_and_where_must_be_known(given: tuple[str | None, str | None]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_clients(*given)
@@ -54,13 +52,21 @@ def refusal(code: str, message: str = "no") -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": message}}, "DescribeEndpoint")
 
 
-@pytest.mark.parametrize("error", [
-    NoCredentialsError(), NoRegionError(), ProfileNotFound(profile="nobody"),
-    PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"),
-    refusal("ExpiredTokenException"), refusal("UnrecognizedClientException"),
-    refusal("InvalidSignatureException"),
-], ids=lambda error: error.response["Error"]["Code"] if isinstance(error, ClientError)
-    else type(error).__name__)
+@pytest.mark.parametrize(
+    "error",
+    [
+        NoCredentialsError(),
+        NoRegionError(),
+        ProfileNotFound(profile="nobody"),
+        PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"),
+        refusal("ExpiredTokenException"),
+        refusal("UnrecognizedClientException"),
+        refusal("InvalidSignatureException"),
+    ],
+    ids=lambda error: (
+        error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+    ),
+)
 def test_who_is_not_known_gets_one_coded_error(error: Exception) -> None:
     with pytest.raises(ConfigurationError) as caught, aws_errors_in_words():
         raise error
@@ -68,17 +74,26 @@ def test_who_is_not_known_gets_one_coded_error(error: Exception) -> None:
     assert caught.value.__cause__ is error
 
 
-@pytest.mark.parametrize(("error", "said"), [
-    (refusal("AccessDeniedException", "not you"),
-     "AWS refused DescribeEndpoint: AccessDeniedException: not you\n"
-     "  mend:    Allow DescribeEndpoint to these credentials."),
-    (refusal("ThrottlingException", "slowly"),
-     "AWS refused DescribeEndpoint: ThrottlingException: slowly"),
-    (EndpointConnectionError(endpoint_url="https://nowhere"),
-     'Could not connect to the endpoint URL: "https://nowhere"\n'
-     "  mend:    The service cannot be reached from here: network, or region."),
-    (ClientError({}, "ListEndpoints"), "AWS refused ListEndpoints: : "),
-])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            refusal("AccessDeniedException", "not you"),
+            "AWS refused DescribeEndpoint: AccessDeniedException: not you\n"
+            "  mend:    Allow DescribeEndpoint to these credentials.",
+        ),
+        (
+            refusal("ThrottlingException", "slowly"),
+            "AWS refused DescribeEndpoint: ThrottlingException: slowly",
+        ),
+        (
+            EndpointConnectionError(endpoint_url="https://nowhere"),
+            'Could not connect to the endpoint URL: "https://nowhere"\n'
+            "  mend:    The service cannot be reached from here: network, or region.",
+        ),
+        (ClientError({}, "ListEndpoints"), "AWS refused ListEndpoints: : "),
+    ],
+)
 def test_what_aws_refuses_is_said_in_words(error: ClientError | BotoCoreError, said: str) -> None:
     with pytest.raises(AwsUnavailable) as caught, aws_errors_in_words():
         raise error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import io
 import json
 import os
 import pkgutil
@@ -58,8 +57,16 @@ def _make_the_same_things_once() -> None:
 
     JSONFileLoader.load_file = load_once
     session = boto3.Session("key", "secret", region_name="us-east-1")
-    for service in ("application-autoscaling", "cloudformation", "cloudwatch", "ec2", "iam", "s3",
-                    "sagemaker", "sts"):
+    for service in (
+        "application-autoscaling",
+        "cloudformation",
+        "cloudwatch",
+        "ec2",
+        "iam",
+        "s3",
+        "sagemaker",
+        "sts",
+    ):
         session.client(service)
 
 
@@ -91,8 +98,11 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for descriptor in texts:
         os.close(descriptor)
-    return {"code": "late" if late else code, "out": texts[out_read].decode(errors="replace"),
-            "err": texts[err_read].decode(errors="replace")}
+    return {
+        "code": "late" if late else code,
+        "out": texts[out_read].decode(errors="replace"),
+        "err": texts[err_read].decode(errors="replace"),
+    }
 
 
 def _be(case: dict[str, Any], out: int, err: int) -> None:
@@ -150,8 +160,13 @@ def _remake_streams(encoding: str) -> None:
             os.fstat(descriptor)
         except OSError:
             return None
-        return io.open(descriptor, mode, encoding=encoding, errors=errors,  # noqa: UP020
-                       closefd=False)
+        return open(
+            descriptor,
+            mode,
+            encoding=encoding,
+            errors=errors,
+            closefd=False,
+        )
 
     sys.stdin = sys.__stdin__ = made(0, "r", "strict")
     sys.stdout = sys.__stdout__ = made(1, "w", "strict")

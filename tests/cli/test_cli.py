@@ -55,8 +55,9 @@ def low_latency(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def in_a_process(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     code = f"import sys; {before}\nfrom low_latency_endpoint.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
-                          check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -132,7 +133,9 @@ def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) ->
     second = "  topics: {<<: *first, endpoint_name: topics, instance_type: ml.c5.4xlarge}\n"
     path.write_text(text + second, "utf-8")
     assert list(json.loads(low_latency("plan", str(path), "--json").stdout)["endpoints"]) == [
-        "sentiment", "topics"]
+        "sentiment",
+        "topics",
+    ]
     only = low_latency("plan", str(path), "--endpoint", "topics", "--json")
     assert list(json.loads(only.stdout)["endpoints"]) == ["topics"]
     none = low_latency("plan", str(path), "--endpoint", "other")
@@ -143,8 +146,10 @@ def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) ->
 
 def test_plan_against_another(low_latency: Run, other: str) -> None:
     done = low_latency("plan", other, "--against", SHIPPED, "--json")
-    changes = {each["decision"]: (each["before"], each["after"])
-               for each in json.loads(done.stdout)["changes"]}
+    changes = {
+        each["decision"]: (each["before"], each["after"])
+        for each in json.loads(done.stdout)["changes"]
+    }
     assert changes["instances_at_peak"] == ("8 instances", "16 instances")
     assert "scaling_target" not in changes
     table = low_latency("plan", other, "--against", SHIPPED).stdout
@@ -167,12 +172,20 @@ def test_bad_settings_are_explained_without_a_traceback(low_latency: Run, tmp_pa
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [
-    ["plan"], ["plan", SHIPPED, "--json", "--markdown"], ["plan", SHIPPED, "--unknown"],
-    ["plan", "/nowhere/endpoint.yaml"], ["errors", "LLE000"], ["unknown"],
-    ["local-aws", "--behave", "clock_speed=60"], ["local-aws", "--behave", "nothing=1"],
-    ["local-aws", "--behave", "unchanged_configuration=no"],
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan"],
+        ["plan", SHIPPED, "--json", "--markdown"],
+        ["plan", SHIPPED, "--unknown"],
+        ["plan", "/nowhere/endpoint.yaml"],
+        ["errors", "LLE000"],
+        ["unknown"],
+        ["local-aws", "--behave", "clock_speed=60"],
+        ["local-aws", "--behave", "nothing=1"],
+        ["local-aws", "--behave", "unchanged_configuration=no"],
+    ],
+)
 def test_usage_errors(low_latency: Run, arguments: list[str]) -> None:
     done = low_latency(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
@@ -193,7 +206,8 @@ def test_errors(low_latency: Run) -> None:
     assert len(every) > 100
     assert every == sorted(every)
     assert low_latency("errors", "--markdown").stdout == (
-        REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+        REPOSITORY / "docs" / "errors.md"
+    ).read_text(encoding="utf-8")
     assert "Did you mean" in low_latency("errors", "LLE60").stderr
 
 
@@ -211,7 +225,8 @@ def test_local_aws_is_the_command_of_local_sagemaker() -> None:
 
 
 def test_any_error_of_the_library_is_printed_kindly(
-        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from low_latency_endpoint import cli
 
     def fail() -> None:
@@ -229,8 +244,10 @@ def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
     """No command loads the CDK (which starts Node.js), boto3 or moto; help not even pydantic."""
     heavy = ["aws_cdk", "jsii", "boto3", "botocore", "moto"]
     heavy += ["pydantic", "yaml", "rich"] if arguments == ("--help",) else []
-    before = ("import atexit; atexit.register(lambda: print([name for name in "
-              f"{heavy} if name in sys.modules], file=sys.stderr))")
+    before = (
+        "import atexit; atexit.register(lambda: print([name for name in "
+        f"{heavy} if name in sys.modules], file=sys.stderr))"
+    )
     done = in_a_process(*arguments, before=before)
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
 
@@ -263,15 +280,20 @@ def test_the_cost_with_a_price(low_latency: Run) -> None:
     names = {each["name"]: each["value"] for each in data["endpoints"]["sentiment"]["decisions"]}
     assert names["hourly_cost_at_first"] == 24
     assert list(json.loads(low_latency(*arguments, "--cost", "--json").stdout)) == [
-        "settings", "cost"]
+        "settings",
+        "cost",
+    ]
 
 
 def test_a_price_on_the_command_line_wins_over_the_settings(
     low_latency: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "priced.yaml"
-    path.write_text(Path(SHIPPED).read_text(encoding="utf-8")
-                    + "prices: {ml.m5.12xlarge: 4, interface_endpoint: 0.5}\n", encoding="utf-8")
+    path.write_text(
+        Path(SHIPPED).read_text(encoding="utf-8")
+        + "prices: {ml.m5.12xlarge: 4, interface_endpoint: 0.5}\n",
+        encoding="utf-8",
+    )
 
     def least(*more: str) -> float:
         cost = json.loads(low_latency("plan", str(path), "--cost", "--json", *more).stdout)["cost"]
@@ -283,10 +305,17 @@ def test_a_price_on_the_command_line_wins_over_the_settings(
     assert "8 USD per hour" in changes
 
 
-@pytest.mark.parametrize(("price", "code"), [
-    ("m5.large=1", "LLE882"), ("ml.m5.large=-1", "LLE883"), ("ml.m5.large=nan", "LLE883"),
-    ("ml.m5.large", "LLE884"), ("ml.m5.large=$1", "LLE884"), ("=", "LLE884"),
-])
+@pytest.mark.parametrize(
+    ("price", "code"),
+    [
+        ("m5.large=1", "LLE882"),
+        ("ml.m5.large=-1", "LLE883"),
+        ("ml.m5.large=nan", "LLE883"),
+        ("ml.m5.large", "LLE884"),
+        ("ml.m5.large=$1", "LLE884"),
+        ("=", "LLE884"),
+    ],
+)
 def test_a_price_of_another_form_is_refused(low_latency: Run, price: str, code: str) -> None:
     done = low_latency("plan", SHIPPED, "--cost", "--price", price)
     assert (done.returncode, done.stdout) == (2, "")
@@ -301,10 +330,15 @@ def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
     assert "price" not in text
 
 
-@pytest.mark.parametrize("others", [
-    ("--cost", "--markdown"), ("--minutes", "--against", SHIPPED), ("--cost", "--endpoint", "x"),
-    ("--from-load-test", SHIPPED, "--price", "ml.m5.12xlarge=3"),
-])
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("--cost", "--markdown"),
+        ("--minutes", "--against", SHIPPED),
+        ("--cost", "--endpoint", "x"),
+        ("--from-load-test", SHIPPED, "--price", "ml.m5.12xlarge=3"),
+    ],
+)
 def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[str, ...]) -> None:
     done = low_latency("plan", SHIPPED, *others)
     assert (done.returncode, done.stdout) == (2, "")
@@ -318,6 +352,7 @@ def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
 
     How long that is, is `make bench`'s to say.
     """
+
     def seconds(run: Callable[[], subprocess.CompletedProcess[str]]) -> float:
         start = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run().returncode == 0
@@ -325,8 +360,12 @@ def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
         return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
 
     imports = [sys.executable, "-c", "import typer, rich.table, pydantic, yaml"]
-    measured = [(seconds(lambda: in_a_process(*arguments)),
-                 seconds(lambda: subprocess.run(imports, capture_output=True, text=True,
-                                                check=False))) for _ in range(3)]
+    measured = [
+        (
+            seconds(lambda: in_a_process(*arguments)),
+            seconds(lambda: subprocess.run(imports, capture_output=True, text=True, check=False)),
+        )
+        for _ in range(3)
+    ]
     ours, others = map(min, zip(*measured, strict=True))
     assert ours < times * others, measured

@@ -29,8 +29,12 @@ def test_every_code_written_in_the_source_is_in_the_page() -> None:
     written = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
-                    and re.fullmatch(r"LLE\d{3}", str(node.args[0].value))):
+            if (
+                isinstance(node, ast.Call)
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+                and re.fullmatch(r"LLE\d{3}", str(node.args[0].value))
+            ):
                 written[node.args[0].value] = path.name
     assert {code: where for code, where in written.items() if code not in registered} == {}
     assert len(written) > 100
@@ -49,9 +53,11 @@ def test_a_rule_is_complete(rule: Rule) -> None:
 
 @pytest.mark.parametrize("missing", ["", "botocore"])
 def test_listing_the_rules_needs_neither_the_cdk_nor_the_extras(missing: str) -> None:
-    code = (f"import sys; {f'sys.modules[{missing!r}] = None' if missing else ''}\n"
-            "from low_latency_endpoint.cli.error_reference import all_rules\n"
-            "print(len(all_rules()) > 100)\n"
-            "print([name for name in ('aws_cdk', 'jsii', 'moto') if name in sys.modules])")
+    code = (
+        f"import sys; {f'sys.modules[{missing!r}] = None' if missing else ''}\n"
+        "from low_latency_endpoint.cli.error_reference import all_rules\n"
+        "print(len(all_rules()) > 100)\n"
+        "print([name for name in ('aws_cdk', 'jsii', 'moto') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "[]"]

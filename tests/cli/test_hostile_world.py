@@ -23,19 +23,29 @@ from low_latency_endpoint.cli import app
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "endpoint.yaml")
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")
-       and name not in ("COLUMNS", "LINES")},
-    "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    **{
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AWS_") and name not in ("COLUMNS", "LINES")
+    },
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 #: Arguments with which each command does its work, or gets as far as asking an account.
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "plan": (SHIPPED,), "preflight": (SHIPPED,), "verify": ("Stack",),
+    "plan": (SHIPPED,),
+    "preflight": (SHIPPED,),
+    "verify": ("Stack",),
     "simulate": (SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--rate", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
-    "recommend": (SHIPPED,), "recommend-generative": (SHIPPED,), "schema": (), "errors": (),
-    "dashboard": ("name", "picture.svg"), "diagnose": ("sentiment",),
+    "recommend": (SHIPPED,),
+    "recommend-generative": (SHIPPED,),
+    "schema": (),
+    "errors": (),
+    "dashboard": ("name", "picture.svg"),
+    "diagnose": ("sentiment",),
 }
 ANSWERS = ("plan", "schema", "errors")
 #: All commands share one entry: what it does is looked at with some, and where files, AWS's
@@ -49,16 +59,25 @@ Do = Callable[..., dict[str, Any]]
 def do() -> Iterator[Do]:
     """Runs a command in surroundings."""
     program = Path(__file__).with_name("hostile_cli.py")
-    with subprocess.Popen([sys.executable, str(program)], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
 
-        def run(*arguments: str, environment: dict[str, str] | None = None,
-                **more: Any) -> dict[str, Any]:
-            process.stdin.write(json.dumps({
-                "arguments": arguments, "environment": {**ENVIRONMENT, **(environment or {})},
-                **more}) + "\n")
+        def run(
+            *arguments: str, environment: dict[str, str] | None = None, **more: Any
+        ) -> dict[str, Any]:
+            process.stdin.write(
+                json.dumps(
+                    {
+                        "arguments": arguments,
+                        "environment": {**ENVIRONMENT, **(environment or {})},
+                        **more,
+                    }
+                )
+                + "\n"
+            )
             process.stdin.flush()
             found: dict[str, Any] = json.loads(process.stdout.readline())
             return found
@@ -102,9 +121,11 @@ SURROUNDINGS: dict[str, dict[str, Any]] = {
     "ascii": {"environment": {"PYTHONIOENCODING": "ascii"}, "encoding": "ascii"},
     "latin": {"encoding": "latin-1"},
     "stdin closed": {"stdin": "closed"},
-    "stdout closed": {"stdout": "closed"}, "stderr closed": {"stderr": "closed"},
+    "stdout closed": {"stdout": "closed"},
+    "stderr closed": {"stderr": "closed"},
     "all closed": {"stdin": "closed", "stdout": "closed", "stderr": "closed"},
-    "stdout full": {"stdout": "/dev/full"}, "stderr full": {"stderr": "/dev/full"},
+    "stdout full": {"stdout": "/dev/full"},
+    "stderr full": {"stderr": "/dev/full"},
     "both full": {"stdout": "/dev/full", "stderr": "/dev/full"},
     "nobody reads": {"stdout": "broken"},
     "no home": {"environment": {"HOME": ""}},
@@ -150,15 +171,21 @@ def odd_files(folder: Path) -> dict[str, str]:
     (folder / "deep.json").write_text("[" * 100_000)
     (folder / "loop").symlink_to("loop")
     return {each.name: str(each) for each in folder.iterdir()} | {
-        "missing": str(folder / "none" / "none"), "full": "/dev/full", "nothing": "",
-        "undecodable": str(folder / "\udcff")}
+        "missing": str(folder / "none" / "none"),
+        "full": "/dev/full",
+        "nothing": "",
+        "undecodable": str(folder / "\udcff"),
+    }
 
 
 def parameters(command: str, *, files: bool) -> list[Any]:
     """The command's parameters that take a file, or another value; flags take none."""
     application: Any = get_command(app)
-    return [each for each in application.commands[command].params
-            if not getattr(each, "is_flag", False) and (each.bare_type is Path) == files]
+    return [
+        each
+        for each in application.commands[command].params
+        if not getattr(each, "is_flag", False) and (each.bare_type is Path) == files
+    ]
 
 
 def call(command: str, parameter: Any, value: str) -> list[str]:
@@ -166,13 +193,23 @@ def call(command: str, parameter: Any, value: str) -> list[str]:
     arguments = list(COMMANDS[command])
     if parameter.param_type_name == "option":
         return [command, *arguments, f"{max(parameter.opts, key=len)}={value}"]
-    positions = [each.name for each in get_command(app).commands[command].params  # type: ignore[attr-defined]
-                 if each.param_type_name == "argument"]
+    positions = [
+        each.name
+        for each in get_command(app).commands[command].params  # type: ignore[attr-defined]
+        if each.param_type_name == "argument"
+    ]
     at = positions.index(parameter.name)
-    return [command, "--", *arguments[:at], value, *(
-        each for each in arguments[at + 1:] if not each.startswith("-"))] \
-        if not any(each.startswith("-") for each in arguments) else [
-            command, *arguments[:at], value, *arguments[at + 1:]]
+    return (
+        [
+            command,
+            "--",
+            *arguments[:at],
+            value,
+            *(each for each in arguments[at + 1 :] if not each.startswith("-")),
+        ]
+        if not any(each.startswith("-") for each in arguments)
+        else [command, *arguments[:at], value, *arguments[at + 1 :]]
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -214,30 +251,53 @@ main()
 @pytest.mark.parametrize("ignored", [False, True])
 def test_an_early_interrupt_ends_a_command_without_a_word(at: int, ignored: bool) -> None:
     """While Python imports what the command line needs; also where SIGINT came ignored."""
+
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    done = subprocess.run([sys.executable, "-c", INTERRUPT, "plan", SHIPPED], text=True,
-                          capture_output=True, check=False, timeout=120,
-                          preexec_fn=ignore if ignored else None,
-                          env={**ENVIRONMENT, "AT_IMPORT": str(at)})
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT, "plan", SHIPPED],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        preexec_fn=ignore if ignored else None,
+        env={**ENVIRONMENT, "AT_IMPORT": str(at)},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-EXTRAS = {"boto3": "operations", "botocore": "operations", "httptools": "operations",
-          "matplotlib": "charts", "numba": "simulation", "numpy": "simulation", "jinja2": "report",
-          "gevent": "load-test", "geventhttpclient": "load-test",
-          "hdrh": "load-test", "locust": "load-test"}
+EXTRAS = {
+    "boto3": "operations",
+    "botocore": "operations",
+    "httptools": "operations",
+    "matplotlib": "charts",
+    "numba": "simulation",
+    "numpy": "simulation",
+    "jinja2": "report",
+    "gevent": "load-test",
+    "geventhttpclient": "load-test",
+    "hdrh": "load-test",
+    "locust": "load-test",
+}
 
 
-@pytest.mark.parametrize("arguments", [
-    *((name, *arguments) for name, arguments in COMMANDS.items()
-      if name not in ("plan", "schema", "errors", "simulate")),
-    ("diagnose", "sentiment", "--html", "page.html"),
-    ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),
-], ids=" ".join)
-def test_a_command_names_the_extra_that_it_needs(tmp_path: Path,
-                                                 arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(
+            (name, *arguments)
+            for name, arguments in COMMANDS.items()
+            if name not in ("plan", "schema", "errors", "simulate")
+        ),
+        ("diagnose", "sentiment", "--html", "page.html"),
+        ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_names_the_extra_that_it_needs(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     program = f"""
 import sys
 class Hiding:
@@ -248,8 +308,15 @@ sys.meta_path.insert(0, Hiding())
 from low_latency_endpoint.cli import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program, *arguments], text=True, cwd=tmp_path,
-                          capture_output=True, check=False, timeout=240, env=ENVIRONMENT)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        text=True,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=240,
+        env=ENVIRONMENT,
+    )
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     said = done.stderr.strip().splitlines()[-1]

@@ -50,8 +50,7 @@ class ChaosServer:
         Of certificates; TLS then.
     """
 
-    def __init__(self, shares: dict[str, int], folder: Path | None = None,
-                 seed: int = 1) -> None:
+    def __init__(self, shares: dict[str, int], folder: Path | None = None, seed: int = 1) -> None:
         self.folder = folder
         self.executed: Counter[bytes] = Counter()
         self.done: Counter[str] = Counter()
@@ -84,8 +83,9 @@ class ChaosServer:
         if self.folder:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.folder / "server.pem")
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1000,
-                                                  ssl=context)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", 0, backlog=1000, ssl=context
+        )
         port = self._server.sockets[0].getsockname()[1]
         self.url = f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
 
@@ -94,7 +94,7 @@ class ChaosServer:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 at = head.lower().index(b"content-length:")
-                body = await reader.readexactly(int(head[at + 15:].split(b"\r\n", 1)[0]))
+                body = await reader.readexactly(int(head[at + 15 :].split(b"\r\n", 1)[0]))
                 self.executed[body] += 1
                 (kind,) = self._random.choices(self._kinds, self._weights)
                 self.done[kind] += 1
@@ -124,13 +124,14 @@ class ChaosServer:
             writer.write(ok + b"Connection: close\r\n\r\n" + body)
             return False
         elif kind == "half":
-            writer.write(whole[:self._random.randrange(1, len(whole))])
+            writer.write(whole[: self._random.randrange(1, len(whole))])
             return False
         elif kind == "half and reset":
-            writer.write(whole[:self._random.randrange(1, len(whole))])
+            writer.write(whole[: self._random.randrange(1, len(whole))])
             await asyncio.sleep(0)
             writer.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
             writer.transport.abort()
             return False
         elif kind == "503":
@@ -150,7 +151,7 @@ class ChaosServer:
         rest = body
         while rest:
             size = self._random.randrange(1, len(rest) + 1)
-            writer.write(b"%x;n=\"1\"\r\n%b\r\n" % (size, rest[:size]))
+            writer.write(b'%x;n="1"\r\n%b\r\n' % (size, rest[:size]))
             rest = rest[size:]
             if self._random.random() < 0.3:
                 await writer.drain()
@@ -187,23 +188,38 @@ def bodies(number: int) -> list[bytes]:
 
 
 def options(server: ChaosServer, **more: Any) -> dict[str, Any]:
-    return {"latency_target": timedelta(milliseconds=100), "read_timeout": READ_TIMEOUT,
-            "connect_timeout": timedelta(seconds=10), "url": server.url, "session": SESSION,
-            "concurrency": 50, "ca_bundle": server.folder and server.folder / "ca.pem", **more}
+    return {
+        "latency_target": timedelta(milliseconds=100),
+        "read_timeout": READ_TIMEOUT,
+        "connect_timeout": timedelta(seconds=10),
+        "url": server.url,
+        "session": SESSION,
+        "concurrency": 50,
+        "ca_bundle": server.folder and server.folder / "ca.pem",
+        **more,
+    }
 
 
-async def asyncio_calls(server: ChaosServer, todo: Iterable[bytes], *, tasks: int = 20,
-                        cancel: float = 0.0, idempotent: bool = True,
-                        **more: Any) -> tuple[Outcome, AsyncRuntimeClient]:
+async def asyncio_calls(
+    server: ChaosServer,
+    todo: Iterable[bytes],
+    *,
+    tasks: int = 20,
+    cancel: float = 0.0,
+    idempotent: bool = True,
+    **more: Any,
+) -> tuple[Outcome, AsyncRuntimeClient]:
     """Each body once, by so many tasks; a share of the calls is cancelled at random."""
     outcome, left = Outcome(), iter(todo)
     chance = random.Random(2)
     async with AsyncRuntimeClient(**options(server, **more)) as client:
+
         async def work() -> None:
             for body in left:
                 outcome.calls += 1
-                call = asyncio.ensure_future(client.invoke_endpoint(
-                    EndpointName="e", Body=body, Idempotent=idempotent))
+                call = asyncio.ensure_future(
+                    client.invoke_endpoint(EndpointName="e", Body=body, Idempotent=idempotent)
+                )
                 if chance.random() < cancel:
                     await asyncio.sleep(chance.uniform(0, 0.004))
                     call.cancel()
@@ -226,8 +242,9 @@ async def asyncio_calls(server: ChaosServer, todo: Iterable[bytes], *, tasks: in
     return outcome, client
 
 
-def thread_calls(invoke: Callable[[bytes], bytes], todo: Iterable[bytes],
-                 threads: int = 8) -> Outcome:
+def thread_calls(
+    invoke: Callable[[bytes], bytes], todo: Iterable[bytes], threads: int = 8
+) -> Outcome:
     """Each body once, by so many threads."""
     outcome, left, lock = Outcome(), iter(todo), threading.Lock()
 
@@ -257,6 +274,7 @@ def thread_calls(invoke: Callable[[bytes], bytes], todo: Iterable[bytes],
 
 def invoker(client: Any, **more: Any) -> Callable[[bytes], bytes]:
     """One call of a synchronous client, boto3's or ours."""
+
     def invoke(body: bytes) -> bytes:
         found: bytes = client.invoke_endpoint(EndpointName="e", Body=body, **more)["Body"].read()
         return found
@@ -267,11 +285,16 @@ def invoker(client: Any, **more: Any) -> Callable[[bytes], bytes]:
 def plain_boto3(server: ChaosServer, retries: int) -> Any:
     """boto3's own client with so many retries, and the same read timeout."""
     return SESSION.client(
-        "sagemaker-runtime", endpoint_url=server.url,
+        "sagemaker-runtime",
+        endpoint_url=server.url,
         verify=str(server.folder / "ca.pem") if server.folder else None,
-        config=Config(retries={"mode": "standard", "total_max_attempts": retries + 1},
-                      read_timeout=READ_TIMEOUT.total_seconds(), connect_timeout=10,
-                      max_pool_connections=50))
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": retries + 1},
+            read_timeout=READ_TIMEOUT.total_seconds(),
+            connect_timeout=10,
+            max_pool_connections=50,
+        ),
+    )
 
 
 def check(outcome: Outcome, server: ChaosServer, attempts: int) -> None:
@@ -313,14 +336,25 @@ def main() -> None:
                 outcome = thread_calls(invoker(plain_boto3(server, 1)), bodies(number))
             if name != "boto3":
                 check(outcome, server, attempts=2)
-            print(name, json.dumps({
-                "calls": outcome.calls, "right": outcome.right, "wrong": outcome.wrong,
-                "cancelled": outcome.cancelled, "failed": outcome.failed,
-                "most executions of one body": max(server.executed.values()),
-                "repeated": sum(count > 1 for count in server.executed.values()),
-                "client": counts, "server": server.done,
-                "seconds": round(time.monotonic() - began, 1),
-                "processor, server included": round(time.process_time() - used, 1)}), flush=True)
+            print(
+                name,
+                json.dumps(
+                    {
+                        "calls": outcome.calls,
+                        "right": outcome.right,
+                        "wrong": outcome.wrong,
+                        "cancelled": outcome.cancelled,
+                        "failed": outcome.failed,
+                        "most executions of one body": max(server.executed.values()),
+                        "repeated": sum(count > 1 for count in server.executed.values()),
+                        "client": counts,
+                        "server": server.done,
+                        "seconds": round(time.monotonic() - began, 1),
+                        "processor, server included": round(time.process_time() - used, 1),
+                    }
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

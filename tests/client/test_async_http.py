@@ -73,17 +73,26 @@ def with_peer(peer: Peer, use: Callable[[HttpPool, str], Awaitable[Any]], **more
 
 
 def pool_of(limit: int = 4, connect: float = 10, read: float = 10, idle: float = 60) -> HttpPool:
-    return HttpPool(ConnectionOptions(
-        size=limit, connect_timeout=timedelta(seconds=connect),
-        read_timeout=timedelta(seconds=read), idle=timedelta(seconds=idle),
-        sockets=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-        tls=ssl.create_default_context()))
+    return HttpPool(
+        ConnectionOptions(
+            size=limit,
+            connect_timeout=timedelta(seconds=connect),
+            read_timeout=timedelta(seconds=read),
+            idle=timedelta(seconds=idle),
+            sockets=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+            tls=ssl.create_default_context(),
+        )
+    )
 
 
 def attempts(seconds: float = 30, *, idempotent: bool = True) -> Attempts:
     """A call that may take so long."""
-    timing = CallTiming(connect_timeout=timedelta(0), read_timeout=timedelta(seconds=seconds),
-                        retries=1, retry_delay=timedelta(0))
+    timing = CallTiming(
+        connect_timeout=timedelta(0),
+        read_timeout=timedelta(seconds=seconds),
+        retries=1,
+        retry_delay=timedelta(0),
+    )
     rules = CallRules(replace(timing, retries=0) if not idempotent else timing, ClientCounts(), "")
     return Attempts(rules, idempotent, time.monotonic())
 
@@ -104,18 +113,25 @@ def cut(data: bytes, places: list[int]) -> list[bytes | None]:
 
 def chunked(parts: list[bytes]) -> bytes:
     body = b"".join(b"%X;ext=1\r\n%s\r\n" % (len(part), part) for part in parts if part)
-    return (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body
-            + b"0\r\nTrailer: x\r\n\r\n")
+    return (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nTrailer: x\r\n\r\n"
+    )
 
 
 @settings(max_examples=40, deadline=None)
-@given(body=st.binary(max_size=200), places=st.lists(st.integers(0, 400), max_size=6),
-       parts=st.lists(st.binary(max_size=60), max_size=5), stream=st.booleans())
-def test_an_answer_is_the_same_however_it_is_cut(body: bytes, places: list[int],
-                                                 parts: list[bytes], stream: bool) -> None:
+@given(
+    body=st.binary(max_size=200),
+    places=st.lists(st.integers(0, 400), max_size=6),
+    parts=st.lists(st.binary(max_size=60), max_size=5),
+    stream=st.booleans(),
+)
+def test_an_answer_is_the_same_however_it_is_cut(
+    body: bytes, places: list[int], parts: list[bytes], stream: bool
+) -> None:
     """A sized and a chunked answer on one connection, in arbitrary pieces."""
-    sized = (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: %d\r\n\r\n"
-             % len(body)) + body
+    sized = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: %d\r\n\r\n" % len(body)
+    ) + body
     peer = Peer(cut(sized, places), cut(chunked(parts), places))
 
     async def use(pool: HttpPool, origin: str) -> None:
@@ -142,12 +158,15 @@ def test_an_answer_without_a_length_ends_with_the_connection() -> None:
     with_peer(Peer([b"HTTP/1.1 200 OK\r\n\r\nall ", b"of it", None]), use)
 
 
-@pytest.mark.parametrize("head", [
-    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
-    b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx",
-    # An answer that nobody asked for: the first stands, as it would had the other come later.
-    b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
-])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx",
+        # An answer that nobody asked for: the first stands, as it would had the other come later.
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny",
+    ],
+)
 def test_a_connection_that_is_to_close_is_not_used_again(head: bytes) -> None:
     peer = Peer([head], [head])
 
@@ -159,16 +178,19 @@ def test_a_connection_that_is_to_close_is_not_used_again(head: bytes) -> None:
     assert peer.connections == 2
 
 
-@pytest.mark.parametrize("answer", [
-    b"SSH-2.0-OpenSSH\r\n\r\n",
-    b"HTTP/1.1 abc\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
-    b"x" * 70_000,
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
+        b"x" * 70_000,
+    ],
+)
 def test_what_is_no_answer_is_botocores_error(answer: bytes) -> None:
     async def use(pool: HttpPool, origin: str) -> None:
         with pytest.raises(ConnectionClosedError):
@@ -177,11 +199,15 @@ def test_what_is_no_answer_is_botocores_error(answer: bytes) -> None:
     with_peer(Peer([answer]), use)
 
 
-@pytest.mark.parametrize("script", [
-    [None], [b"HTTP/1.1 200", None],
-    [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", None],
-    [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", None],
-])
+@pytest.mark.parametrize(
+    "script",
+    [
+        [None],
+        [b"HTTP/1.1 200", None],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", None],
+        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", None],
+    ],
+)
 @pytest.mark.parametrize("stream", [False, True])
 def test_half_an_answer_is_an_error(script: list[bytes | None], stream: bool) -> None:
     async def use(pool: HttpPool, origin: str) -> None:
@@ -206,8 +232,9 @@ def test_nobody_listens() -> None:
             closed.bind(("127.0.0.1", 0))
             pool = pool_of()
             with pytest.raises(EndpointConnectionError):
-                await pool.exchange(f"http://127.0.0.1:{closed.getsockname()[1]}", REQUEST,
-                                    attempts())
+                await pool.exchange(
+                    f"http://127.0.0.1:{closed.getsockname()[1]}", REQUEST, attempts()
+                )
             assert await pool.open(f"http://127.0.0.1:{closed.getsockname()[1]}", 2) == 0
 
     asyncio.run(run())
@@ -218,8 +245,9 @@ def test_a_handshake_that_never_ends() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             pool = pool_of(connect=0.05)
             with pytest.raises(ConnectTimeoutError):
-                await pool.exchange(f"https://127.0.0.1:{silent.getsockname()[1]}", REQUEST,
-                                    attempts())
+                await pool.exchange(
+                    f"https://127.0.0.1:{silent.getsockname()[1]}", REQUEST, attempts()
+                )
 
     asyncio.run(run())
 
@@ -229,10 +257,12 @@ def test_calls_beyond_the_limit_wait_and_failures_give_their_turn_back() -> None
     peer = Peer([None], ok, ok, ok, ok, ok)
 
     async def use(pool: HttpPool, origin: str) -> None:
-        results = await asyncio.gather(*(whole(pool, origin) for _ in range(6)),
-                                       return_exceptions=True)
+        results = await asyncio.gather(
+            *(whole(pool, origin) for _ in range(6)), return_exceptions=True
+        )
         assert sorted(str(type(one).__name__) for one in results) == [
-            "ConnectionClosedError", *["tuple"] * 5
+            "ConnectionClosedError",
+            *["tuple"] * 5,
         ]
 
     with_peer(peer, use, limit=1)
@@ -289,8 +319,9 @@ def test_the_socket_options_are_set() -> None:
     ok: list[bytes | None] = [b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]
 
     async def use(pool: HttpPool, origin: str) -> None:
-        pool._options = replace(pool._options, sockets=socket_options(
-            timedelta(seconds=42), timedelta(seconds=1)))
+        pool._options = replace(
+            pool._options, sockets=socket_options(timedelta(seconds=42), timedelta(seconds=1))
+        )
         await whole(pool, origin)
         (connection,) = pool._all
         kept = connection._transport.get_extra_info("socket")

@@ -48,8 +48,9 @@ def server(folder: Path) -> Iterator[LoopbackRuntime]:
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest, server: LoopbackRuntime,
-        folder: Path) -> Callable[..., AsyncRuntimeClient]:
+def run(
+    request: pytest.FixtureRequest, server: LoopbackRuntime, folder: Path
+) -> Callable[..., AsyncRuntimeClient]:
     """Uses a client inside an event loop, and returns it for its counts."""
     factory = {"asyncio": None, "uvloop": uvloop.new_event_loop}[request.param]
 
@@ -72,8 +73,14 @@ def session() -> boto3.Session:
 
 
 def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> AsyncRuntimeClient:
-    more = {"latency_target": TARGET, "preconnect": 0, "session": session(), "url": server.url,
-            "ca_bundle": folder / "ca.pem", **more}
+    more = {
+        "latency_target": TARGET,
+        "preconnect": 0,
+        "session": session(),
+        "url": server.url,
+        "ca_bundle": folder / "ca.pem",
+        **more,
+    }
     return AsyncRuntimeClient(**more)
 
 
@@ -87,11 +94,16 @@ Run = Callable[..., AsyncRuntimeClient]
 def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path, run: Run) -> None:
     """Same dictionary (``Body`` read), same request on the wire."""
     parameters: dict[str, Any] = {
-        "EndpointName": "headers", "Body": b'{"a": 1}', "ContentType": "application/json",
-        "Accept": "text/plain", "CustomAttributes": "trace=1  2", "TargetVariant": "primary",
+        "EndpointName": "headers",
+        "Body": b'{"a": 1}',
+        "ContentType": "application/json",
+        "Accept": "text/plain",
+        "CustomAttributes": "trace=1  2",
+        "TargetVariant": "primary",
     }
-    plain = session().client("sagemaker-runtime", endpoint_url=server.url,
-                             verify=str(folder / "ca.pem"))
+    plain = session().client(
+        "sagemaker-runtime", endpoint_url=server.url, verify=str(folder / "ca.pem")
+    )
     theirs = plain.invoke_endpoint(**parameters)
     theirs["Body"] = theirs["Body"].read()
     sent = server.runtime.last_headers
@@ -102,8 +114,13 @@ def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path, ru
 
     run(use)
     assert got[0] == theirs
-    per_call = {"Authorization", "X-Amz-Date", "User-Agent", "amz-sdk-invocation-id",
-                "amz-sdk-request"}
+    per_call = {
+        "Authorization",
+        "X-Amz-Date",
+        "User-Agent",
+        "amz-sdk-invocation-id",
+        "amz-sdk-request",
+    }
     ours = server.runtime.last_headers
     assert {key: ours[key] for key in ours if key not in per_call} == {
         key: sent[key] for key in sent if key not in per_call
@@ -112,8 +129,9 @@ def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path, ru
 
 @pytest.mark.parametrize("status", [400, 424, 429, 500, 503])
 def test_errors_are_boto3s(server: LoopbackRuntime, folder: Path, run: Run, status: int) -> None:
-    plain = session().client("sagemaker-runtime", endpoint_url=server.url,
-                             verify=str(folder / "ca.pem"))
+    plain = session().client(
+        "sagemaker-runtime", endpoint_url=server.url, verify=str(folder / "ca.pem")
+    )
     with pytest.raises(ClientError) as theirs:
         plain.invoke_endpoint(EndpointName=f"status-{status}", Body=b"{}")
     expected = theirs.value.response
@@ -177,7 +195,8 @@ def test_response_streams(server: LoopbackRuntime, run: Run) -> None:
     async def use(client: AsyncRuntimeClient) -> None:
         for _ in range(2):
             answer = await client.invoke_endpoint_with_response_stream(
-                EndpointName="stream-3", Body=b"{}")
+                EndpointName="stream-3", Body=b"{}"
+            )
             stream = answer["Body"]
             assert answer["ContentType"] == "text/plain"
             assert stream.time_to_first_byte is None
@@ -192,7 +211,8 @@ def test_response_streams(server: LoopbackRuntime, run: Run) -> None:
 def test_a_stream_that_breaks(run: Run) -> None:
     async def use(client: AsyncRuntimeClient) -> None:
         answer = await client.invoke_endpoint_with_response_stream(
-            EndpointName="broken-stream-2", Body=b"{}")
+            EndpointName="broken-stream-2", Body=b"{}"
+        )
         events = aiter(answer["Body"])
         assert await anext(events) == {"PayloadPart": {"Bytes": b"part 0;"}}
         assert await anext(events) == {"PayloadPart": {"Bytes": b"part 1;"}}
@@ -209,7 +229,8 @@ def test_a_stream_left_early_costs_only_its_connection(server: LoopbackRuntime, 
     async def use(client: AsyncRuntimeClient) -> None:
         for _ in range(3):
             answer = await client.invoke_endpoint_with_response_stream(
-                EndpointName="stream-3", Body=b"{}")
+                EndpointName="stream-3", Body=b"{}"
+            )
             async with answer["Body"] as stream:
                 async for _event in stream:
                     break
@@ -220,6 +241,7 @@ def test_a_stream_left_early_costs_only_its_connection(server: LoopbackRuntime, 
 
 def test_the_zone_fails_and_comes_back(server: LoopbackRuntime, folder: Path, run: Run) -> None:
     with LoopbackRuntime(folder) as zone:
+
         async def use(client: AsyncRuntimeClient) -> None:
             await invoke(client, "plain")
             assert zone.runtime.requests["plain"] == 1
@@ -249,8 +271,11 @@ def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, run: R
             await invoke(client, "sometimes-slow-400")
         await invoke(client, "slow-100", Idempotent=False)
 
-    client = run(use, hedging=Hedging(budget=0.1, delay=timedelta(milliseconds=30)),
-                 read_timeout=timedelta(seconds=20))
+    client = run(
+        use,
+        hedging=Hedging(budget=0.1, delay=timedelta(milliseconds=30)),
+        read_timeout=timedelta(seconds=20),
+    )
     assert 1 <= client.counts.hedges <= 1 + 0.1 * 30
     assert client.counts.hedges_won >= 1
     # A hedge may be given up, its call being answered, before the server has it.
@@ -269,15 +294,21 @@ def test_the_tls_context_verifies(server: LoopbackRuntime, run: Run, tmp_path: P
     assert server.runtime.requests["plain"] == 0
 
 
-@pytest.mark.parametrize("parameters", [
-    {"Body": b"x"}, {"EndpointName": "plain"}, {"EndpointName": "plain", "Body": 7},
-    {"EndpointName": "plain", "Body": b"x", "Unknown": "x"},
-    {"EndpointName": "plain", "Body": b"x", "ContentType": 7},
-    {"EndpointName": "plain", "Body": b"x", "ContentType": ["text/plain"]},
-    {"EndpointName": "plain", "Body": b"x", "CustomAttributes": "a\r\nX-Injected: 1"},
-])
-def test_bad_parameters_are_botocores_error(server: LoopbackRuntime, run: Run,
-                                            parameters: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"Body": b"x"},
+        {"EndpointName": "plain"},
+        {"EndpointName": "plain", "Body": 7},
+        {"EndpointName": "plain", "Body": b"x", "Unknown": "x"},
+        {"EndpointName": "plain", "Body": b"x", "ContentType": 7},
+        {"EndpointName": "plain", "Body": b"x", "ContentType": ["text/plain"]},
+        {"EndpointName": "plain", "Body": b"x", "CustomAttributes": "a\r\nX-Injected: 1"},
+    ],
+)
+def test_bad_parameters_are_botocores_error(
+    server: LoopbackRuntime, run: Run, parameters: dict[str, Any]
+) -> None:
     async def use(client: AsyncRuntimeClient) -> None:
         with pytest.raises(ParamValidationError):
             await client.invoke_endpoint(**parameters)
@@ -289,15 +320,15 @@ def test_bad_parameters_are_botocores_error(server: LoopbackRuntime, run: Run,
 def test_many_different_parameters_do_not_fill_the_memory(run: Run) -> None:
     async def use(client: AsyncRuntimeClient) -> None:
         for number in range(600):
-            client._wire.prepare("https://h", client._wire.invoke,
-                                 {"EndpointName": "e", "InferenceId": str(number)})
+            client._wire.prepare(
+                "https://h", client._wire.invoke, {"EndpointName": "e", "InferenceId": str(number)}
+            )
         assert len(client._wire._prepared) <= 512
 
     run(use)
 
 
-def test_credentials_are_refreshed_beside_the_event_loop(server: LoopbackRuntime,
-                                                         run: Run) -> None:
+def test_credentials_are_refreshed_beside_the_event_loop(server: LoopbackRuntime, run: Run) -> None:
     import datetime
     import threading
 
@@ -306,12 +337,17 @@ def test_credentials_are_refreshed_beside_the_event_loop(server: LoopbackRuntime
     def refresh() -> dict[str, str]:
         threads.append(threading.current_thread().name)
         soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=5)
-        return {"access_key": "AKID", "secret_key": "s", "token": f"token{len(threads)}",
-                "expiry_time": soon.isoformat()}
+        return {
+            "access_key": "AKID",
+            "secret_key": "s",
+            "token": f"token{len(threads)}",
+            "expiry_time": soon.isoformat(),
+        }
 
     made = session()
     made._session._credentials = RefreshableCredentials.create_from_metadata(
-        refresh(), refresh, "test")
+        refresh(), refresh, "test"
+    )
 
     async def use(client: AsyncRuntimeClient) -> None:
         await invoke(client, "headers")
@@ -328,8 +364,9 @@ def test_credentials_are_refreshed_beside_the_event_loop(server: LoopbackRuntime
     assert "MainThread" not in threads[1:]
 
 
-def test_calls_after_a_long_pause_wait_for_new_credentials(server: LoopbackRuntime,
-                                                            run: Run) -> None:
+def test_calls_after_a_long_pause_wait_for_new_credentials(
+    server: LoopbackRuntime, run: Run
+) -> None:
     import datetime
 
     now = datetime.datetime.now(datetime.UTC)
@@ -337,13 +374,23 @@ def test_calls_after_a_long_pause_wait_for_new_credentials(server: LoopbackRunti
 
     def refresh() -> dict[str, str]:
         made.append(f"token{len(made)}")
-        return {"access_key": "AKID", "secret_key": "s", "token": made[-1],
-                "expiry_time": (now + datetime.timedelta(hours=1)).isoformat()}
+        return {
+            "access_key": "AKID",
+            "secret_key": "s",
+            "token": made[-1],
+            "expiry_time": (now + datetime.timedelta(hours=1)).isoformat(),
+        }
 
     with_expiry = session()
     with_expiry._session._credentials = RefreshableCredentials(
-        "AKID", "s", "first", now + datetime.timedelta(hours=1), refresh, "test",
-        time_fetcher=lambda: now)
+        "AKID",
+        "s",
+        "first",
+        now + datetime.timedelta(hours=1),
+        refresh,
+        "test",
+        time_fetcher=lambda: now,
+    )
 
     async def use(client: AsyncRuntimeClient) -> None:
         nonlocal now
@@ -365,8 +412,15 @@ def test_secrets_are_in_no_text(run: Run, caplog: pytest.LogCaptureFixture) -> N
         await invoke(client, "plain")
         with pytest.raises(ClientError) as raised:
             await invoke(client, "status-424")
-        shown.extend([repr(client), str(client.counts), str(raised.value),
-                      repr(client._wire), repr(client._frozen)])
+        shown.extend(
+            [
+                repr(client),
+                str(client.counts),
+                str(raised.value),
+                repr(client._wire),
+                repr(client._frozen),
+            ]
+        )
         shown.extend(repr(one) for one in client._wire._prepared.values())
 
     run(use)
@@ -374,11 +428,16 @@ def test_secrets_are_in_no_text(run: Run, caplog: pytest.LogCaptureFixture) -> N
     assert not [secret for secret in SECRETS if secret in " ".join(shown)]
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    ({"concurrency": 0}, "LLE572"), ({"keepalive": timedelta(seconds=400)}, "LLE573"),
-    ({"url": "localhost"}, "LLE577"), ({"session": boto3.Session()}, "LLE578"),
-    ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"concurrency": 0}, "LLE572"),
+        ({"keepalive": timedelta(seconds=400)}, "LLE573"),
+        ({"url": "localhost"}, "LLE577"),
+        ({"session": boto3.Session()}, "LLE578"),
+        ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
+    ],
+)
 def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
     arguments = {"latency_target": TARGET, "session": session(), **arguments}
     with pytest.raises(ConfigurationError) as raised:

@@ -92,8 +92,7 @@ def test_preconnected_connections_are_the_ones_used(server: LoopbackRuntime, fol
     client = client_of(server, folder, preconnect=4)
     assert client.counts.connections_opened == 4
     threads = [
-        threading.Thread(target=lambda: invoke(client, "slow-200")["Body"].read())
-        for _ in range(4)
+        threading.Thread(target=lambda: invoke(client, "slow-200")["Body"].read()) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -123,10 +122,13 @@ def test_the_pool_keeps_as_many_connections_as_there_are_threads(
     client.close()
 
 
-@pytest.mark.parametrize(("status", "name"), [(400, "ValidationError"), (424, "ModelError"),
-                                              (429, "ModelNotReadyException")])
-def test_errors_are_boto3s_and_tried_once(server: LoopbackRuntime, folder: Path, status: int,
-                                          name: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [(400, "ValidationError"), (424, "ModelError"), (429, "ModelNotReadyException")],
+)
+def test_errors_are_boto3s_and_tried_once(
+    server: LoopbackRuntime, folder: Path, status: int, name: str
+) -> None:
     client = client_of(server, folder)
     with pytest.raises(ClientError) as raised:
         invoke(client, f"status-{status}")
@@ -138,8 +140,9 @@ def test_errors_are_boto3s_and_tried_once(server: LoopbackRuntime, folder: Path,
 
 
 @pytest.mark.parametrize(("retries", "requests"), [(0, 1), (1, 2), (3, 4)])
-def test_retries_are_those_asked_for(server: LoopbackRuntime, folder: Path, retries: int,
-                                     requests: int) -> None:
+def test_retries_are_those_asked_for(
+    server: LoopbackRuntime, folder: Path, retries: int, requests: int
+) -> None:
     client = client_of(server, folder, retries=retries)
     with pytest.raises(ClientError):
         invoke(client, "status-503")
@@ -156,8 +159,9 @@ def test_an_endpoint_that_recovers(server: LoopbackRuntime, folder: Path) -> Non
 
 @pytest.mark.parametrize("more", [{"Idempotent": False}, {"SessionId": "NEW_SESSION"}])
 @pytest.mark.parametrize("name", ["status-503", "drop"])
-def test_what_is_not_idempotent_is_sent_once(server: LoopbackRuntime, folder: Path, name: str,
-                                             more: dict[str, Any]) -> None:
+def test_what_is_not_idempotent_is_sent_once(
+    server: LoopbackRuntime, folder: Path, name: str, more: dict[str, Any]
+) -> None:
     client = client_of(server, folder, retries=3)
     with pytest.raises((ClientError, ConnectionClosedError)):
         invoke(client, name, **more)
@@ -172,8 +176,9 @@ def test_idempotent_is_not_sent_to_aws(server: LoopbackRuntime, folder: Path) ->
     client.close()
 
 
-def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime,
-                                                      folder: Path) -> None:
+def test_a_slow_model_is_given_up_and_not_asked_again(
+    server: LoopbackRuntime, folder: Path
+) -> None:
     client = client_of(server, folder, read_timeout=timedelta(milliseconds=50), retries=3)
     with pytest.raises(ReadTimeoutError):
         invoke(client, "slow-2000")
@@ -183,10 +188,12 @@ def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime,
 
 def test_the_user_agent_is_boto3s_own(server: LoopbackRuntime, folder: Path) -> None:
     """Built once, it says what boto3 says; only the features per call are left out."""
-    settings = Config(user_agent_extra="team/7", user_agent_appid="app",
-                      retries={"mode": "standard"})
-    plain = session().client("sagemaker-runtime", endpoint_url=server.url, config=settings,
-                             verify=str(folder / "ca.pem"))
+    settings = Config(
+        user_agent_extra="team/7", user_agent_appid="app", retries={"mode": "standard"}
+    )
+    plain = session().client(
+        "sagemaker-runtime", endpoint_url=server.url, config=settings, verify=str(folder / "ca.pem")
+    )
     invoke(plain, "headers")
     expected = server.runtime.last_headers["User-Agent"]
     client = client_of(server, folder, config=settings)
@@ -217,14 +224,18 @@ def test_the_tls_context_verifies(server: LoopbackRuntime, tmp_path: Path) -> No
     assert server.runtime.requests["plain"] == 0
 
 
-def test_the_bundle_is_read_once(server: LoopbackRuntime, folder: Path,
-                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundle_is_read_once(
+    server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import ssl
 
     loaded = []
     original = ssl.SSLContext.load_verify_locations
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations",
-                        lambda self, *args, **kw: (loaded.append(1), original(self, *args, **kw)))
+    monkeypatch.setattr(
+        ssl.SSLContext,
+        "load_verify_locations",
+        lambda self, *args, **kw: (loaded.append(1), original(self, *args, **kw)),
+    )
     client = client_of(server, folder, preconnect=6)
     invoke(client, "plain")
     assert server.runtime.connections == 6
@@ -232,8 +243,9 @@ def test_the_bundle_is_read_once(server: LoopbackRuntime, folder: Path,
     client.close()
 
 
-def test_keep_alive_is_on_the_sockets(server: LoopbackRuntime, folder: Path,
-                                      monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keep_alive_is_on_the_sockets(
+    server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[socket.socket] = []
     original = urllib3.util.connection.create_connection
 
@@ -252,8 +264,9 @@ def test_keep_alive_is_on_the_sockets(server: LoopbackRuntime, folder: Path,
     client.close()
 
 
-def zonal(server: LoopbackRuntime, zone: LoopbackRuntime, folder: Path,
-          **more: Any) -> Boto3RuntimeClient:
+def zonal(
+    server: LoopbackRuntime, zone: LoopbackRuntime, folder: Path, **more: Any
+) -> Boto3RuntimeClient:
     return client_of(server, folder, zonal_urls={"use1-az4": zone.url}, zone="use1-az4", **more)
 
 
@@ -299,8 +312,9 @@ def test_a_models_error_is_no_failure_of_the_zone(server: LoopbackRuntime, folde
         client.close()
 
 
-def test_when_zone_and_region_fail_the_callers_error_is_boto3s(server: LoopbackRuntime,
-                                                               folder: Path) -> None:
+def test_when_zone_and_region_fail_the_callers_error_is_boto3s(
+    server: LoopbackRuntime, folder: Path
+) -> None:
     with LoopbackRuntime(folder) as zone:
         client = zonal(server, zone, folder)
         zone.stop()
@@ -310,10 +324,12 @@ def test_when_zone_and_region_fail_the_callers_error_is_boto3s(server: LoopbackR
         client.close()
 
 
-def test_an_unknown_zone_goes_to_the_region(server: LoopbackRuntime, folder: Path,
-                                            caplog: pytest.LogCaptureFixture) -> None:
-    client = client_of(server, folder, zone="use1-az9",
-                       zonal_urls={"use1-az4": "https://vpce-x.example"})
+def test_an_unknown_zone_goes_to_the_region(
+    server: LoopbackRuntime, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = client_of(
+        server, folder, zone="use1-az9", zonal_urls={"use1-az4": "https://vpce-x.example"}
+    )
     assert client.route is None
     assert "use1-az9" in caplog.text
     client.close()
@@ -331,8 +347,7 @@ def test_a_slow_call_is_hedged_within_the_budget(server: LoopbackRuntime, folder
     client.close()
 
 
-def test_a_call_that_is_not_idempotent_is_not_hedged(server: LoopbackRuntime,
-                                                     folder: Path) -> None:
+def test_a_call_that_is_not_idempotent_is_not_hedged(server: LoopbackRuntime, folder: Path) -> None:
     client = client_of(server, folder, hedging=Hedging(delay=timedelta(milliseconds=5)))
     invoke(client, "slow-100", Idempotent=False)
     assert server.runtime.requests["slow-100"] == 1
@@ -347,8 +362,9 @@ def test_behind_a_proxy_boto3s_transport_stays(server: LoopbackRuntime, folder: 
     client.close()
 
 
-def test_secrets_are_in_no_text(server: LoopbackRuntime, folder: Path,
-                                caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_are_in_no_text(
+    server: LoopbackRuntime, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Of ours: botocore's own debug log is known to show signed requests."""
     caplog.set_level(logging.DEBUG)
     client = client_of(server, folder, preconnect=2)
@@ -361,12 +377,18 @@ def test_secrets_are_in_no_text(server: LoopbackRuntime, folder: Path,
     client.close()
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    ({"concurrency": 0}, "LLE572"), ({"preconnect": -1}, "LLE572"),
-    ({"keepalive": timedelta(seconds=400)}, "LLE573"), ({"retries": 9}, "LLE574"),
-    ({"url": "localhost"}, "LLE577"), ({"zonal_urls": {"use1-az1": "x"}}, "LLE577"),
-    ({"latency_target": 3}, "LLE801"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"concurrency": 0}, "LLE572"),
+        ({"preconnect": -1}, "LLE572"),
+        ({"keepalive": timedelta(seconds=400)}, "LLE573"),
+        ({"retries": 9}, "LLE574"),
+        ({"url": "localhost"}, "LLE577"),
+        ({"zonal_urls": {"use1-az1": "x"}}, "LLE577"),
+        ({"latency_target": 3}, "LLE801"),
+    ],
+)
 def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
     arguments = {"latency_target": TARGET, "session": session(), **arguments}
     with pytest.raises(ConfigurationError) as raised:
@@ -380,18 +402,26 @@ def test_a_region_is_needed() -> None:
     assert raised.value.code == "LLE578"
 
 
-def test_a_clients_session_makes_plain_clients_as_before(server: LoopbackRuntime,
-                                                         folder: Path) -> None:
+def test_a_clients_session_makes_plain_clients_as_before(
+    server: LoopbackRuntime, folder: Path
+) -> None:
     shared = session()
-    runtime_client(session=shared, url=server.url, ca_bundle=folder / "ca.pem",
-                   latency_target=TARGET, preconnect=0).close()
+    runtime_client(
+        session=shared,
+        url=server.url,
+        ca_bundle=folder / "ca.pem",
+        latency_target=TARGET,
+        preconnect=0,
+    ).close()
     assert not isinstance(shared.client("sagemaker-runtime"), Boto3RuntimeClient)
 
 
 def test_importing_it_loads_boto3_only() -> None:
-    code = ("import sys, low_latency_endpoint.client.runtime_client\n"
-            "names = ('aws_cdk', 'jsii', 'moto', 'pydantic', 'typer', 'aiohttp', 'uvloop')\n"
-            "print([name for name in names if name in sys.modules])")
+    code = (
+        "import sys, low_latency_endpoint.client.runtime_client\n"
+        "names = ('aws_cdk', 'jsii', 'moto', 'pydantic', 'typer', 'aiohttp', 'uvloop')\n"
+        "print([name for name in names if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -402,6 +432,7 @@ def test_the_seams_are_where_they_were() -> None:
     When this fails after an update, the client still works: it then keeps botocore's connections,
     opens none ahead, or trusts the authorities that the environment names.
     """
+
     class Instead:
         def send(self, request: Any) -> Any:
             raise HTTPClientError(error=f"{request.method} {request.stream_output}")
@@ -417,8 +448,9 @@ def test_the_seams_are_where_they_were() -> None:
     assert boto3.Session()._session.get_config_variable("ca_bundle") is None
 
 
-def test_without_botocores_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_botocores_seam_calls_still_work(
+    server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(boto3_events, "_take_over", lambda *_: False)
     client = client_of(server, folder, preconnect=2)
     assert client.counts.connections_opened == 0
@@ -434,8 +466,9 @@ def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> No
         client.close()
 
 
-def test_without_urllib3s_seam_calls_still_work(server: LoopbackRuntime, folder: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_urllib3s_seam_calls_still_work(
+    server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = client_of(server, folder)
     connections = client._handlers._connections
     assert connections is not None

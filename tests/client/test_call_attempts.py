@@ -31,8 +31,12 @@ REFUSED = EndpointConnectionError(endpoint_url=ZONE, error="refused")
 
 def rules_of(retries: int = 1, *, zonal: bool = False) -> CallRules:
     counts = ClientCounts()
-    return CallRules(call_timing(timedelta(milliseconds=100), retries=retries), counts, REGION,
-                     ZonalRoute(ZONE, REGION, counts) if zonal else None)
+    return CallRules(
+        call_timing(timedelta(milliseconds=100), retries=retries),
+        counts,
+        REGION,
+        ZonalRoute(ZONE, REGION, counts) if zonal else None,
+    )
 
 
 def call(rules: CallRules, *, idempotent: bool = True, started: float | None = None) -> Attempts:
@@ -58,8 +62,7 @@ def test_the_budget_ends_all_other_retries() -> None:
 
 
 @pytest.mark.parametrize(("retries", "idempotent"), [(0, True), (1, False), (5, False)])
-def test_what_cannot_be_repeated_asks_for_a_sure_connection(retries: int,
-                                                            idempotent: bool) -> None:
+def test_what_cannot_be_repeated_asks_for_a_sure_connection(retries: int, idempotent: bool) -> None:
     one = call(rules_of(retries), idempotent=idempotent)
     assert one.sure
     assert one.failed(REGION, STALE) is None
@@ -94,11 +97,16 @@ def test_a_zone_that_cannot_be_reached_is_left_on_top_of_the_retries() -> None:
     assert one.failed(REGION, REFUSED) is None
 
 
-@pytest.mark.parametrize(("error", "idempotent", "again"), [
-    (REFUSED, False, True), (ConnectTimeoutError(endpoint_url=ZONE), False, True),
-    (CLOSED, True, True), (CLOSED, False, False),
-    (ReadTimeoutError(endpoint_url=ZONE), True, False),
-])
+@pytest.mark.parametrize(
+    ("error", "idempotent", "again"),
+    [
+        (REFUSED, False, True),
+        (ConnectTimeoutError(endpoint_url=ZONE), False, True),
+        (CLOSED, True, True),
+        (CLOSED, False, False),
+        (ReadTimeoutError(endpoint_url=ZONE), True, False),
+    ],
+)
 def test_what_may_have_been_sent(error: Exception, idempotent: bool, again: bool) -> None:
     assert (call(rules_of(), idempotent=idempotent).failed(REGION, error) is not None) is again
 
@@ -116,7 +124,12 @@ def test_answers_that_are_tried_again() -> None:
     rules = rules_of()
     pauses = {status: call(rules).answered(REGION, status) for status in range(200, 600)}
     assert [status for status, pause in pauses.items() if pause is not None] == [
-        500, 502, 503, 504, 530]
+        500,
+        502,
+        503,
+        504,
+        530,
+    ]
     longest = rules.timing.retry_delay.total_seconds()
     assert all(0 <= pause <= longest for pause in pauses.values() if pause is not None)
 
@@ -183,7 +196,8 @@ def test_the_zone_that_answers_again_is_open() -> None:
 
 @pytest.mark.parametrize("error", [STALE, REFUSED])
 def test_what_needs_no_pause_is_done_up_to_the_deadline(
-        error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rules = rules_of(zonal=True)
     longest = rules.timing.longest_call.total_seconds()
     now = 1000.0

@@ -18,13 +18,16 @@ from low_latency_endpoint.client.client_timing import (
 from low_latency_endpoint.errors import ConfigurationError
 
 
-@pytest.mark.parametrize(("target", "connect", "read", "delay"), [
-    (1, 250, 1_000, 0.5),
-    (100, 250, 1_000, 50),
-    (200, 400, 2_000, 100),
-    (2_000, 3_000, 20_000, 100),
-    (60_000, 3_000, 70_000, 100),
-])
+@pytest.mark.parametrize(
+    ("target", "connect", "read", "delay"),
+    [
+        (1, 250, 1_000, 0.5),
+        (100, 250, 1_000, 50),
+        (200, 400, 2_000, 100),
+        (2_000, 3_000, 20_000, 100),
+        (60_000, 3_000, 70_000, 100),
+    ],
+)
 def test_timing_follows_the_target(target: int, connect: int, read: int, delay: float) -> None:
     timing = call_timing(timedelta(milliseconds=target))
     assert timing.connect_timeout == timedelta(milliseconds=connect)
@@ -34,45 +37,57 @@ def test_timing_follows_the_target(target: int, connect: int, read: int, delay: 
 
 
 def test_the_callers_own_numbers_win() -> None:
-    timing = call_timing(timedelta(milliseconds=100), connect_timeout=timedelta(seconds=5),
-                         read_timeout=timedelta(seconds=7), retries=0)
+    timing = call_timing(
+        timedelta(milliseconds=100),
+        connect_timeout=timedelta(seconds=5),
+        read_timeout=timedelta(seconds=7),
+        retries=0,
+    )
     assert timing.longest_call == timedelta(seconds=12)
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    ({"latency_target": timedelta(0)}, "LLE571"),
-    ({"latency_target": timedelta(seconds=-1)}, "LLE571"),
-    ({"latency_target": 0.2}, "LLE801"),
-    ({"latency_target": timedelta(seconds=1), "read_timeout": 3}, "LLE801"),
-    ({"latency_target": timedelta(seconds=1), "connect_timeout": timedelta(0)}, "LLE571"),
-    ({"latency_target": timedelta(seconds=1), "retries": 6}, "LLE574"),
-    ({"latency_target": timedelta(seconds=1), "retries": "1"}, "LLE574"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"latency_target": timedelta(0)}, "LLE571"),
+        ({"latency_target": timedelta(seconds=-1)}, "LLE571"),
+        ({"latency_target": 0.2}, "LLE801"),
+        ({"latency_target": timedelta(seconds=1), "read_timeout": 3}, "LLE801"),
+        ({"latency_target": timedelta(seconds=1), "connect_timeout": timedelta(0)}, "LLE571"),
+        ({"latency_target": timedelta(seconds=1), "retries": 6}, "LLE574"),
+        ({"latency_target": timedelta(seconds=1), "retries": "1"}, "LLE574"),
+    ],
+)
 def test_bad_timing_is_a_coded_error(arguments: dict[str, object], code: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         call_timing(**arguments)  # type: ignore[arg-type]
     assert raised.value.code == code
 
 
-@pytest.mark.parametrize(("sent", "status", "timed_out", "idempotent", "allowed"), [
-    (False, None, False, True, True),
-    (False, None, False, False, True),
-    (True, None, False, True, True),
-    (True, None, False, False, False),
-    (True, None, True, True, False),
-    (True, 503, False, True, True),
-    (True, 503, False, False, False),
-    (True, 500, False, True, True),
-    (True, 530, False, True, True),
-    (True, 400, False, True, False),
-    (True, 403, False, True, False),
-    (True, 424, False, True, False),
-    (True, 429, False, True, False),
-])
-def test_what_may_be_tried_again(sent: bool, status: int | None, timed_out: bool,
-                                 idempotent: bool, allowed: bool) -> None:
-    assert may_retry(sent=sent, status=status, timed_out=timed_out,
-                     idempotent=idempotent) is allowed
+@pytest.mark.parametrize(
+    ("sent", "status", "timed_out", "idempotent", "allowed"),
+    [
+        (False, None, False, True, True),
+        (False, None, False, False, True),
+        (True, None, False, True, True),
+        (True, None, False, False, False),
+        (True, None, True, True, False),
+        (True, 503, False, True, True),
+        (True, 503, False, False, False),
+        (True, 500, False, True, True),
+        (True, 530, False, True, True),
+        (True, 400, False, True, False),
+        (True, 403, False, True, False),
+        (True, 424, False, True, False),
+        (True, 429, False, True, False),
+    ],
+)
+def test_what_may_be_tried_again(
+    sent: bool, status: int | None, timed_out: bool, idempotent: bool, allowed: bool
+) -> None:
+    assert (
+        may_retry(sent=sent, status=status, timed_out=timed_out, idempotent=idempotent) is allowed
+    )
 
 
 @pytest.mark.parametrize("seconds", [1, 60, 300])

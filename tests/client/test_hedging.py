@@ -50,10 +50,17 @@ def test_a_fixed_delay_stays() -> None:
     assert made.delay_seconds == 0.007
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    ({"budget": 0}, "LLE575"), ({"budget": 0.6}, "LLE575"), ({"percentile": 20}, "LLE576"),
-    ({"percentile": 100}, "LLE576"), ({"delay": timedelta(0)}, "LLE571"), ({"delay": 3}, "LLE801"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"budget": 0}, "LLE575"),
+        ({"budget": 0.6}, "LLE575"),
+        ({"percentile": 20}, "LLE576"),
+        ({"percentile": 100}, "LLE576"),
+        ({"delay": timedelta(0)}, "LLE571"),
+        ({"delay": 3}, "LLE801"),
+    ],
+)
 def test_mistakes_are_coded(arguments: dict[str, object], code: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         Hedging(**arguments)  # type: ignore[arg-type]
@@ -132,22 +139,27 @@ def task(seconds: float, result: str, cancelled: list[str]) -> Callable[[], obje
     return call
 
 
-@pytest.mark.parametrize(("first", "second", "expected", "cancelled"), [
-    ((20, "first"), (0.001, "second"), "second", ["first"]),
-    ((0.05, "first"), (20, "second"), "first", ["second"]),
-    ((0.05, "first"), (0.001, "second-fail"), "first", []),
-    ((0.05, "first-fail"), (0.001, "second-fail"), "first-fail", []),
-    ((0.05, "first-fail"), (0.1, "second"), "second", []),
-])
-def test_in_tasks(first: tuple[float, str], second: tuple[float, str], expected: str,
-                  cancelled: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "expected", "cancelled"),
+    [
+        ((20, "first"), (0.001, "second"), "second", ["first"]),
+        ((0.05, "first"), (20, "second"), "first", ["second"]),
+        ((0.05, "first"), (0.001, "second-fail"), "first", []),
+        ((0.05, "first-fail"), (0.001, "second-fail"), "first-fail", []),
+        ((0.05, "first-fail"), (0.1, "second"), "second", []),
+    ],
+)
+def test_in_tasks(
+    first: tuple[float, str], second: tuple[float, str], expected: str, cancelled: list[str]
+) -> None:
     seen: list[str] = []
     calls = [task(*first, seen), task(*second, seen)]
 
     async def run() -> object:
         try:
             return await hedged_in_tasks(
-                lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5)))  # type: ignore
+                lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5))
+            )  # type: ignore
         except ValueError as error:
             return str(error)
         finally:
@@ -162,8 +174,9 @@ def test_a_cancelled_caller_cancels_both() -> None:
     calls = [task(20, "first", seen), task(20, "second", seen)]
 
     async def run() -> None:
-        outer = asyncio.ensure_future(hedged_in_tasks(
-            lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5))))  # type: ignore
+        outer = asyncio.ensure_future(
+            hedged_in_tasks(lambda: calls.pop(0)(), state(delay=timedelta(milliseconds=5)))
+        )  # type: ignore
         while calls:
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.01)

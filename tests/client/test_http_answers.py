@@ -30,27 +30,45 @@ def pieces(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
-@pytest.mark.parametrize(("data", "status", "body", "keep"), [
-    (OK + b"Content-Length: 2\r\n\r\nab", 200, b"ab", True),
-    (OK + b"Content-Length: 2\r\nConnection: close\r\n\r\nab", 200, b"ab", False),
-    (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab", 200, b"ab", False),
-    (b"HTTP/1.1 204 No\r\n\r\n", 204, b"", True),
-    (b"HTTP/1.1 304 No\r\nContent-Length: 7\r\n\r\n", 304, b"", True),
-    (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", 503, b"", True),
-    (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + OK
-     + b"Content-Length: 2\r\n\r\nab", 200, b"ab", True),
-    (OK + b"Transfer-Encoding: chunked\r\n\r\n1;x=y\r\na\r\n1\r\nb\r\n0\r\nT: 1\r\n\r\n",
-     200, b"ab", True),
-    # What follows is no answer to anything.
-    (OK + b"Content-Length: 2\r\n\r\nab" + OK + b"Content-Length: 1\r\n\r\nx", 200, b"ab", False),
-    (OK + b"Content-Length: 2\r\n\r\nabH", 200, b"ab", False),
-    (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nx", 200, b"ab", False),
-])
+@pytest.mark.parametrize(
+    ("data", "status", "body", "keep"),
+    [
+        (OK + b"Content-Length: 2\r\n\r\nab", 200, b"ab", True),
+        (OK + b"Content-Length: 2\r\nConnection: close\r\n\r\nab", 200, b"ab", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab", 200, b"ab", False),
+        (b"HTTP/1.1 204 No\r\n\r\n", 204, b"", True),
+        (b"HTTP/1.1 304 No\r\nContent-Length: 7\r\n\r\n", 304, b"", True),
+        (b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", 503, b"", True),
+        (
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"
+            + OK
+            + b"Content-Length: 2\r\n\r\nab",
+            200,
+            b"ab",
+            True,
+        ),
+        (
+            OK + b"Transfer-Encoding: chunked\r\n\r\n1;x=y\r\na\r\n1\r\nb\r\n0\r\nT: 1\r\n\r\n",
+            200,
+            b"ab",
+            True,
+        ),
+        # What follows is no answer to anything.
+        (
+            OK + b"Content-Length: 2\r\n\r\nab" + OK + b"Content-Length: 1\r\n\r\nx",
+            200,
+            b"ab",
+            False,
+        ),
+        (OK + b"Content-Length: 2\r\n\r\nabH", 200, b"ab", False),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nx", 200, b"ab", False),
+    ],
+)
 @pytest.mark.parametrize("at_once", [True, False])
 def test_good_answers(data: bytes, status: int, body: bytes, keep: bool, at_once: bool) -> None:
     reader = AnswerReader()
     reader.expect()
-    for piece in [data] if at_once else [data[at:at + 1] for at in range(len(data))]:
+    for piece in [data] if at_once else [data[at : at + 1] for at in range(len(data))]:
         if reader.complete and not at_once:
             with pytest.raises(MalformedAnswer):
                 reader.feed(piece)
@@ -69,34 +87,55 @@ def test_an_answer_without_a_length_ends_with_the_connection(status: bytes) -> N
     assert (b"".join(reader.parts), reader.complete, reader.keep) == (b"all of it", True, False)
 
 
-@pytest.mark.parametrize("data", [
-    b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/2.0 200 OK\r\n\r\n",
-    b"HTTP/0.9 200 OK\r\n\r\n", b"HTTP/1.1 099 OK\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n",
-    b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-    b"HTTP/1.1 101 Switching\r\n\r\n" + OK + b"\r\n",
-    OK + b"no colon\r\n\r\n", OK + b"A : b\r\n\r\n", OK + b"A: b\r\n c\r\n\r\n",
-    OK + b"A: \x00\r\n\r\n", OK + b"Content-Length: -1\r\n\r\n",
-    OK + b"Content-Length: many\r\n\r\n", OK + b"Content-Length: 1, 1\r\n\r\na",
-    OK + b"Content-Length: 99999999999999999999999\r\n\r\n",
-    OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\na",
-    OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
-    OK + b"Transfer-Encoding: gzip\r\n\r\n", OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
-    OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-    OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n",
-    OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
-    b"x" * 70_000, OK + b"A: " + b"x" * 70_000, OK + b"A: b\r\n" * 20_000,
-    b"HTTP/1.1 103 Hints\r\n\r\n" * 5_000,
-    OK + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 70_000,
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/2.0 200 OK\r\n\r\n",
+        b"HTTP/0.9 200 OK\r\n\r\n",
+        b"HTTP/1.1 099 OK\r\n\r\n",
+        b"POST / HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\n\r\n" + OK + b"\r\n",
+        OK + b"no colon\r\n\r\n",
+        OK + b"A : b\r\n\r\n",
+        OK + b"A: b\r\n c\r\n\r\n",
+        OK + b"A: \x00\r\n\r\n",
+        OK + b"Content-Length: -1\r\n\r\n",
+        OK + b"Content-Length: many\r\n\r\n",
+        OK + b"Content-Length: 1, 1\r\n\r\na",
+        OK + b"Content-Length: 99999999999999999999999\r\n\r\n",
+        OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\na",
+        OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
+        b"x" * 70_000,
+        OK + b"A: " + b"x" * 70_000,
+        OK + b"A: b\r\n" * 20_000,
+        b"HTTP/1.1 103 Hints\r\n\r\n" * 5_000,
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 70_000,
+    ],
+)
 def test_what_is_no_answer(data: bytes) -> None:
     with pytest.raises(MalformedAnswer):
         read(data)
 
 
-@pytest.mark.parametrize("data", [
-    b"", b"HTTP/1.1 2", OK + b"Content-Length: 2\r\n\r\na", OK + b"A: b\r\n",
-    OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n", b"HTTP/1.1 103 Hints\r\n\r\n",
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"HTTP/1.1 2",
+        OK + b"Content-Length: 2\r\n\r\na",
+        OK + b"A: b\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+        b"HTTP/1.1 103 Hints\r\n\r\n",
+    ],
+)
 def test_an_answer_that_ends_too_soon(data: bytes) -> None:
     with pytest.raises(MalformedAnswer):
         read(data, end=True)
@@ -117,7 +156,8 @@ def test_headers() -> None:
 
 NAMES = st.sampled_from([b"X-A", b"x-b", b"Content-Type", b"Date"])
 VALUES = st.binary(max_size=20).filter(
-    lambda value: all(byte == 9 or 32 <= byte < 127 or byte >= 128 for byte in value))
+    lambda value: all(byte == 9 or 32 <= byte < 127 or byte >= 128 for byte in value)
+)
 
 
 @st.composite
@@ -130,8 +170,13 @@ def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
         head.append(b"Content-Length: %d\r\n" % len(body))
         sent = body
     else:
-        head.append(draw(st.sampled_from([b"Transfer-Encoding: chunked\r\n",
-                                          b"transfer-encoding:Chunked\r\n"])))
+        head.append(
+            draw(
+                st.sampled_from(
+                    [b"Transfer-Encoding: chunked\r\n", b"transfer-encoding:Chunked\r\n"]
+                )
+            )
+        )
         extension = draw(st.sampled_from([b"", b";a", b';a="b c"']))
         sent = b"".join(b"%X%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
         sent += b"0\r\n" + draw(st.sampled_from([b"", b"X-Trailer: 1\r\n"])) + b"\r\n"
@@ -141,8 +186,9 @@ def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @settings(max_examples=200, deadline=None)
 @given(made=st.lists(answers(), min_size=1, max_size=3), places=st.lists(st.integers(0, 900)))
-def test_answers_one_after_the_other_in_any_pieces(made: list[tuple[bytes, bytes]],
-                                                   places: list[int]) -> None:
+def test_answers_one_after_the_other_in_any_pieces(
+    made: list[tuple[bytes, bytes]], places: list[int]
+) -> None:
     reader = AnswerReader()
     for data, body in made:
         reader.expect()
@@ -154,25 +200,35 @@ def test_answers_one_after_the_other_in_any_pieces(made: list[tuple[bytes, bytes
 
 
 @settings(max_examples=400, deadline=None)
-@given(made=answers(), edits=st.lists(st.tuples(
-    st.integers(0, 400), st.sampled_from(["drop", "put", "cut", "twice"]),
-    st.binary(min_size=1, max_size=3) | st.sampled_from([b"\r", b"\n", b"\r\n", b":", b" "])),
-    min_size=1, max_size=3), places=st.lists(st.integers(0, 400), max_size=4))
+@given(
+    made=answers(),
+    edits=st.lists(
+        st.tuples(
+            st.integers(0, 400),
+            st.sampled_from(["drop", "put", "cut", "twice"]),
+            st.binary(min_size=1, max_size=3)
+            | st.sampled_from([b"\r", b"\n", b"\r\n", b":", b" "]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    places=st.lists(st.integers(0, 400), max_size=4),
+)
 def test_a_damaged_answer_is_an_error_or_what_http_client_reads(
-    made: tuple[bytes, bytes], edits: list[tuple[int, str, bytes]], places: list[int],
+    made: tuple[bytes, bytes], edits: list[tuple[int, str, bytes]], places: list[int]
 ) -> None:
     """Never another exception; and where both readers take it, never another body."""
     data = made[0]
     for place, kind, more in edits:
         at = place % (len(data) + 1)
         if kind == "drop":
-            data = data[:at] + data[at + 1:]
+            data = data[:at] + data[at + 1 :]
         elif kind == "put":
             data = data[:at] + more + data[at:]
         elif kind == "cut":
             data = data[:at]
         else:
-            data = data[:at] + data[max(0, at - 9):]
+            data = data[:at] + data[max(0, at - 9) :]
     reader = AnswerReader()
     reader.expect()
     try:
@@ -191,6 +247,7 @@ def test_a_damaged_answer_is_an_error_or_what_http_client_reads(
 
 def _standard_library(data: bytes) -> tuple[int, bytes] | None:
     """Status and body as ``http.client`` reads them; ``None`` where it reads none or another."""
+
     class Socket:
         def makefile(self, _: str) -> io.BytesIO:
             return io.BytesIO(data)

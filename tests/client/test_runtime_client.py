@@ -57,9 +57,19 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
     made: list[RuntimeClient] = []
 
     def client(**more: Any) -> RuntimeClient:
-        made.append(RuntimeClient(**{
-            "latency_target": TARGET, "preconnect": 0, "session": session(), "url": server.url,
-            "ca_bundle": folder / "ca.pem", "read_timeout": timedelta(seconds=20), **more}))
+        made.append(
+            RuntimeClient(
+                **{
+                    "latency_target": TARGET,
+                    "preconnect": 0,
+                    "session": session(),
+                    "url": server.url,
+                    "ca_bundle": folder / "ca.pem",
+                    "read_timeout": timedelta(seconds=20),
+                    **more,
+                }
+            )
+        )
         return made[-1]
 
     yield client
@@ -72,15 +82,19 @@ def invoke(client: Any, name: str, **more: Any) -> Any:
 
 
 def plain_boto3(server: LoopbackRuntime, folder: Path) -> Any:
-    return session().client("sagemaker-runtime", endpoint_url=server.url,
-                            verify=str(folder / "ca.pem"))
+    return session().client(
+        "sagemaker-runtime", endpoint_url=server.url, verify=str(folder / "ca.pem")
+    )
 
 
-def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path,
-                                       make: Make) -> None:
+def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path, make: Make) -> None:
     parameters: dict[str, Any] = {
-        "EndpointName": "headers", "Body": b'{"a": 1}', "ContentType": "application/json",
-        "Accept": "text/plain", "CustomAttributes": "trace=1  2", "TargetVariant": "primary",
+        "EndpointName": "headers",
+        "Body": b'{"a": 1}',
+        "ContentType": "application/json",
+        "Accept": "text/plain",
+        "CustomAttributes": "trace=1  2",
+        "TargetVariant": "primary",
     }
     theirs = plain_boto3(server, folder).invoke_endpoint(**parameters)
     sent = server.runtime.last_headers
@@ -88,16 +102,21 @@ def test_answer_and_request_are_boto3s(server: LoopbackRuntime, folder: Path,
     assert type(ours["Body"]) is type(theirs["Body"])
     assert {**ours, "Body": ours["Body"].read()} == {**theirs, "Body": theirs["Body"].read()}
     assert ours["Body"].read() == b""
-    per_call = {"Authorization", "X-Amz-Date", "User-Agent", "amz-sdk-invocation-id",
-                "amz-sdk-request"}
+    per_call = {
+        "Authorization",
+        "X-Amz-Date",
+        "User-Agent",
+        "amz-sdk-invocation-id",
+        "amz-sdk-request",
+    }
     got = server.runtime.last_headers
     assert {key: got[key] for key in got if key not in per_call} == {
-        key: sent[key] for key in sent if key not in per_call}
+        key: sent[key] for key in sent if key not in per_call
+    }
 
 
 @pytest.mark.parametrize("status", [400, 424, 429, 500, 503])
-def test_errors_are_boto3s(server: LoopbackRuntime, folder: Path, make: Make,
-                           status: int) -> None:
+def test_errors_are_boto3s(server: LoopbackRuntime, folder: Path, make: Make, status: int) -> None:
     with pytest.raises(ClientError) as theirs:
         invoke(plain_boto3(server, folder), f"status-{status}")
     client = make(retries=0)
@@ -127,8 +146,7 @@ def test_retries_and_what_is_not_tried_again(server: LoopbackRuntime, make: Make
         assert (server.runtime.requests - before).total() == 2
 
 
-def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime,
-                                                      make: Make) -> None:
+def test_a_slow_model_is_given_up_and_not_asked_again(server: LoopbackRuntime, make: Make) -> None:
     with pytest.raises(ReadTimeoutError):
         invoke(make(read_timeout=timedelta(milliseconds=50), retries=3), "slow-2000")
     assert server.runtime.requests["slow-2000"] == 1
@@ -155,15 +173,21 @@ def test_response_streams(server: LoopbackRuntime, make: Make) -> None:
         assert answer["ContentType"] == "text/plain"
         assert stream.time_to_first_byte is None
         assert [event["PayloadPart"]["Bytes"] for event in stream] == [
-            b"part 0;", b"part 1;", b"part 2;"]
+            b"part 0;",
+            b"part 1;",
+            b"part 2;",
+        ]
         assert stream.time_to_first_byte > timedelta(0)
     assert server.runtime.connections == 1
 
 
 def test_streams_that_break_or_are_left(server: LoopbackRuntime, make: Make) -> None:
     client = make()
-    events = iter(client.invoke_endpoint_with_response_stream(
-        EndpointName="broken-stream-2", Body=b"{}")["Body"])
+    events = iter(
+        client.invoke_endpoint_with_response_stream(EndpointName="broken-stream-2", Body=b"{}")[
+            "Body"
+        ]
+    )
     assert next(events) == {"PayloadPart": {"Bytes": b"part 0;"}}
     assert next(events) == {"PayloadPart": {"Bytes": b"part 1;"}}
     with pytest.raises(EventStreamError) as raised:
@@ -171,8 +195,9 @@ def test_streams_that_break_or_are_left(server: LoopbackRuntime, make: Make) -> 
     assert raised.value.response["Error"]["Code"] == "ModelStreamError"
     with pytest.raises(ClientError):
         client.invoke_endpoint_with_response_stream(EndpointName="status-424", Body=b"")
-    with client.invoke_endpoint_with_response_stream(
-            EndpointName="half-stream-1", Body=b"{}")["Body"] as stream:
+    with client.invoke_endpoint_with_response_stream(EndpointName="half-stream-1", Body=b"{}")[
+        "Body"
+    ] as stream:
         next(iter(stream))
     assert not [one for one in client._pool._all if not one.reader.complete]
     invoke(client, "plain")
@@ -226,21 +251,28 @@ def test_the_tls_context_verifies(server: LoopbackRuntime, make: Make, tmp_path:
     assert server.runtime.requests["plain"] == 0
 
 
-@pytest.mark.parametrize("parameters", [
-    {"Body": b"x"}, {"EndpointName": "plain"}, {"EndpointName": "plain", "Body": 7},
-    {"EndpointName": "plain", "Body": b"x", "Unknown": "x"},
-    {"EndpointName": "plain", "Body": b"x", "ContentType": 7},
-    {"EndpointName": "plain", "Body": b"x", "CustomAttributes": "a\r\nX-Injected: 1"},
-])
-def test_bad_parameters_are_botocores_error(server: LoopbackRuntime, make: Make,
-                                            parameters: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"Body": b"x"},
+        {"EndpointName": "plain"},
+        {"EndpointName": "plain", "Body": 7},
+        {"EndpointName": "plain", "Body": b"x", "Unknown": "x"},
+        {"EndpointName": "plain", "Body": b"x", "ContentType": 7},
+        {"EndpointName": "plain", "Body": b"x", "CustomAttributes": "a\r\nX-Injected: 1"},
+    ],
+)
+def test_bad_parameters_are_botocores_error(
+    server: LoopbackRuntime, make: Make, parameters: dict[str, Any]
+) -> None:
     with pytest.raises(ParamValidationError):
         make().invoke_endpoint(**parameters)
     assert server.runtime.requests.total() == 0
 
 
-def test_a_closed_client_ends_calls_under_way_and_opens_nothing(server: LoopbackRuntime,
-                                                                make: Make) -> None:
+def test_a_closed_client_ends_calls_under_way_and_opens_nothing(
+    server: LoopbackRuntime, make: Make
+) -> None:
     client = make()
     raised: list[BaseException] = []
 
@@ -275,11 +307,16 @@ def test_secrets_are_in_no_text(make: Make, caplog: pytest.LogCaptureFixture) ->
     assert not [secret for secret in SECRETS if secret in " ".join(shown)]
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    ({"concurrency": 0}, "LLE572"), ({"keepalive": timedelta(seconds=400)}, "LLE573"),
-    ({"url": "localhost"}, "LLE577"), ({"session": boto3.Session()}, "LLE578"),
-    ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"concurrency": 0}, "LLE572"),
+        ({"keepalive": timedelta(seconds=400)}, "LLE573"),
+        ({"url": "localhost"}, "LLE577"),
+        ({"session": boto3.Session()}, "LLE578"),
+        ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
+    ],
+)
 def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
     arguments = {"latency_target": TARGET, "session": session(), **arguments}
     with pytest.raises(ConfigurationError) as raised:

@@ -71,8 +71,11 @@ def url() -> Iterator[str]:
 
 @pytest.mark.parametrize("client", ["runtime_client", "RuntimeClient"])
 @pytest.mark.parametrize("kind", ["plain", "hedged"])
-def test_children_and_parent_read_their_own_answers_only(url: str, kind: str,
-                                                         client: str) -> None:
-    done = subprocess.run([sys.executable, "-c", _PARENT, url, kind, client],
-                          capture_output=True, text=True, timeout=120)
+def test_children_and_parent_read_their_own_answers_only(url: str, kind: str, client: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PARENT, url, kind, client],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.stdout == "True [0, 0, 0]\n", done.stderr

@@ -37,8 +37,15 @@ def botocore_at(second: int) -> Iterator[None]:
         botocore.auth.get_current_datetime = original
 
 
-def botocore_headers(credentials: Any, method: str, url: str, headers: list[tuple[str, str]],
-                     body: bytes, second: int, region: str = "us-east-1") -> dict[str, str]:
+def botocore_headers(
+    credentials: Any,
+    method: str,
+    url: str,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    second: int,
+    region: str = "us-east-1",
+) -> dict[str, str]:
     request = AWSRequest(method, url, data=body)
     request.headers = HTTPHeaders()
     for name, value in headers:
@@ -58,17 +65,41 @@ query_part = st.text(string.ascii_letters + string.digits + "-_.~%", max_size=8)
 queries = st.lists(st.tuples(query_part, query_part), max_size=4).map(
     lambda pairs: "&".join(f"{key}={value}" for key, value in pairs)
 )
-hosts = st.sampled_from([
-    "runtime.sagemaker.eu-west-1.amazonaws.com", "RUNTIME.Sagemaker.us-east-1.amazonaws.com:443",
-    "127.0.0.1:8080", "localhost:443", "[::1]:8443", "[2001:db8::7]",
-    "vpce-0a-1b-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
-])
-header_names = st.sampled_from([
-    "Content-Type", "Accept", "X-Amzn-SageMaker-Target-Variant", "X-Amzn-SageMaker-Session-Id",
-    "X-Amzn-SageMaker-Custom-Attributes", "User-Agent", "Connection", "Expect", "X-Amzn-Trace-Id",
-    "x-amz-content-sha256", "X-Amz-Date", "Authorization", "X-Amz-Security-Token", "Date", "Host",
-    "traceparent", "X-Amz-A", "X-Amz-Zz", "zzz", "a",
-])
+hosts = st.sampled_from(
+    [
+        "runtime.sagemaker.eu-west-1.amazonaws.com",
+        "RUNTIME.Sagemaker.us-east-1.amazonaws.com:443",
+        "127.0.0.1:8080",
+        "localhost:443",
+        "[::1]:8443",
+        "[2001:db8::7]",
+        "vpce-0a-1b-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
+    ]
+)
+header_names = st.sampled_from(
+    [
+        "Content-Type",
+        "Accept",
+        "X-Amzn-SageMaker-Target-Variant",
+        "X-Amzn-SageMaker-Session-Id",
+        "X-Amzn-SageMaker-Custom-Attributes",
+        "User-Agent",
+        "Connection",
+        "Expect",
+        "X-Amzn-Trace-Id",
+        "x-amz-content-sha256",
+        "X-Amz-Date",
+        "Authorization",
+        "X-Amz-Security-Token",
+        "Date",
+        "Host",
+        "traceparent",
+        "X-Amz-A",
+        "X-Amz-Zz",
+        "zzz",
+        "a",
+    ]
+)
 header_values = st.text(
     st.sampled_from(string.ascii_letters + string.digits + " \t,;:=/+é"), max_size=30
 )
@@ -79,16 +110,32 @@ tokens = st.one_of(st.none(), st.text(string.ascii_letters + "+/=", min_size=1, 
 @settings(max_examples=250, deadline=None)
 @given(
     access_key=st.text(string.ascii_uppercase + string.digits, min_size=1, max_size=20),
-    secret=text, token=tokens, method=st.sampled_from(["POST", "get", "PUT"]),
-    scheme=st.sampled_from(["https", "http"]), host=hosts, path=path_text, query=queries,
+    secret=text,
+    token=tokens,
+    method=st.sampled_from(["POST", "get", "PUT"]),
+    scheme=st.sampled_from(["https", "http"]),
+    host=hosts,
+    path=path_text,
+    query=queries,
     headers=st.lists(st.tuples(header_names, header_values), max_size=8),
-    body=st.binary(max_size=300), second=seconds,
+    body=st.binary(max_size=300),
+    second=seconds,
     region=st.sampled_from(["us-east-1", "ap-southeast-4"]),
 )
-def test_the_signature_is_botocores(access_key: str, secret: str, token: str | None, method: str,
-                                    scheme: str, host: str, path: str, query: str,
-                                    headers: list[tuple[str, str]], body: bytes, second: int,
-                                    region: str) -> None:
+def test_the_signature_is_botocores(
+    access_key: str,
+    secret: str,
+    token: str | None,
+    method: str,
+    scheme: str,
+    host: str,
+    path: str,
+    query: str,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    second: int,
+    region: str,
+) -> None:
     url = f"{scheme}://{host}/{path}" + (f"?{query}" if query else "")
     credentials = Credentials(access_key, secret, token)
     signer = Sigv4Signer(credentials, region=region)
@@ -97,11 +144,14 @@ def test_the_signature_is_botocores(access_key: str, secret: str, token: str | N
 
 
 @settings(max_examples=60, deadline=None)
-@given(start=seconds, steps=st.lists(st.sampled_from([0, 1, 59, 3600, 86_399, 86_400, -1]),
-                                     max_size=12),
-       bodies=st.lists(st.binary(max_size=50), min_size=12, max_size=12))
-def test_one_prepared_request_over_seconds_and_days(start: int, steps: list[int],
-                                                    bodies: list[bytes]) -> None:
+@given(
+    start=seconds,
+    steps=st.lists(st.sampled_from([0, 1, 59, 3600, 86_399, 86_400, -1]), max_size=12),
+    bodies=st.lists(st.binary(max_size=50), min_size=12, max_size=12),
+)
+def test_one_prepared_request_over_seconds_and_days(
+    start: int, steps: list[int], bodies: list[bytes]
+) -> None:
     credentials = Credentials("AKID", "secret", "token")
     request = Sigv4Signer(credentials, region="us-east-1").prepare("POST", URL, JSON)
     second = start
@@ -132,8 +182,9 @@ def test_new_credentials_are_followed_on_the_same_day() -> None:
     request = Sigv4Signer(source, region="us-east-1").prepare("POST", URL, JSON)
     request.sign(b"x", now=1_700_000_000)
     source.current = Credentials("AKID2", "secret2", "token2")
-    expected = botocore_headers(source.current, "POST", URL, list(JSON.items()), b"x",
-                                1_700_000_001)
+    expected = botocore_headers(
+        source.current, "POST", URL, list(JSON.items()), b"x", 1_700_000_001
+    )
     assert request.sign(b"x", now=1_700_000_001) == expected
 
 
@@ -143,8 +194,12 @@ def test_refreshable_credentials_are_asked_once_per_second() -> None:
     def refresh() -> dict[str, str]:
         asked.append(1)
         end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
-        return {"access_key": "AKID", "secret_key": "secret", "token": f"token{len(asked)}",
-                "expiry_time": end.isoformat()}
+        return {
+            "access_key": "AKID",
+            "secret_key": "secret",
+            "token": f"token{len(asked)}",
+            "expiry_time": end.isoformat(),
+        }
 
     credentials = RefreshableCredentials.create_from_metadata(refresh(), refresh, "test")
     request = Sigv4Signer(credentials, region="us-east-1").prepare("POST", URL)
@@ -185,8 +240,9 @@ def test_twenty_threads_across_seconds() -> None:
 
 
 def test_nothing_secret_is_shown() -> None:
-    signer = Sigv4Signer(Credentials("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN"),
-                         region="us-east-1")
+    signer = Sigv4Signer(
+        Credentials("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN"), region="us-east-1"
+    )
     request = signer.prepare("POST", URL, JSON)
     request.sign(b"{}")
     shown = repr(signer) + repr(request) + str(signer) + str(request)

@@ -45,7 +45,9 @@ def test_after_the_pause_one_call_tries_and_the_others_stay_away() -> None:
     route.failed("https://zone")
     clock.now += 5.0
     assert [route.choose() for _ in range(3)] == [
-        "https://zone", "https://region", "https://region"
+        "https://zone",
+        "https://region",
+        "https://region",
     ]
     route.answered("https://zone")
     assert route.choose() == "https://zone"
@@ -81,23 +83,38 @@ def test_an_answer_of_the_region_does_not_open_the_zone() -> None:
     assert counts.recoveries == 0
 
 
-@pytest.mark.parametrize(("zone", "expected"), [
-    (ClientZone(zone_id="use1-az4"), "us-east-1a"),
-    (ClientZone(name="us-east-1b"), "us-east-1b"),  # ECS: a name, while the keys are IDs
-    (ClientZone(zone_id="use1-az9", name="us-east-1a"), "us-east-1a"),
-    (ClientZone(name="us-east-1"), None),
-    (ClientZone(name="us-east-1c"), None),
-    (ClientZone(), None),
-])
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        (ClientZone(zone_id="use1-az4"), "us-east-1a"),
+        (ClientZone(name="us-east-1b"), "us-east-1b"),  # ECS: a name, while the keys are IDs
+        (ClientZone(zone_id="use1-az9", name="us-east-1a"), "us-east-1a"),
+        (ClientZone(name="us-east-1"), None),
+        (ClientZone(name="us-east-1c"), None),
+        (ClientZone(), None),
+    ],
+)
 def test_the_zones_url(zone: ClientZone, expected: str | None) -> None:
     urls = {"use1-az4": VPCE.format("us-east-1a"), "use1-az6": VPCE.format("us-east-1b")}
     assert zonal_url_for(zone, urls) == (VPCE.format(expected) if expected else None)
 
 
-@pytest.mark.parametrize("url", [
-    "", "runtime.sagemaker.us-east-1.amazonaws.com", "ftp://host", "https://", "https://host/path",
-    "https://host?x=1", "https://user:secret@host", "https://host:99999", "https://[::1", None, 7,
-])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "runtime.sagemaker.us-east-1.amazonaws.com",
+        "ftp://host",
+        "https://",
+        "https://host/path",
+        "https://host?x=1",
+        "https://user:secret@host",
+        "https://host:99999",
+        "https://[::1",
+        None,
+        7,
+    ],
+)
 def test_urls_that_cannot_be_used(url: object) -> None:
     with pytest.raises(ConfigurationError) as raised:
         checked_origin(url, "url")  # type: ignore[arg-type]

@@ -59,19 +59,43 @@ def synthesise(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
         env = cdk.Environment(account="123456789012", region="us-east-1")
         stack = cdk.Stack(
-            app, name, env=env, synthesizer=cdk.DefaultStackSynthesizer(
-                generate_bootstrap_version_rule=False))
+            app,
+            name,
+            env=env,
+            synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+        )
         network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
-        model = Model(stack, "Model", network=network, containers=[Container(
-            image=ContainerImage.from_uri(
-                f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{image}:1"),
-            data=ModelData.from_uri(f"s3://models/{key}"),
-        )])
-        Endpoint(stack, "Endpoint", configuration=EndpointConfiguration(
-            stack, "Configuration", variants=[ProductionVariant(
-                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
-                initial_instance_count=2)]))
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        model = Model(
+            stack,
+            "Model",
+            network=network,
+            containers=[
+                Container(
+                    image=ContainerImage.from_uri(
+                        f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{image}:1"
+                    ),
+                    data=ModelData.from_uri(f"s3://models/{key}"),
+                )
+            ],
+        )
+        Endpoint(
+            stack,
+            "Endpoint",
+            configuration=EndpointConfiguration(
+                stack,
+                "Configuration",
+                variants=[
+                    ProductionVariant(
+                        name="primary",
+                        model=model,
+                        instance_type=InstanceType("ml.m5.xlarge"),
+                        initial_instance_count=2,
+                    )
+                ],
+            ),
+        )
         app.synth()
         template: dict[str, Any] = json.loads((out / f"{name}.template.json").read_text())
         return template
@@ -94,8 +118,10 @@ def without_drain(template: dict[str, Any]) -> dict[str, Any]:
 def events(aws: LocalAws, stack: str) -> list[tuple[str, str]]:
     """(logical ID, status), from the first to the last."""
     answer = aws.client("cloudformation").describe_stack_events(StackName=stack)
-    return [(event["LogicalResourceId"], event["ResourceStatus"])
-            for event in reversed(answer["StackEvents"])]
+    return [
+        (event["LogicalResourceId"], event["ResourceStatus"])
+        for event in reversed(answer["StackEvents"])
+    ]
 
 
 def one(names: Any, prefix: str) -> str:
@@ -107,7 +133,8 @@ def test_a_stack_goes_in_one_go(aws, synthesise):
     made = deploy_template(aws, synthesise("Goes"), "Goes")
     group = made.resources[one(made.resources, "NetworkModelSecurityGroup")]
     found = aws.client("ec2").describe_network_interfaces(
-        Filters=[{"Name": "group-id", "Values": [group]}])["NetworkInterfaces"]
+        Filters=[{"Name": "group-id", "Values": [group]}]
+    )["NetworkInterfaces"]
     assert len(found) == 2
     before = aws.runtime_time()
     delete_stack(aws, "Goes")
@@ -115,8 +142,14 @@ def test_a_stack_goes_in_one_go(aws, synthesise):
     happened = events(aws, made.id)
     drained = happened.index((one(made.resources, "ModelDrained"), "DELETE_COMPLETE"))
     # Whatever the interfaces are held by or need goes after them.
-    for prefix in ("NetworkModelSecurityGroup", "NetworkSubnetuse1az1", "NetworkSubnetuse1az2",
-                   "ModelRole", "ModelPolicy", "ModelVersion"):
+    for prefix in (
+        "NetworkModelSecurityGroup",
+        "NetworkSubnetuse1az1",
+        "NetworkSubnetuse1az2",
+        "ModelRole",
+        "ModelPolicy",
+        "ModelVersion",
+    ):
         assert happened.index((one(made.resources, prefix), "DELETE_IN_PROGRESS")) > drained
     assert aws.leftovers() == []
 
@@ -132,8 +165,9 @@ def test_a_first_create_that_fails_is_rolled_back_in_one_go(aws, synthesise):
     s3 = aws.client("s3")  # what the crashing server is started with
     s3.create_bucket(Bucket="models")
     s3.put_object(Bucket="models", Key="model.tar.gz", Body=archive())
-    made = deploy_template(aws, synthesise("Crashes", image="crashing"), "Crashes",
-                           expect_failure=True)
+    made = deploy_template(
+        aws, synthesise("Crashes", image="crashing"), "Crashes", expect_failure=True
+    )
     assert "ping health check" in str(made.failure_reason)
     assert made.status == "ROLLBACK_COMPLETE"
     delete_stack(aws, "Crashes")
@@ -147,12 +181,14 @@ def test_rights_to_one_version_stay_until_the_endpoint_has_the_next(aws, synthes
     second = deploy_template(aws, synthesise("Versions", key="next.tar.gz"), "Versions")
     old, new = (one(made.resources, "ModelVersion") for made in (first, second))
     assert old != new
-    happened = events(aws, "Versions")[len(first.events):]
+    happened = events(aws, "Versions")[len(first.events) :]
     endpoint = one(second.resources, "Endpoint")
     assert happened.index((new, "CREATE_COMPLETE")) < happened.index(
-        (endpoint, "UPDATE_IN_PROGRESS"))
+        (endpoint, "UPDATE_IN_PROGRESS")
+    )
     assert happened.index((old, "DELETE_IN_PROGRESS")) > happened.index(
-        (endpoint, "UPDATE_COMPLETE"))
+        (endpoint, "UPDATE_COMPLETE")
+    )
     iam = aws.client("iam")
     role = second.resources[one(second.resources, "ModelRole")]
     names = iam.list_role_policies(RoleName=role)["PolicyNames"]

@@ -43,8 +43,13 @@ class Assemblies:
         self.made: dict[str, Path] = {}
 
     def of(
-        self, server: str = "good", *, warm_up: bool = False, scaled: bool = False,
-        instances: int = 2, **given: Any,
+        self,
+        server: str = "good",
+        *,
+        warm_up: bool = False,
+        scaled: bool = False,
+        instances: int = 2,
+        **given: Any,
     ) -> Path:
         key = repr((server, warm_up, scaled, instances, given))
         if key in self.made:
@@ -56,13 +61,25 @@ class Assemblies:
         network = ZoneAlignedNetwork(
             stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
         )
-        model = Model(stack, "Model", network=network, containers=[
-            Container(image=ContainerImage.from_uri(IMAGE.format(server)))])
-        configuration = EndpointConfiguration(stack, "Configuration", variants=[
-            ProductionVariant(
-                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
-                initial_instance_count=instances,
-                startup_health_check_timeout=Duration.seconds(60))])
+        model = Model(
+            stack,
+            "Model",
+            network=network,
+            containers=[Container(image=ContainerImage.from_uri(IMAGE.format(server)))],
+        )
+        configuration = EndpointConfiguration(
+            stack,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    name="primary",
+                    model=model,
+                    instance_type=InstanceType("ml.m5.xlarge"),
+                    initial_instance_count=instances,
+                    startup_health_check_timeout=Duration.seconds(60),
+                )
+            ],
+        )
         endpoint = Endpoint(
             stack, "Endpoint", configuration=configuration, endpoint_name=NAME, **given
         )
@@ -72,8 +89,16 @@ class Assemblies:
             )
         if warm_up:
             link = RuntimePrivateLink(stack, "Link", network=network)
-            WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
-                   payload=WarmUpPayload.from_json({"inputs": "x"}), requests=4, last=1)
+            WarmUp(
+                stack,
+                "WarmUp",
+                endpoint=endpoint,
+                private_link=link,
+                network=network,
+                payload=WarmUpPayload.from_json({"inputs": "x"}),
+                requests=4,
+                last=1,
+            )
         app.synth()
         return out
 
@@ -86,7 +111,8 @@ class Site:
 
     def deploy(self, *which: str, **given: Any) -> Any:
         return deploy_template(
-            self.aws, self.assemblies.of(*which, **given), STACK, expect_failure=True)
+            self.aws, self.assemblies.of(*which, **given), STACK, expect_failure=True
+        )
 
     def described(self) -> dict[str, Any]:
         return dict(self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME))
@@ -125,17 +151,21 @@ def site(assemblies: Assemblies) -> Iterator[Callable[..., Site]]:
         one.aws.stop()
 
 
-@pytest.mark.parametrize(("handler", "keeps", "unchanged"), [
-    ("waits", False, "refused"),  # the worst, and the default
-    ("waits", True, "ignored"),
-    ("compares", True, "refused"),
-    ("compares", False, "deployed"),
-])
+@pytest.mark.parametrize(
+    ("handler", "keeps", "unchanged"),
+    [
+        ("waits", False, "refused"),  # the worst, and the default
+        ("waits", True, "ignored"),
+        ("compares", True, "refused"),
+        ("compares", False, "deployed"),
+    ],
+)
 def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_exists(
     site, handler, keeps, unchanged
 ):
-    here = site(endpoint_handler=handler, keeps_failure_reason=keeps,
-                unchanged_configuration=unchanged)
+    here = site(
+        endpoint_handler=handler, keeps_failure_reason=keeps, unchanged_configuration=unchanged
+    )
     first = here.deploy()
     assert first.status == "CREATE_COMPLETE"
     good = here.described()["EndpointConfigName"]
@@ -145,8 +175,11 @@ def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_e
     if unchanged == "refused":
         # CloudFormation goes back with the configuration that serves: the documented way out.
         assert failed.status == "UPDATE_ROLLBACK_FAILED"
-        (endpoint,) = [logical_id for logical_id, physical_id in failed.resources.items()
-                       if ":endpoint/" in physical_id]
+        (endpoint,) = [
+            logical_id
+            for logical_id, physical_id in failed.resources.items()
+            if ":endpoint/" in physical_id
+        ]
         here.continue_rollback(endpoint)
     else:
         assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
@@ -175,10 +208,11 @@ def test_the_old_fleet_is_not_warmed_up_for_the_new_one(site):
     assert first.status == "CREATE_COMPLETE"
     failed = here.deploy("sick", warm_up=True)
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
-    warm_up = [event for event in failed.events
-               if event["ResourceType"] == "Custom::WarmUp"]
+    warm_up = [event for event in failed.events if event["ResourceType"] == "Custom::WarmUp"]
     assert [event["ResourceStatus"] for event in warm_up] == [
-        "CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+        "CREATE_IN_PROGRESS",
+        "CREATE_COMPLETE",
+    ]
 
 
 # ---------------------------------------------------------------------- scaling turned off and on
@@ -193,7 +227,8 @@ def test_turning_scaling_off_and_on_sends_no_update_when_counts_are_kept(site, u
     assert off.status == "UPDATE_COMPLETE", off.failure_reason
     assert here.described()["LastModifiedTime"] == before["LastModifiedTime"]
     targets = here.aws.client("application-autoscaling").describe_scalable_targets(
-        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{NAME}/variant/primary"])
+        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{NAME}/variant/primary"]
+    )
     assert targets["ScalableTargets"] == []
     on = here.deploy(scaled=True)
     assert on.status == "UPDATE_COMPLETE", on.failure_reason
@@ -206,8 +241,11 @@ def test_turning_scaling_off_without_a_word_is_such_an_update_and_may_be_refused
     off = here.deploy(scaled=False)
     assert off.status == "UPDATE_ROLLBACK_FAILED"
     assert "with its current endpoint configuration" in off.failure_reason
-    (endpoint,) = [logical_id for logical_id, physical_id in off.resources.items()
-                   if ":endpoint/" in physical_id]
+    (endpoint,) = [
+        logical_id
+        for logical_id, physical_id in off.resources.items()
+        if ":endpoint/" in physical_id
+    ]
     here.continue_rollback(endpoint)
 
 

@@ -17,13 +17,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from local_sagemaker import (
-    DeployedStack,
-    LocalAws,
-    delete_stack,
-    deploy_template,
-    lambda_runner,
-)
+from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_template, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import (
     ClientZones,
@@ -75,10 +69,13 @@ def model() -> Iterator[Fleet]:
             body = b"[]"
             self.send_response(424 if model.refusal else 200)
             if model.refusal:
-                body = json.dumps({
-                    "Message": "ModelError", "OriginalStatusCode": 400,
-                    "OriginalMessage": model.refusal,
-                }).encode()
+                body = json.dumps(
+                    {
+                        "Message": "ModelError",
+                        "OriginalStatusCode": 400,
+                        "OriginalMessage": model.refusal,
+                    }
+                ).encode()
                 self.send_header("x-amzn-ErrorType", "ModelError")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -94,9 +91,7 @@ def model() -> Iterator[Fleet]:
 
     def with_fleet(function: lambda_runner.Function, scratch: str) -> dict[str, str]:
         url = f"http://127.0.0.1:{server.server_port}"
-        return {
-            **environment(function, scratch), "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": url,
-        }
+        return {**environment(function, scratch), "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": url}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lambda_runner, "_environment", with_fleet)
@@ -122,7 +117,8 @@ class Made:
     def one(self, prefix: str) -> str:
         """The physical ID of the one resource whose logical ID starts so."""
         (found,) = [
-            physical for logical, physical in self.stack.resources.items()
+            physical
+            for logical, physical in self.stack.resources.items()
             if logical.startswith(prefix)
         ]
         return found
@@ -147,8 +143,15 @@ class Assemblies:
 
 
 def synthesise(
-    out: Path, name: str, *, instances: int = 1, keep_warm: bool = False, described: str = "",
-    timeout: int = 30, p99: float | None = None, **warm_up: Any,
+    out: Path,
+    name: str,
+    *,
+    instances: int = 1,
+    keep_warm: bool = False,
+    described: str = "",
+    timeout: int = 30,
+    p99: float | None = None,
+    **warm_up: Any,
 ) -> None:
     """A small endpoint with a warm-up; its target in milliseconds."""
     app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
@@ -159,31 +162,50 @@ def synthesise(
     )
     link = RuntimePrivateLink(stack, "Link", network=network)
     image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")
-    model = Model(stack, "Model", network=network, containers=[
-        Container(image=image, data=ModelData.from_uri("s3://models/model.tar.gz"))
-    ])
-    endpoint = Endpoint(stack, "Endpoint", configuration=EndpointConfiguration(
-        stack, "Configuration", variants=[ProductionVariant(
-            name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
-            initial_instance_count=instances,
-        )],
-    ))
+    model = Model(
+        stack,
+        "Model",
+        network=network,
+        containers=[Container(image=image, data=ModelData.from_uri("s3://models/model.tar.gz"))],
+    )
+    endpoint = Endpoint(
+        stack,
+        "Endpoint",
+        configuration=EndpointConfiguration(
+            stack,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    name="primary",
+                    model=model,
+                    instance_type=InstanceType("ml.m5.xlarge"),
+                    initial_instance_count=instances,
+                )
+            ],
+        ),
+    )
     link.serve(endpoint.name_at_synth)
     if p99 is not None:
         warm_up["latency"] = LatencyTarget(p99=cdk.Duration.millis(p99))
-    given = {"payload": WarmUpPayload.from_text("hello"), "requests": 20, "last": 5,
-             "timeout": cdk.Duration.seconds(max(timeout, 10)), **warm_up}
-    warm = WarmUp(
-        stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given
-    )
+    given = {
+        "payload": WarmUpPayload.from_text("hello"),
+        "requests": 20,
+        "last": 5,
+        "timeout": cdk.Duration.seconds(max(timeout, 10)),
+        **warm_up,
+    }
+    warm = WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network, **given)
     if timeout < 10:  # less than the construct allows, so that a miss costs no 10 seconds
         resource = warm.node.find_child("Resource").node.default_child
         resource.add_property_override("TimeoutSeconds", timeout)
     if keep_warm:
         warm.keep_warm(requests_per_zone=2)
     for key, value in {
-        "Outcome": warm.outcome, "Requests": warm.requests_sent, "Zones": warm.zones_report,
-        "Failed": warm.failed_requests, "EndpointName": endpoint.endpoint_name,
+        "Outcome": warm.outcome,
+        "Requests": warm.requests_sent,
+        "Zones": warm.zones_report,
+        "Failed": warm.failed_requests,
+        "EndpointName": endpoint.endpoint_name,
     }.items():
         cdk.CfnOutput(stack, key, value=value)
     app.synth()
@@ -316,8 +338,11 @@ def test_an_update_that_is_refused_rolls_back_although_the_old_fleet_refuses_too
         EndpointName=before.stack.outputs["EndpointName"]
     )
     assert endpoint["ProductionVariants"][0]["CurrentInstanceCount"] == 1
-    reports = [line for line in logged(aws, failed, "WarmUpControllerFunction")
-               if line["event"] == "warm-up"]
+    reports = [
+        line
+        for line in logged(aws, failed, "WarmUpControllerFunction")
+        if line["event"] == "warm-up"
+    ]
     assert [report["outcome"] for report in reports] == ["met", "refused", "refused"]
     assert [bool(report["target_ms"]) for report in reports] == [True, True, False]
 
@@ -342,15 +367,22 @@ def test_a_deployment_that_bakes_is_sent_to(aws, fleet, warm):
     events = aws.client("events")
     rule = made.one("WarmUpControllerDeployments1")
     event = {
-        "source": "aws.sagemaker", "resources": [arn],
+        "source": "aws.sagemaker",
+        "resources": [arn],
         "detail-type": "SageMaker Endpoint Deployment State Change",
-        "detail": {"PendingDeploymentSummary": {"ProductionVariants": [
-            {"VariantName": "primary", "VariantStatus": [{"Status": "Baking"}]}
-        ]}},
+        "detail": {
+            "PendingDeploymentSummary": {
+                "ProductionVariants": [
+                    {"VariantName": "primary", "VariantStatus": [{"Status": "Baking"}]}
+                ]
+            }
+        },
     }
     pattern = json.loads(events.describe_rule(Name=rule)["EventPattern"])
     assert pattern == {
-        "source": [event["source"]], "detail-type": [event["detail-type"]], "resources": [arn],
+        "source": [event["source"]],
+        "detail-type": [event["detail-type"]],
+        "resources": [arn],
     }
     (to,) = events.list_targets_by_rule(Rule=rule)["Targets"]
     answer = aws.client("lambda").invoke(FunctionName=to["Arn"], Payload=json.dumps(event))
@@ -362,7 +394,8 @@ def test_functions_are_bounded_and_know_the_zonal_names(aws, warm):
     made = warm.made
     lambda_ = aws.client("lambda")
     for prefix, retries, seconds in (
-        ("WarmUpSenderFunction", 0, 150), ("WarmUpControllerFunction", 1, 120),
+        ("WarmUpSenderFunction", 0, 150),
+        ("WarmUpControllerFunction", 1, 120),
     ):
         name = made.one(prefix)
         found = lambda_.get_function(FunctionName=name)

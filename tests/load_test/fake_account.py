@@ -29,7 +29,6 @@ GOAL = LatencyGoal({"p99": 0.2})
 FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 
 
-
 def kinds(found: tuple[Any, ...]) -> list[str]:
     """The kinds of verdicts."""
     return [each.kind for each in found]
@@ -53,10 +52,17 @@ class FakeAws:
 
     @property
     def meta(self) -> Any:
-        return SimpleNamespace(method_to_api_mapping={
-            name: "".join(map(str.capitalize, name.split("_"))) for name in (
-                "describe_endpoint", "describe_endpoint_config", "describe_scalable_targets",
-                "get_metric_data")})
+        return SimpleNamespace(
+            method_to_api_mapping={
+                name: "".join(map(str.capitalize, name.split("_")))
+                for name in (
+                    "describe_endpoint",
+                    "describe_endpoint_config",
+                    "describe_scalable_targets",
+                    "get_metric_data",
+                )
+            }
+        )
 
     def can_paginate(self, operation: str) -> bool:
         return False
@@ -68,41 +74,75 @@ class FakeAws:
         def call(**request: Any) -> dict[str, Any]:
             self.asked.append(operation)
             if operation in self.denied:
-                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}},
-                                  operation)
+                raise ClientError(
+                    {"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation
+                )
             return dict(getattr(self, f"_{operation}")(**request))
 
         return call
 
     def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
         if self.missing:
-            raise ClientError({"Error": {"Code": "ValidationException", "Message":
-                                         f'Could not find endpoint "{EndpointName}".'}},
-                              "DescribeEndpoint")
+            raise ClientError(
+                {
+                    "Error": {
+                        "Code": "ValidationException",
+                        "Message": f'Could not find endpoint "{EndpointName}".',
+                    }
+                },
+                "DescribeEndpoint",
+            )
         count = self.instances.pop(0) if len(self.instances) > 1 else self.instances[0]
-        return {"EndpointConfigName": "c", "ProductionVariants": [
-            {"VariantName": "primary", "CurrentInstanceCount": count}]}
+        return {
+            "EndpointConfigName": "c",
+            "ProductionVariants": [{"VariantName": "primary", "CurrentInstanceCount": count}],
+        }
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        return {"ProductionVariants": [{
-            "VariantName": "primary", "InstanceType": "ml.m5.xlarge",
-            "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}]}
+        return {
+            "ProductionVariants": [
+                {
+                    "VariantName": "primary",
+                    "InstanceType": "ml.m5.xlarge",
+                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+                }
+            ]
+        }
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {"ScalableTargets": [
-            {"ResourceId": "endpoint/sentiment/variant/primary", "MinCapacity": 2,
-             "MaxCapacity": 6}] if self.scaled else []}
+        return {
+            "ScalableTargets": [
+                {
+                    "ResourceId": "endpoint/sentiment/variant/primary",
+                    "MinCapacity": 2,
+                    "MaxCapacity": 6,
+                }
+            ]
+            if self.scaled
+            else []
+        }
 
-    def _get_metric_data(self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime,  # noqa: N803
-                         **_: Any) -> dict[str, Any]:
+    def _get_metric_data(
+        self,
+        MetricDataQueries: list[dict[str, Any]],
+        StartTime: datetime,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
         counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
         results = []
         for query in MetricDataQueries:
             stat = query["MetricStat"]
             name = f"{stat['Metric']['MetricName']}.{stat['Stat']}"
             values = [counted] if name == "Invocations.Sum" else self.series.get(name, [])
-            results.append({"Id": query["Id"], "Values": values, "Timestamps": [
-                StartTime + timedelta(minutes=number) for number in range(len(values))]})
+            results.append(
+                {
+                    "Id": query["Id"],
+                    "Values": values,
+                    "Timestamps": [
+                        StartTime + timedelta(minutes=number) for number in range(len(values))
+                    ],
+                }
+            )
         return {"MetricDataResults": results}
 
 
@@ -113,35 +153,65 @@ class TwoVariants(FakeAws):
     types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
 
     def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
-        return {"EndpointConfigName": "c", "ProductionVariants": [
-            {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
-            for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))]}
+        return {
+            "EndpointConfigName": "c",
+            "ProductionVariants": [
+                {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
+                for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))
+            ],
+        }
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        return {"ProductionVariants": [{"VariantName": name, "InstanceType": kind} for name, kind
-                                       in zip(("a", "b", "idle"), self.types, strict=True)]}
+        return {
+            "ProductionVariants": [
+                {"VariantName": name, "InstanceType": kind}
+                for name, kind in zip(("a", "b", "idle"), self.types, strict=True)
+            ]
+        }
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {"ScalableTargets": [
-            {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}]}
+        return {
+            "ScalableTargets": [
+                {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}
+            ]
+        }
 
 
-def limit_test(monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator,
-               target: Target | None = None, **options: Any) -> LoadTestReport:
+def limit_test(
+    monkeypatch: pytest.MonkeyPatch,
+    aws: FakeAws,
+    generator: FakeGenerator,
+    target: Target | None = None,
+    **options: Any,
+) -> LoadTestReport:
     """Look for the limit of what an account describes."""
-    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
-                        lambda profile, region: (lambda service: aws, region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: aws, region),
+    )
     return load_test(
-        target or Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)), generator=lambda: generator,
-        metrics_wait=None, **options)
+        target or Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
+        generator=lambda: generator,
+        metrics_wait=None,
+        **options,
+    )
 
 
 def metrics_of(**series: list[float | None]) -> JoinedMetrics:
     """Series by ``Metric_Statistic`` with a value for each minute from the fake clock's start."""
     first = datetime.fromtimestamp(FakeGenerator().clock, UTC)
-    return JoinedMetrics({
-        tuple(name.split("_")): Series({  # type: ignore[misc]
-            first + timedelta(minutes=minute): value
-            for minute, value in enumerate(values) if value is not None})
-        for name, values in series.items()}, True)
+    return JoinedMetrics(
+        {
+            tuple(name.split("_")): Series(
+                {  # type: ignore[misc]
+                    first + timedelta(minutes=minute): value
+                    for minute, value in enumerate(values)
+                    if value is not None
+                }
+            )
+            for name, values in series.items()
+        },
+        True,
+    )

@@ -69,8 +69,10 @@ def _become(case: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(case["environment"])
     for descriptor, path, flags in (
-            (0, os.devnull, os.O_RDONLY), (1, case["out"], os.O_WRONLY | os.O_APPEND),
-            (2, case["err"], os.O_WRONLY | os.O_APPEND)):
+        (0, os.devnull, os.O_RDONLY),
+        (1, case["out"], os.O_WRONLY | os.O_APPEND),
+        (2, case["err"], os.O_WRONLY | os.O_APPEND),
+    ):
         opened = os.open(path, flags)
         os.dup2(opened, descriptor)
         os.close(opened)

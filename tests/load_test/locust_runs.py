@@ -52,8 +52,13 @@ def end_with_the_last_user(environment, runner, **_):
 @functools.cache
 def _parent() -> subprocess.Popen[str]:
     """The process that forks; it ends with this one, whose end is the end of its input."""
-    return subprocess.Popen([sys.executable, str(PROGRAM)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
 
 
 def _ask(**case: Any) -> Any:
@@ -71,15 +76,29 @@ class Locust:
     It is used as a ``subprocess.Popen`` is.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path, out: Path, err: Path | None = None,
-                 *, environment: Mapping[str, str] = ENVIRONMENT, ignored: bool = False,
-                 new_session: bool = False) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        out: Path,
+        err: Path | None = None,
+        *,
+        environment: Mapping[str, str] = ENVIRONMENT,
+        ignored: bool = False,
+        new_session: bool = False,
+    ) -> None:
         for each in (out, err or out):
             each.write_bytes(b"")
         self.returncode: int | None = None
         self.pid: int = _ask(
-            start=list(arguments), folder=str(folder), out=str(out), err=str(err or out),
-            environment=dict(environment), ignored=ignored, new_session=new_session)
+            start=list(arguments),
+            folder=str(folder),
+            out=str(out),
+            err=str(err or out),
+            environment=dict(environment),
+            ignored=ignored,
+            new_session=new_session,
+        )
 
     def __enter__(self) -> Locust:
         return self
@@ -112,30 +131,38 @@ class Locust:
         self.send_signal(signal.SIGKILL)
 
 
-def run_locust(arguments: Sequence[str], folder: Path, timeout: float = 90,
-               environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.CompletedProcess[str]:
+def run_locust(
+    arguments: Sequence[str],
+    folder: Path,
+    timeout: float = 90,
+    environment: Mapping[str, str] = ENVIRONMENT,
+) -> subprocess.CompletedProcess[str]:
     """Locust to its end."""
     with tempfile.TemporaryDirectory() as kept:
         out, err = Path(kept, "out"), Path(kept, "err")
         with Locust(arguments, folder, out, err, environment=environment) as process:
             code = process.wait(timeout)
-        return subprocess.CompletedProcess(list(arguments), code, out.read_text("utf-8"),
-                                           err.read_text("utf-8"))
+        return subprocess.CompletedProcess(
+            list(arguments), code, out.read_text("utf-8"), err.read_text("utf-8")
+        )
 
 
 def write_locustfile(folder: Path, server: PreciseServer, attributes: str) -> None:
     """A locustfile with one class that calls the server."""
     (folder / "locustfile.py").write_text(
-        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8")
+        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8"
+    )
 
 
-def locust(folder: Path, server: PreciseServer, *options: str,
-           attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
-           ) -> subprocess.CompletedProcess[str]:
+def locust(
+    folder: Path,
+    server: PreciseServer,
+    *options: str,
+    attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
+) -> subprocess.CompletedProcess[str]:
     """A headless run of the locustfile."""
     write_locustfile(folder, server, attributes)
-    return run_locust(
-        ["-f", "locustfile.py", "--headless", "--only-summary", *options], folder)
+    return run_locust(["-f", "locustfile.py", "--headless", "--only-summary", *options], folder)
 
 
 def free_port() -> int:
@@ -153,15 +180,19 @@ def two_processes() -> list[str]:
 
 def percentiles_said(output: str) -> dict[str, float]:
     """What the summary at the end says."""
-    return {name: float(value) for name, value in re.findall(
-        r": +(p[\d.]+) ([\d.]+) \(", output)}
+    return {name: float(value) for name, value in re.findall(r": +(p[\d.]+) ([\d.]+) \(", output)}
 
 
 def counts_said(output: str) -> list[tuple[int, ...]]:
     """Sent, due, answered and failed, of each summary."""
-    return [tuple(int(number.replace(",", "")) for number in numbers) for numbers in re.findall(
-        r"([\d,]+) of ([\d,]+) requests that were due were sent, ([\d,]+) answered well, "
-        r"([\d,]+) failed", output)]
+    return [
+        tuple(int(number.replace(",", "")) for number in numbers)
+        for numbers in re.findall(
+            r"([\d,]+) of ([\d,]+) requests that were due were sent, ([\d,]+) answered well, "
+            r"([\d,]+) failed",
+            output,
+        )
+    ]
 
 
 @contextmanager
@@ -169,8 +200,9 @@ def locusts_page(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
     """Locust with its page: the page's address, and the file with what Locust says."""
     address, log = f"127.0.0.1:{free_port()}", folder / "locust.log"
     host, port = address.split(":")
-    with Locust(["-f", "locustfile.py", "--web-host", host, "--web-port", port, *options], folder,
-                log) as process:
+    with Locust(
+        ["-f", "locustfile.py", "--web-host", host, "--web-port", port, *options], folder, log
+    ) as process:
         try:
             yield f"http://{address}", log
         finally:

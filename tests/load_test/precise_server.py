@@ -57,8 +57,12 @@ def main() -> None:
         if buffer.startswith(b"GET /"):
             body = json.dumps(taken if buffer.startswith(b"GET /times") else stood).encode()
             connection.setblocking(True)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
-                               + str(len(body)).encode() + b"\r\n\r\n" + body)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
+                + str(len(body)).encode()
+                + b"\r\n\r\n"
+                + body
+            )
             poll.unregister(descriptor)
             connections.pop(descriptor)[0].close()
             return
@@ -70,7 +74,7 @@ def main() -> None:
             return
         number = count
         if buffer.find(b'"number"', head) > 0:
-            number = json.loads(buffer[head + 4:])["number"]
+            number = json.loads(buffer[head + 4 :])["number"]
         buffer.clear()
         now = time.perf_counter()
         first = now if first is None else first

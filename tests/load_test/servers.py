@@ -22,8 +22,10 @@ PROGRAM = Path(__file__).with_name("precise_server.py")
 #: An environment in which nothing can be signed for a real account.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-    "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
@@ -33,14 +35,25 @@ def serve_sentiment(aws: LocalAws, *, instances: int) -> None:
     """Create the endpoint ``sentiment`` in a local AWS and wait for it."""
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
-        ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
-    sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
-        "VariantName": "primary", "InstanceType": "ml.c7i.xlarge", "ModelName": "model",
-        "InitialInstanceCount": instances}])
+        ModelName="model",
+        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+    )
+    sagemaker.create_endpoint_config(
+        EndpointConfigName="config",
+        ProductionVariants=[
+            {
+                "VariantName": "primary",
+                "InstanceType": "ml.c7i.xlarge",
+                "ModelName": "model",
+                "InitialInstanceCount": instances,
+            }
+        ],
+    )
     sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
     sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
 
 
 @dataclass(frozen=True)
@@ -74,11 +87,12 @@ class PreciseServer:
 
 
 @contextmanager
-def precise_server(seconds: Sequence[float],
-                   stall: tuple[float, float] | None = None) -> Iterator[PreciseServer]:
+def precise_server(
+    seconds: Sequence[float], stall: tuple[float, float] | None = None
+) -> Iterator[PreciseServer]:
     """A server with these service times, taken in turn or by the request's own number."""
     with subprocess.Popen(
-        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

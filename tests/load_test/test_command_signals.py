@@ -19,8 +19,9 @@ from .servers import serve_sentiment
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_load_test_that_is_ended_writes_what_it_has(tmp_path: Path,
-                                                      number: signal.Signals) -> None:
+def test_a_load_test_that_is_ended_writes_what_it_has(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -28,12 +29,36 @@ def test_a_load_test_that_is_ended_writes_what_it_has(tmp_path: Path,
         aws.reset()  # all in one process share their state
         serve_sentiment(aws, instances=1)
         with subprocess.Popen(
-            [sys.executable, "-c", "from low_latency_endpoint.cli import main; main()",
-             "load-test", "sentiment", "--rate", "10", *(["--rate", "20"] * 30), "--duration", "2s",
-             "--alone", "1s", "--metrics-wait", "0s", "--payload", "{}", "-o", "result.json",
-             "--html", "page.html", "--csv", "steps.csv"],
-            cwd=tmp_path, env={**os.environ, **aws.exports()}, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, preexec_fn=ignore,
+            [
+                sys.executable,
+                "-c",
+                "from low_latency_endpoint.cli import main; main()",
+                "load-test",
+                "sentiment",
+                "--rate",
+                "10",
+                *(["--rate", "20"] * 30),
+                "--duration",
+                "2s",
+                "--alone",
+                "1s",
+                "--metrics-wait",
+                "0s",
+                "--payload",
+                "{}",
+                "-o",
+                "result.json",
+                "--html",
+                "page.html",
+                "--csv",
+                "steps.csv",
+            ],
+            cwd=tmp_path,
+            env={**os.environ, **aws.exports()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=ignore,
         ) as process:
             deadline = time.monotonic() + 120
             assert process.stderr is not None

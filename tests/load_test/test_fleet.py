@@ -78,11 +78,27 @@ def told() -> list[str]:
 def open_fleet(aws: LocalAws, fleet: FleetDescription, told: list[str]) -> Any:
     """A fleet that polls quickly, on ports of its own: all tasks are on this machine."""
 
-    def opened(workers: int = 2, payloads: Payloads = PAYLOADS, target: Target = TARGET,
-               description: FleetDescription = fleet, **more: Any) -> FleetGenerator:
-        return FleetGenerator(aws.client, description, target, payloads, **{
-            "workers": workers, "tell": told.append, "master_port": free_port(),
-            "web_port": None, "poll_seconds": 0.1, **more})
+    def opened(
+        workers: int = 2,
+        payloads: Payloads = PAYLOADS,
+        target: Target = TARGET,
+        description: FleetDescription = fleet,
+        **more: Any,
+    ) -> FleetGenerator:
+        return FleetGenerator(
+            aws.client,
+            description,
+            target,
+            payloads,
+            **{
+                "workers": workers,
+                "tell": told.append,
+                "master_port": free_port(),
+                "web_port": None,
+                "poll_seconds": 0.1,
+                **more,
+            },
+        )
 
     return opened
 
@@ -96,8 +112,13 @@ def free_port() -> int:
 def tasks(aws: LocalAws, fleet: FleetDescription, run_id: str) -> list[dict[str, Any]]:
     """Every task of a run, stopped or not."""
     ecs = aws.client("ecs")
-    arns = [arn for status in ("RUNNING", "STOPPED") for arn in ecs.list_tasks(
-        cluster=fleet.cluster, startedBy=run_id, desiredStatus=status)["taskArns"]]
+    arns = [
+        arn
+        for status in ("RUNNING", "STOPPED")
+        for arn in ecs.list_tasks(cluster=fleet.cluster, startedBy=run_id, desiredStatus=status)[
+            "taskArns"
+        ]
+    ]
     return list(ecs.describe_tasks(cluster=fleet.cluster, tasks=arns)["tasks"]) if arns else []
 
 
@@ -107,8 +128,7 @@ def running_tasks(aws: LocalAws, fleet: FleetDescription) -> list[str]:
 
 def log_of(aws: LocalAws, fleet: FleetDescription, task: dict[str, Any]) -> str:
     stream = f"load-test/{task['containers'][0]['name']}/{task['taskArn'].rpartition('/')[2]}"
-    answer = aws.client("logs").get_log_events(
-        logGroupName=fleet.log_group, logStreamName=stream)
+    answer = aws.client("logs").get_log_events(logGroupName=fleet.log_group, logStreamName=stream)
     return "\n".join(event["message"] for event in answer["events"])
 
 
@@ -135,14 +155,23 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
 
     kinds = sorted(task["containers"][0]["name"] for task in started)
     assert kinds == ["master", "worker", "worker"]
-    subnets = {detail["value"] for task in started if task["containers"][0]["name"] == "worker"
-               for detail in task["attachments"][0]["details"] if detail["name"] == "subnetId"}
+    subnets = {
+        detail["value"]
+        for task in started
+        if task["containers"][0]["name"] == "worker"
+        for detail in task["attachments"][0]["details"]
+        if detail["name"] == "subnetId"
+    }
     assert subnets == set(fleet.subnets)
-    assert {task["enableExecuteCommand"] for task in started
-            if task["containers"][0]["name"] == "worker"} == {False}
+    assert {
+        task["enableExecuteCommand"]
+        for task in started
+        if task["containers"][0]["name"] == "worker"
+    } == {False}
     # The image's environment is not the way in: nothing but the run is passed.
-    assert "step 1: 60 TPS" in log_of(aws, fleet, next(
-        task for task in started if task["containers"][0]["name"] == "master"))
+    assert "step 1: 60 TPS" in log_of(
+        aws, fleet, next(task for task in started if task["containers"][0]["name"] == "master")
+    )
 
     assert told[0].startswith("Cost: ")
     assert "$0.08 an hour" in told[0]  # four endpoints in two zones
@@ -171,7 +200,8 @@ def test_the_page_answers_on_the_masters_loopback_only(aws, open_fleet, told):
 
 def test_a_payload_function_travels(tmp_path, monkeypatch, open_fleet):
     (tmp_path / "made_here.py").write_text(
-        "def body(index):\n    return {'inputs': f'number {index}'}\n")
+        "def body(index):\n    return {'inputs': f'number {index}'}\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     payloads = Payloads.of_generator("made_here:body")
@@ -220,8 +250,10 @@ def test_a_description_of_another_version_is_said(aws, value):
 def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
     aws, fleet, open_fleet, monkeypatch, private_dns
 ):
-    urls = {subnet: f"https://vpce-1-{zone}.example.com"
-            for subnet, zone in zip(fleet.subnets, fleet.zones, strict=True)}
+    urls = {
+        subnet: f"https://vpce-1-{zone}.example.com"
+        for subnet, zone in zip(fleet.subnets, fleet.zones, strict=True)
+    }
     described = fleet if private_dns else replace(fleet, zonal_urls=tuple(urls.values()))
     ecs = aws.client("ecs")
     whole = ecs.run_task
@@ -247,11 +279,17 @@ def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
 def test_a_task_that_does_not_start_ends_the_run_with_ecss_reason(aws, fleet, open_fleet):
     ecs = aws.client("ecs")
     wrong = ecs.register_task_definition(
-        family="wrong", requiresCompatibilities=["FARGATE"], networkMode="awsvpc", cpu="256",
-        memory="512", containerDefinitions=[{"name": "worker", "image": "x", "command": ["sh"]}],
+        family="wrong",
+        requiresCompatibilities=["FARGATE"],
+        networkMode="awsvpc",
+        cpu="256",
+        memory="512",
+        containerDefinitions=[{"name": "worker", "image": "x", "command": ["sh"]}],
     )["taskDefinition"]["taskDefinitionArn"]
-    with pytest.raises(ConfigurationError) as raised, \
-            open_fleet(description=replace(fleet, worker=wrong)):
+    with (
+        pytest.raises(ConfigurationError) as raised,
+        open_fleet(description=replace(fleet, worker=wrong)),
+    ):
         pass
     assert raised.value.code == "LLE967"
     assert "CannotPullContainerError" in raised.value.got
@@ -283,8 +321,11 @@ def test_a_lost_worker_ends_the_run_and_the_rest_of_the_fleet(aws, fleet, open_f
     generator = open_fleet()
 
     def lose(second: Progress) -> None:
-        worker = next(task for task in tasks(aws, fleet, generator.run_id)
-                      if task["containers"][0]["name"] == "worker")
+        worker = next(
+            task
+            for task in tasks(aws, fleet, generator.run_id)
+            if task["containers"][0]["name"] == "worker"
+        )
         aws.client("ecs").stop_task(cluster=fleet.cluster, task=worker["taskArn"], reason="spot")
 
     with pytest.raises(ConfigurationError) as raised, generator:
@@ -294,12 +335,14 @@ def test_a_lost_worker_ends_the_run_and_the_rest_of_the_fleet(aws, fleet, open_f
     assert running_tasks(aws, fleet) == []
 
 
-def test_what_the_generator_fails_with_arrives_with_its_code(aws, fleet, open_fleet, tmp_path,
-                                                             monkeypatch):
+def test_what_the_generator_fails_with_arrives_with_its_code(
+    aws, fleet, open_fleet, tmp_path, monkeypatch
+):
     """A payload module that imports what only this machine has."""
     (tmp_path / "needs_more.py").write_text(
         "import os\nif 'LOAD_TEST_RUN' in os.environ:\n    import pandas_of_mine\n"
-        "def body(index):\n    return 'x'\n")
+        "def body(index):\n    return 'x'\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     payloads = Payloads.of_generator("needs_more:body")
@@ -311,8 +354,10 @@ def test_what_the_generator_fails_with_arrives_with_its_code(aws, fleet, open_fl
 
 
 def test_a_refusal_of_aws_is_said_in_words(aws, fleet, open_fleet):
-    with pytest.raises(AwsUnavailable, match="ClusterNotFound"), \
-            open_fleet(description=replace(fleet, cluster="no-such-cluster")):
+    with (
+        pytest.raises(AwsUnavailable, match="ClusterNotFound"),
+        open_fleet(description=replace(fleet, cluster="no-such-cluster")),
+    ):
         pass
 
 
@@ -325,8 +370,11 @@ def test_the_fleet_ends_by_itself_when_this_machine_has_died(aws, fleet, open_fl
     while running_tasks(aws, fleet) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert running_tasks(aws, fleet) == []
-    master = next(task for task in tasks(aws, fleet, generator.run_id)
-                  if task["containers"][0]["name"] == "master")
+    master = next(
+        task
+        for task in tasks(aws, fleet, generator.run_id)
+        if task["containers"][0]["name"] == "master"
+    )
     assert master["containers"][0]["exitCode"] == 3
     assert "no sign of the machine" in log_of(aws, fleet, master)
 
@@ -362,8 +410,12 @@ with run.open() as generator:
 
 def test_ctrl_c_stops_every_task(aws, fleet):
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(free_port())], env=aws.environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+        [sys.executable, "-c", INTERRUPTED, str(free_port())],
+        env=aws.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
     ) as process:
         assert process.stdout is not None
         lines = []
@@ -379,18 +431,40 @@ def test_ctrl_c_stops_every_task(aws, fleet):
 # --- through the command --------------------------------------------------------------------------
 
 
-def test_the_command_runs_on_the_fleet_and_keeps_the_result(
-    aws, fleet, monkeypatch, tmp_path
-):
+def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypatch, tmp_path):
     for name, value in aws.exports().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(running, "FleetGenerator", functools.partial(
-        FleetGenerator, master_port=free_port(), web_port=None, poll_seconds=0.2))
+    monkeypatch.setattr(
+        running,
+        "FleetGenerator",
+        functools.partial(FleetGenerator, master_port=free_port(), web_port=None, poll_seconds=0.2),
+    )
     output = tmp_path / "result.json"
-    done = CliRunner().invoke(app, [
-        "load-test", "sentiment", "--fleet", "2", "--rate", "40", "--duration", "2s",
-        "--alone", "1s", "--payload", '{"inputs": "hello"}', "--metrics-wait", "0s",
-        "--target", "p99=2s", "-o", str(output), "--region", "us-east-1"])
+    done = CliRunner().invoke(
+        app,
+        [
+            "load-test",
+            "sentiment",
+            "--fleet",
+            "2",
+            "--rate",
+            "40",
+            "--duration",
+            "2s",
+            "--alone",
+            "1s",
+            "--payload",
+            '{"inputs": "hello"}',
+            "--metrics-wait",
+            "0s",
+            "--target",
+            "p99=2s",
+            "-o",
+            str(output),
+            "--region",
+            "us-east-1",
+        ],
+    )
     # Files and tasks are what this is about; a busy machine may make the generator late, and then
     # the command says so, with status 1.
     late = "Client-bound: result invalid" in done.stdout
@@ -400,8 +474,11 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
     steps = json.loads(output.read_text())["steps"]
     assert [step["step"]["name"] for step in steps] == ["alone", "40 TPS"]
     assert steps[1]["generator"]["processes"] == 2
-    (url,) = [line.removeprefix("wrote ") for line in done.stderr.splitlines()
-              if line.startswith("wrote s3://")]
+    (url,) = [
+        line.removeprefix("wrote ")
+        for line in done.stderr.splitlines()
+        if line.startswith("wrote s3://")
+    ]
     run_id = url.split("/")[-2]
     folder = RunFolder(aws.client("s3"), fleet.bucket, run_id)
     assert folder.read(RESULT)["steps"] == steps
@@ -410,7 +487,8 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
 
 
 def test_processes_of_this_machine_do_not_go_with_a_fleet():
-    done = CliRunner().invoke(app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2",
-                                    "--rate", "1"])
+    done = CliRunner().invoke(
+        app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2", "--rate", "1"]
+    )
     assert done.exit_code == 2
     assert "--processes" in done.output

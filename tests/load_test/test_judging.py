@@ -28,21 +28,28 @@ def judged(p50_by_second: Sequence[float] = (), **more: object) -> Judgement:
     return judge(GOAL, QUICK, p50_by_second=p50_by_second, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("seconds", "rising"), [
-    ([1.0, 1.0, 1.1, 1.2, 1.3, 1.3], True),      # exactly three tenths more at the end
-    ([1.0, 1.0, 1.1, 1.2, 1.29, 1.29], False),   # a little less
-    ([1.0, 1.2, 1.3, 1.4, 1.5], False),          # five seconds are no trend
-    ([1, 2, 3, 4, 5, 6, 7, 8], True),
-    ([2, 1, 6, 5, 4, 3, 7, 8], False),           # 21 pairs rise, 7 fall: tau is 0.5, and not above
-    ([1, 2, 5, 6, 3, 4, 7, 8], True),            # 24 and 4
-    ([0, math.nan, 1.0, 1.0, 1.1, 1.2, 1.3, 1.3], True),  # seconds without an answer are no figure
-    ([1.3, 1.3, 1.2, 1.1, 1.0, 1.0], False),
-    ([0.1, 0.1, 0.11, 0.12, 0.14, 0.14], True),  # whatever the unit
-    # Thirds of four: 1.1 and 1.4. Quarters would be 1.0 and 1.4.
-    ([1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3, 1.4, 1.4, 1.4, 1.4], False),
-])
-def test_a_median_that_still_rises_says_nothing_for_certain(seconds: list[float],
-                                                            rising: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "rising"),
+    [
+        ([1.0, 1.0, 1.1, 1.2, 1.3, 1.3], True),  # exactly three tenths more at the end
+        ([1.0, 1.0, 1.1, 1.2, 1.29, 1.29], False),  # a little less
+        ([1.0, 1.2, 1.3, 1.4, 1.5], False),  # five seconds are no trend
+        ([1, 2, 3, 4, 5, 6, 7, 8], True),
+        ([2, 1, 6, 5, 4, 3, 7, 8], False),  # 21 pairs rise, 7 fall: tau is 0.5, and not above
+        ([1, 2, 5, 6, 3, 4, 7, 8], True),  # 24 and 4
+        (
+            [0, math.nan, 1.0, 1.0, 1.1, 1.2, 1.3, 1.3],
+            True,
+        ),  # seconds without an answer are no figure
+        ([1.3, 1.3, 1.2, 1.1, 1.0, 1.0], False),
+        ([0.1, 0.1, 0.11, 0.12, 0.14, 0.14], True),  # whatever the unit
+        # Thirds of four: 1.1 and 1.4. Quarters would be 1.0 and 1.4.
+        ([1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3, 1.4, 1.4, 1.4, 1.4], False),
+    ],
+)
+def test_a_median_that_still_rises_says_nothing_for_certain(
+    seconds: list[float], rising: bool
+) -> None:
     found = judged(seconds)
     assert found.rising is rising
     assert found.outcome == ("unclear" if rising else "held")
@@ -84,7 +91,11 @@ def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
     (reason,) = judge(LatencyGoal({"p99": 0.2}), few, failed=0, sent=10).reasons
     assert reason == "p99 100 ms (100 to no bound) may miss 200 ms"
     assert Bounds(0.1, 0.0, math.inf, 10).to_dict() == {
-        "ms": 100.0, "low_ms": 0.0, "high_ms": None, "samples": 10}
+        "ms": 100.0,
+        "low_ms": 0.0,
+        "high_ms": None,
+        "samples": 10,
+    }
 
 
 def test_a_target_that_is_just_met_is_kept() -> None:
@@ -107,16 +118,19 @@ def test_bounds_are_said_in_milliseconds() -> None:
     assert broken.reasons[0].endswith("misses 200 ms")
 
 
-@pytest.mark.parametrize(("failed", "outcome"), [(0, "held"), (1, "held"), (2, "unclear"),
-                                                 (3, "unclear"), (4, "broken"), (900, "broken")])
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [(0, "held"), (1, "held"), (2, "unclear"), (3, "unclear"), (4, "broken"), (900, "broken")],
+)
 def test_errors_against_one_in_a_thousand(failed: int, outcome: str) -> None:
     """Of 1,000 requests at a share of 0.001: 4 or more by chance in 1.9 %, 3 or more in 8.0 %."""
     found = judged(failed=failed, errors={"503 Busy": failed} if failed else None)
     assert found.outcome == outcome
     assert found.errors is (outcome == "broken")
     if outcome != "held":
-        assert found.reasons[0] == (f"{failed} of 1,000 requests failed ({failed / 1000:.2%}): "
-                                    f"{failed} times 503 Busy")
+        assert found.reasons[0] == (
+            f"{failed} of 1,000 requests failed ({failed / 1000:.2%}): {failed} times 503 Busy"
+        )
 
 
 def test_no_errors_allowed_is_none_allowed() -> None:
@@ -131,10 +145,15 @@ def test_more_failures_than_are_counted_one_by_one() -> None:
     assert judged(failed=20_000, sent=1_000_000).outcome == "broken"
 
 
-@pytest.mark.parametrize(("more", "kept"), [
-    ({}, True), ({"unsent": 1}, False), ({"p50_by_second": [1, 2, 3, 4, 5, 6]}, False),
-    ({"failed": 3, "errors": {"timeout": 3}}, False),
-])
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ({}, True),
+        ({"unsent": 1}, False),
+        ({"p50_by_second": [1, 2, 3, 4, 5, 6]}, False),
+        ({"failed": 3, "errors": {"timeout": 3}}, False),
+    ],
+)
 def test_what_a_limited_generator_still_shows(more: dict[str, object], kept: bool) -> None:
     found = judged(client_bound=("busy",), **more)  # type: ignore[arg-type]
     assert (found.outcome, found.kept, found.reasons) == ("client-bound", kept, ("busy",))
@@ -149,5 +168,6 @@ def test_what_the_endpoint_answers_counts_even_then() -> None:
 
 def test_the_three_commonest_kinds_are_named() -> None:
     kinds = {"a": 1, "b": 40, "c": 30, "d": 20}
-    assert judged(failed=91, errors=kinds).reasons[0].endswith(
-        ": 40 times b, 30 times c, 20 times d")
+    assert (
+        judged(failed=91, errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")
+    )

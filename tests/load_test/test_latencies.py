@@ -37,7 +37,8 @@ def test_every_percentile_is_within_a_tenth_of_a_percent(
 def test_parts_merge_to_what_the_whole_gives(samples: list[float], parts: int) -> None:
     whole = LatencyHistogram.of(samples)
     merged = LatencyHistogram.sum(
-        LatencyHistogram.of(samples[part::parts]) for part in range(parts))
+        LatencyHistogram.of(samples[part::parts]) for part in range(parts)
+    )
     assert merged == whole
     assert merged.percentiles() == whole.percentiles()
     assert (merged.mean, merged.min, merged.max) == (whole.mean, whole.min, whole.max)
@@ -75,8 +76,10 @@ def test_no_percentile_passes_the_largest_sample() -> None:
 
 
 def test_each_percentile_says_what_it_rests_on() -> None:
-    found = {one.name: one for one in LatencyHistogram.of(
-        number / 1000 for number in range(1, 1001)).percentiles()}
+    found = {
+        one.name: one
+        for one in LatencyHistogram.of(number / 1000 for number in range(1, 1001)).percentiles()
+    }
     assert list(found) == ["p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99"]
     assert [one.samples_beyond for one in found.values()] == [500, 250, 100, 50, 10, 1, 0]
     assert [one.reliable for one in found.values()] == [True] * 5 + [False] * 2

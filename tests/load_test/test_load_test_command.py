@@ -35,7 +35,8 @@ NAME, VARIANT = "sentiment", "primary"
 # Four workers of 17 ms are 235 a second at the most, 215 with what a request costs besides. 24
 # requests may wait; more are refused.
 INSTANCE = SimulatedModelServer(
-    service_time=ServiceTime.constant(0.017), concurrency=4, queue_limit=24, cpu_busy=4800)
+    service_time=ServiceTime.constant(0.017), concurrency=4, queue_limit=24, cpu_busy=4800
+)
 
 LEAST = 180
 
@@ -56,12 +57,22 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.start(model_servers={"*": INSTANCE}) as running:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
-            ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
-        sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
-            "VariantName": VARIANT, "ModelName": "model", "InstanceType": "ml.m5.12xlarge",
-            "InitialInstanceCount": 1,
-            "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}])
+            ModelName="model",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="config",
+            ProductionVariants=[
+                {
+                    "VariantName": VARIANT,
+                    "ModelName": "model",
+                    "InstanceType": "ml.m5.12xlarge",
+                    "InitialInstanceCount": 1,
+                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+                }
+            ],
+        )
         sagemaker.create_endpoint(EndpointName=NAME, EndpointConfigName="config")
         _settled(running)
         yield running
@@ -88,7 +99,11 @@ def command(aws: LocalAws) -> Run:
         for _ in range(3):
             done = subprocess.run(
                 [sys.executable, "-c", _COMMAND, "load-test", endpoint, *arguments],
-                env=aws.environment(), capture_output=True, text=True, timeout=300)
+                env=aws.environment(),
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
             if not _late(done):
                 break
         return done
@@ -108,14 +123,33 @@ def _sent(done: subprocess.CompletedProcess[str]) -> None:
 
 def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     result, page, table = (tmp_path / name for name in ("result.json", "page.html", "table.csv"))
-    done = command("--rate", "40", "--rate", "80", "--duration", "4s", "--target", "p90=150ms",
-                   "--payload", '{"inputs": "I like you."}', "--metrics-wait", "20s",
-                   "--expect", "I like you", "-o", str(result), "--html", str(page),
-                   "--csv", str(table))
+    done = command(
+        "--rate",
+        "40",
+        "--rate",
+        "80",
+        "--duration",
+        "4s",
+        "--target",
+        "p90=150ms",
+        "--payload",
+        '{"inputs": "I like you."}',
+        "--metrics-wait",
+        "20s",
+        "--expect",
+        "I like you",
+        "-o",
+        str(result),
+        "--html",
+        str(page),
+        "--csv",
+        str(table),
+    )
     _sent(done)
     assert ("80 TPS holds" in done.stdout) is not _late(done)
-    assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), \
+    assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), (
         "the command's own process loads neither Locust nor the CDK"
+    )
     content = json.loads(result.read_text("utf-8"))
     assert [each["step"]["name"] for each in content["steps"]] == ["alone", "40 TPS", "80 TPS"]
     last = content["steps"][-1]
@@ -129,14 +163,26 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
     assert [row["step"] for row in rows] == ["alone", "40 TPS", "80 TPS"]
     assert float(rows[-1]["p50_ms"]) == pytest.approx(
-        last["latency_ms"]["percentiles"]["p50"]["ms"], rel=0.001)
+        last["latency_ms"]["percentiles"]["p50"]["ms"], rel=0.001
+    )
     assert page.read_text("utf-8").count("<figure id=") == 4
     assert read_load_test_result(result).service.mean_seconds > 0.017
 
 
 def test_users_print_json(command: Run) -> None:
-    done = command("--users", "2", "--duration", "3s", "--alone", "0s", "--metrics-wait", "0s",
-                   "--payload", '{"inputs": "a"}', "--json")
+    done = command(
+        "--users",
+        "2",
+        "--duration",
+        "3s",
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        '{"inputs": "a"}',
+        "--json",
+    )
     content = json.loads(done.stdout)
     _sent(done)
     (step,) = content["steps"]
@@ -149,8 +195,18 @@ def test_users_print_json(command: Run) -> None:
 def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Path) -> None:
     recorded, result = tmp_path / "recorded.json", tmp_path / "result.json"
     recorded.write_text(json.dumps({"times": [0, 0.5, 1, 1.5, 2, 2, 2]}), "utf-8")
-    done = command("--replay", str(recorded), "--alone", "0s", "--metrics-wait", "0s",
-                   "--payload", "{}", "-o", str(result))
+    done = command(
+        "--replay",
+        str(recorded),
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        "{}",
+        "-o",
+        str(result),
+    )
     _sent(done)
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert (step["intended"], step["sent"], step["completed"]) == (7, 7, 7)
@@ -164,16 +220,27 @@ def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) 
     done = command("--replay", str(recorded), "--payload", "{}")
     assert done.returncode == 2
     assert "LLE985" in done.stderr
-    done = command("--replay", str(recorded), "--settings", str(_settings(tmp_path)), "--alone",
-                   "0s", "--metrics-wait", "0s", "-o", str(result))
+    done = command(
+        "--replay",
+        str(recorded),
+        "--settings",
+        str(_settings(tmp_path)),
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "-o",
+        str(result),
+    )
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert step["step"]["seconds"] == 2
     assert step["sent"] == step["intended"] > 0
 
 
 def test_a_failed_check_is_told(command: Run) -> None:
-    done = command("--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}',
-                   "--expect", "POSITIVE")
+    done = command(
+        "--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
+    )
     assert done.returncode == 2
     assert "LLE954" in done.stderr
     assert "check failed" in done.stderr
@@ -189,10 +256,30 @@ def test_an_endpoint_that_is_not_there(command: Run) -> None:
 def test_ctrl_c_keeps_what_is_whole_and_leaves_nothing(aws: LocalAws, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     process = subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, "load-test", NAME, "--rate", "20", "--rate", "30",
-         "--duration", "30s", "--alone", "1s", "--payload", "{}", "-o", str(result)],
-        env={**aws.environment(), "INTERRUPTED": str(tmp_path)}, stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            "-c",
+            _COMMAND,
+            "load-test",
+            NAME,
+            "--rate",
+            "20",
+            "--rate",
+            "30",
+            "--duration",
+            "30s",
+            "--alone",
+            "1s",
+            "--payload",
+            "{}",
+            "-o",
+            str(result),
+        ],
+        env={**aws.environment(), "INTERRUPTED": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     try:
         for line in process.stderr:
@@ -229,8 +316,9 @@ def _processes_with(variable: bytes) -> list[str]:
 # --------------------------------------------------------------------------------------- mistakes
 
 
-def _usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-           *arguments: str) -> str:
+def _usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> str:
     monkeypatch.setattr("sys.argv", ["low-latency", "load-test", NAME, *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -243,42 +331,64 @@ def _usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    (("--payload", "{}"), "LLE950"),
-    (("--rate", "10", "--users", "3"), "LLE950"),
-    (("--find-limit", "--confirm", "--target", "p99=1s"), "LLE950"),
-    (("--confirm", "--target", "p99=1s"), "LLE950"),
-    (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLE950"),
-    (("--rate", "10", "--region", "us-east-1"), "LLE951"),
-    (("--find-limit",), "LLE952"),
-    (("--confirm", "--rate", "10"), "LLE952"),
-    (("--find-limit", "--target", "p99"), "LLE586"),
-    ((*RATE, "--target", "ttfb-p99"), "LLE586"),
-    ((*RATE, "--target", "ttfb-p99=80ms"), "LLE991"),
-    (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLE959"),
-    ((*RATE, "--allowed-errors", "2"), "LLE958"),
-    ((*RATE, "-o", "/nowhere/at/all.json"), "LLE957"),
-    (("--rate", "10", "--payload", "missing.json"), "LLE943"),
-    ((*RATE, "--payload", "missing:function"), "LLE944"),
-    (("--rate", "-1", "--payload", "{}"), "LLE980"),
-    (("--users", "0", "--payload", "{}"), "LLE981"),
-    ((*RATE, "--expect", "("), "LLE949"),
-    ((*RATE, "--zonal", "ftp://zone"), "LLE577"),
-    (("--rate", "10", "--payload", "{}"), "LLE583"),
-    (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
-])
-def test_mistakes_have_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                             arguments: tuple[str, ...], code: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--payload", "{}"), "LLE950"),
+        (("--rate", "10", "--users", "3"), "LLE950"),
+        (("--find-limit", "--confirm", "--target", "p99=1s"), "LLE950"),
+        (("--confirm", "--target", "p99=1s"), "LLE950"),
+        (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLE950"),
+        (("--rate", "10", "--region", "us-east-1"), "LLE951"),
+        (("--find-limit",), "LLE952"),
+        (("--confirm", "--rate", "10"), "LLE952"),
+        (("--find-limit", "--target", "p99"), "LLE586"),
+        ((*RATE, "--target", "ttfb-p99"), "LLE586"),
+        ((*RATE, "--target", "ttfb-p99=80ms"), "LLE991"),
+        (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLE959"),
+        ((*RATE, "--allowed-errors", "2"), "LLE958"),
+        ((*RATE, "-o", "/nowhere/at/all.json"), "LLE957"),
+        (("--rate", "10", "--payload", "missing.json"), "LLE943"),
+        ((*RATE, "--payload", "missing:function"), "LLE944"),
+        (("--rate", "-1", "--payload", "{}"), "LLE980"),
+        (("--users", "0", "--payload", "{}"), "LLE981"),
+        ((*RATE, "--expect", "("), "LLE949"),
+        ((*RATE, "--zonal", "ftp://zone"), "LLE577"),
+        (("--rate", "10", "--payload", "{}"), "LLE583"),
+        (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
+    ],
+)
+def test_mistakes_have_codes(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: str,
+) -> None:
     assert re.search(rf"\b{code}: ", _usage(monkeypatch, capsys, *arguments))
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--rate", "fast"), ("--rate", "1..2..3"), ("--duration", "60"), ("--instances", "0"),
-    ("--timeout", "soon"), ("--metrics-wait", "x"), ("--nonsense",)])
-def test_mistakes_of_usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                           arguments: tuple[str, ...]) -> None:
-    message = _usage(monkeypatch, capsys, *RATE[2:], *arguments,
-                     *(() if "--rate" in arguments else ("--rate", "10")))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--rate", "fast"),
+        ("--rate", "1..2..3"),
+        ("--duration", "60"),
+        ("--instances", "0"),
+        ("--timeout", "soon"),
+        ("--metrics-wait", "x"),
+        ("--nonsense",),
+    ],
+)
+def test_mistakes_of_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    message = _usage(
+        monkeypatch,
+        capsys,
+        *RATE[2:],
+        *arguments,
+        *(() if "--rate" in arguments else ("--rate", "10")),
+    )
     assert "Usage:" in message or "Invalid value" in message or "no such option" in message.lower()
 
 
@@ -290,11 +400,13 @@ def _settings(tmp_path: Path, **changes: Any) -> Path:
     return file
 
 
-def test_the_settings_name_the_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                        capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_settings_name_the_endpoint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = _settings(tmp_path, endpoint_name="another")
-    monkeypatch.setattr("sys.argv", ["low-latency", "load-test", "third", "--confirm",
-                                     "--settings", str(file)])
+    monkeypatch.setattr(
+        "sys.argv", ["low-latency", "load-test", "third", "--confirm", "--settings", str(file)]
+    )
     with pytest.raises(SystemExit):
         main()
     message = capsys.readouterr().err
@@ -304,7 +416,11 @@ def test_the_settings_name_the_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_help_is_quick() -> None:
     """The command costs others nothing: its libraries load when it runs."""
-    done = subprocess.run([sys.executable, "-c", """
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            """
 import sys
 from low_latency_endpoint.cli import app
 from typer.testing import CliRunner
@@ -312,7 +428,11 @@ assert CliRunner().invoke(app, ["load-test", "--help"]).exit_code == 0
 assert CliRunner().invoke(app, ["--help"]).exit_code == 0
 loaded = {name.partition(".")[0] for name in sys.modules}
 assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "jinja2", "yaml"}, loaded
-"""], capture_output=True, text=True)
+""",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -328,15 +448,34 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """
     folder = tmp_path_factory.mktemp("found")
     result = folder / "result.json"
-    settings = _settings(folder, latency={"p90": "200ms"}, throughput={
-        "peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0})
+    settings = _settings(
+        folder,
+        latency={"p90": "200ms"},
+        throughput={"peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0},
+    )
     with pytest.MonkeyPatch.context() as patched:
         for name, value in aws.exports().items():
             patched.setenv(name, value)
         for _ in range(3):
-            ran = CliRunner().invoke(app, [
-                "load-test", NAME, "--find-limit", "--settings", str(settings), "--constant",
-                "--duration", "2s", "--alone", "2s", "--metrics-wait", "20s", "-o", str(result)])
+            ran = CliRunner().invoke(
+                app,
+                [
+                    "load-test",
+                    NAME,
+                    "--find-limit",
+                    "--settings",
+                    str(settings),
+                    "--constant",
+                    "--duration",
+                    "2s",
+                    "--alone",
+                    "2s",
+                    "--metrics-wait",
+                    "20s",
+                    "-o",
+                    str(result),
+                ],
+            )
             # Whatever holds this machine up, generator or runtime, makes the limit lower, and once
             # in a while so low that it says more about the machine: then again.
             limit = json.loads(result.read_text("utf-8"))["limit"] or {}
@@ -369,15 +508,34 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     assert simulated.concurrency is not None
     assert 3 <= simulated.concurrency <= max(5, 1.3 * 235 * simulated.service.mean_seconds)
     assert content["throughput"] == {
-        "peak_tps": 1000, "tps_per_instance": limit["tps_per_instance"], "safety_factor": 1.0,
-        "confidence": 0.95, "low": limit["low"], "high": limit["high"]}
+        "peak_tps": 1000,
+        "tps_per_instance": limit["tps_per_instance"],
+        "safety_factor": 1.0,
+        "confidence": 0.95,
+        "low": limit["low"],
+        "high": limit["high"],
+    }
     assert "with 95% confidence" in " ".join(ran.output.split())
 
 
 @pytest.mark.realtime
 def test_one_instance_does_not_hold_1000(command: Run) -> None:
-    done = command("--confirm", "--rate", "1000", "--target", "p90=200ms", "--constant",
-                   "--duration", "2s", "--alone", "1s", "--metrics-wait", "0s", "--payload", "{}")
+    done = command(
+        "--confirm",
+        "--rate",
+        "1000",
+        "--target",
+        "p90=200ms",
+        "--constant",
+        "--duration",
+        "2s",
+        "--alone",
+        "1s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        "{}",
+    )
     assert done.returncode == 1
     assert "1,000 TPS does not hold" in done.stdout
     assert "424 ModelError" in done.stdout
@@ -385,28 +543,48 @@ def test_one_instance_does_not_hold_1000(command: Run) -> None:
 
 @pytest.mark.realtime
 def test_the_plan_says_the_instances_and_they_hold_1000(
-        found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path) -> None:
+    found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path
+) -> None:
     result, _ = found
     tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
-    settings = _settings(tmp_path, latency={"p90": "200ms"}, throughput={
-        "peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0})
-    planned = CliRunner().invoke(app, [
-        "plan", str(settings), "--from-load-test", str(result), "--json", "--write"])
+    settings = _settings(
+        tmp_path,
+        latency={"p90": "200ms"},
+        throughput={"peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0},
+    )
+    planned = CliRunner().invoke(
+        app, ["plan", str(settings), "--from-load-test", str(result), "--json", "--write"]
+    )
     assert planned.exit_code == 0, planned.output
-    decisions = {each["name"]: each["value"] for each in
-                 json.loads(planned.stdout)["endpoints"][NAME]["decisions"]}
+    decisions = {
+        each["name"]: each["value"]
+        for each in json.loads(planned.stdout)["endpoints"][NAME]["decisions"]
+    }
     instances = decisions["instances_at_peak"]
     assert instances == math.ceil(1000 / tps)
     assert instances in (5, 6), "five, unless the machine was too busy to show all of 200"
     assert decisions["scaling_target"] == 60 * tps
     aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=NAME, DesiredWeightsAndCapacities=[
-            {"VariantName": VARIANT, "DesiredInstanceCount": instances}])
+        EndpointName=NAME,
+        DesiredWeightsAndCapacities=[{"VariantName": VARIANT, "DesiredInstanceCount": instances}],
+    )
     assert _settled(aws) == instances
     confirmed = tmp_path / "confirmed.json"
     for _ in range(4):
-        done = command("--confirm", "--settings", str(settings), "--constant", "--duration", "3s",
-                       "--alone", "1s", "--metrics-wait", "0s", "-o", str(confirmed))
+        done = command(
+            "--confirm",
+            "--settings",
+            str(settings),
+            "--constant",
+            "--duration",
+            "3s",
+            "--alone",
+            "1s",
+            "--metrics-wait",
+            "0s",
+            "-o",
+            str(confirmed),
+        )
         # 120 requests may wait, so a runtime that this machine holds up for an eighth of a second
         # refuses some: a thousandth is all that may fail. A fleet too small fails every time.
         if done.returncode == 0:

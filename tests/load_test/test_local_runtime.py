@@ -36,14 +36,14 @@ NUMBERS = itertools.count(1)
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
     """A local AWS with one endpoint."""
-    with LocalAws.start(
-            region="us-east-1", model_servers={"*": SimulatedModelServer()}) as started:
+    with LocalAws.start(region="us-east-1", model_servers={"*": SimulatedModelServer()}) as started:
         serve_sentiment(started, instances=1)
         yield started
 
 
-def run(aws: LocalAws, server: SimulatedModelServer, step: Step,
-        target: Target = TARGET) -> StepResult:
+def run(
+    aws: LocalAws, server: SimulatedModelServer, step: Step, target: Target = TARGET
+) -> StepResult:
     """One step on the endpoint, with that model server behind it."""
     aws.set_model_servers({"*": server})
     with GeneratorProcess(target, PAYLOADS, environment=aws.environment()) as generator:
@@ -54,12 +54,21 @@ def fresh_endpoint(aws: LocalAws, number: int) -> Target:
     """An endpoint of its own, whose one instance has not drawn any service time."""
     variant, name = "primary", f"fresh-{number}"
     sagemaker = aws.client("sagemaker")
-    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{
-        "VariantName": variant, "InstanceType": "ml.c7i.xlarge", "ModelName": "model",
-        "InitialInstanceCount": 1}])
+    sagemaker.create_endpoint_config(
+        EndpointConfigName=name,
+        ProductionVariants=[
+            {
+                "VariantName": variant,
+                "InstanceType": "ml.c7i.xlarge",
+                "ModelName": "model",
+                "InitialInstanceCount": 1,
+            }
+        ],
+    )
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
     sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
     return replace(TARGET, endpoint_name=name)
 
 
@@ -68,8 +77,12 @@ def injected(aws: LocalAws, law: ServiceTime, longer: float) -> tuple[StepResult
     number = next(NUMBERS)
     server = SimulatedModelServer(law, concurrency=MANY, seed=number)
     aws.set_model_servers({"*": server})
-    result = run(aws, server, Step("law", 5 * longer, PoissonArrivals(240), seed=number),
-                 fresh_endpoint(aws, number))
+    result = run(
+        aws,
+        server,
+        Step("law", 5 * longer, PoissonArrivals(240), seed=number),
+        fresh_endpoint(aws, number),
+    )
     assert result.completed == result.intended > 1000
     draws = random.Random(f"{number}/0")  # as the first instance draws
     true = [law.draw(draws) for _ in range(result.intended)]
@@ -93,10 +106,15 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
     So none may be lower than computed; how much higher is the machine's. The exact figures are
     those of a clock that jumps (tests/deploy/runtime/test_injected_latencies.py).
     """
-    (process,) = (one for one in psutil.Process().children(recursive=True)
-                  if any(connection.laddr.port == aws.port
-                         for connection in one.net_connections("tcp")
-                         if connection.status == psutil.CONN_LISTEN))
+    (process,) = (
+        one
+        for one in psutil.Process().children(recursive=True)
+        if any(
+            connection.laddr.port == aws.port
+            for connection in one.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        )
+    )
     stood: list[float] = []
 
     def stall() -> None:
@@ -108,7 +126,8 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
         process.send_signal(signal.SIGCONT)
 
     aws.set_model_servers(
-        {"*": SimulatedModelServer(ServiceTime.constant(SERVICE), concurrency=MANY)})
+        {"*": SimulatedModelServer(ServiceTime.constant(SERVICE), concurrency=MANY)}
+    )
     step = Step("stall", 6, ConstantArrivals(200))
     with GeneratorProcess(TARGET, PAYLOADS, environment=aws.environment()) as generator:
         staller = threading.Thread(target=stall)
@@ -125,8 +144,11 @@ def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
 
 def test_streams_give_the_time_to_the_first_part(aws: LocalAws) -> None:
     result = run(
-        aws, SimulatedModelServer(ServiceTime.constant(0.8), concurrency=MANY, stream_chunks=4),
-        Step("stream", 3, ConstantArrivals(20)), replace(TARGET, streaming=True))
+        aws,
+        SimulatedModelServer(ServiceTime.constant(0.8), concurrency=MANY, stream_chunks=4),
+        Step("stream", 3, ConstantArrivals(20)),
+        replace(TARGET, streaming=True),
+    )
     assert result.completed == 60
     assert result.first_byte is not None
     assert result.first_byte.count == 60
@@ -136,8 +158,10 @@ def test_streams_give_the_time_to_the_first_part(aws: LocalAws) -> None:
 
 
 def test_failures_of_the_model_are_named(aws: LocalAws) -> None:
-    result = run(aws, SimulatedModelServer(ServiceTime.constant(0.005), concurrency=MANY,
-                                           failure_share=1.0),
-                 Step("failures", 1, ConstantArrivals(20)))
+    result = run(
+        aws,
+        SimulatedModelServer(ServiceTime.constant(0.005), concurrency=MANY, failure_share=1.0),
+        Step("failures", 1, ConstantArrivals(20)),
+    )
     assert result.completed == 0
     assert result.errors == {"424 ModelError": 20}

@@ -47,8 +47,14 @@ class Run:
     def end(self, seconds: float = 60) -> int:
         """Its exit code, once it and its workers have ended."""
         code = self.process.wait(timeout=seconds)
-        until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE
-                              for each in self._children))
+        until(
+            lambda: (
+                not any(
+                    each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+                    for each in self._children
+                )
+            )
+        )
         return code
 
 
@@ -80,16 +86,33 @@ def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
 
 # Each signal and each state of SIGINT with one process and with workers; a signal reaches the
 # process that handles it alike however SIGINT came.
-@pytest.mark.parametrize(("number", "ignored", "processes"), [
-    (signal.SIGINT, True, 2), (signal.SIGINT, False, 1), (signal.SIGTERM, True, 1),
-    (signal.SIGTERM, False, 2)])
+@pytest.mark.parametrize(
+    ("number", "ignored", "processes"),
+    [
+        (signal.SIGINT, True, 2),
+        (signal.SIGINT, False, 1),
+        (signal.SIGTERM, True, 1),
+        (signal.SIGTERM, False, 2),
+    ],
+)
 def test_a_signal_ends_a_run_with_its_result(
-        tmp_path: Path, number: signal.Signals, ignored: bool, processes: int) -> None:
+    tmp_path: Path, number: signal.Signals, ignored: bool, processes: int
+) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "-u", str(processes), "--csv", "run", "--html",
-                     "run.html", *options, ignored=ignored) as run:
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "-u",
+            str(processes),
+            "--csv",
+            "run",
+            "--html",
+            "run.html",
+            *options,
+            ignored=ignored,
+        ) as run:
             until(sent(server, 60))
             assert len(run.children()) == (2 if processes == 2 else 0)
             run.process.send_signal(number)
@@ -113,8 +136,16 @@ def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) ->
     options = two_processes() if processes == 2 else []
     with precise_server([0.02], stall=(1, 900)) as server:
         write_locustfile(tmp_path, server, ARRIVALS + "\n    timeout_seconds = 600")
-        with running(tmp_path, *HEADLESS, "-u", str(processes), "--stop-timeout", "600", *options,
-                     ignored=True) as run:
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "-u",
+            str(processes),
+            "--stop-timeout",
+            "600",
+            *options,
+            ignored=True,
+        ) as run:
             # The second is what a busy machine's master says of the same.
             until(lambda: "All users spawned" in run.said or "Spawning is complete" in run.said)
             time.sleep(1.2)  # the endpoint stands by then
@@ -129,8 +160,9 @@ def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) ->
 def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(),
-                     ignored=True) as run:
+        with running(
+            tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(), ignored=True
+        ) as run:
             # Workers report each third second, and die in between.
             until(sent(server, 500))
             for child in run.children():
@@ -146,12 +178,21 @@ def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_master_that_waits_for_workers_can_be_ended(tmp_path: Path,
-                                                      number: signal.Signals) -> None:
+def test_a_master_that_waits_for_workers_can_be_ended(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "--master", "--expect-workers", "2",
-                     "--master-bind-port", str(free_port()), ignored=True) as run:
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "--master",
+            "--expect-workers",
+            "2",
+            "--master-bind-port",
+            str(free_port()),
+            ignored=True,
+        ) as run:
             until(lambda: "Waiting for workers" in run.said)
             run.process.send_signal(number)
             assert run.end() == 130
@@ -173,8 +214,7 @@ def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
         return super().request(number)
 """
     with precise_server([0.001]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options,
-                      attributes=slow)
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options, attributes=slow)
     assert "client-bound: result invalid" in done.stderr
     assert done.returncode == 1, done.stderr
 
@@ -188,10 +228,14 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
         path = tmp_path / "locustfile.py"
         path.write_text(
             path.read_text(encoding="utf-8")
-            .replace("load_test.open_loop import OpenLoopSageMakerUser",
-                     "load_test.users import SageMakerUser\n"
-                     "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001")
-            .replace("OpenLoopSageMakerUser", "SageMakerUser"), encoding="utf-8")
+            .replace(
+                "load_test.open_loop import OpenLoopSageMakerUser",
+                "load_test.users import SageMakerUser\n"
+                "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001",
+            )
+            .replace("OpenLoopSageMakerUser", "SageMakerUser"),
+            encoding="utf-8",
+        )
         with running(tmp_path, *HEADLESS, "-u", str(processes), *options, ignored=True) as run:
             until(sent(server, 300))
             run.children()

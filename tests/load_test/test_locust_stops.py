@@ -40,8 +40,22 @@ def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int
     """The server answers for a second and then nobody, until Locust ends the test."""
     options = two_processes() if processes == 2 else []
     with precise_server([0.02], stall=(1, 60)) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "5s", *options,
-                      "--csv", "run", "--html", "run.html", attributes=ARRIVALS)
+        done = locust(
+            tmp_path,
+            server,
+            "-u",
+            str(processes),
+            "-r",
+            "2",
+            "-t",
+            "5s",
+            *options,
+            "--csv",
+            "run",
+            "--html",
+            "run.html",
+            attributes=ARRIVALS,
+        )
     ((sent, due, answered, failed),) = counts_said(done.stderr)
     assert done.returncode == 1
     assert sent == answered + failed == due
@@ -62,24 +76,50 @@ def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(tmp_path: Path,
-                                                                 processes: int) -> None:
+def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(
+    tmp_path: Path, processes: int
+) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.3]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "2s", *options,
-                      attributes=ARRIVALS)
+        done = locust(
+            tmp_path,
+            server,
+            "-u",
+            str(processes),
+            "-r",
+            "2",
+            "-t",
+            "2s",
+            *options,
+            attributes=ARRIVALS,
+        )
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
     assert counts_said(done.stderr) == [(count, count, count, 0)]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_with_a_stop_timeout_requests_under_way_are_waited_for(tmp_path: Path,
-                                                               processes: int) -> None:
+def test_with_a_stop_timeout_requests_under_way_are_waited_for(
+    tmp_path: Path, processes: int
+) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([1.5]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", "-t", "3s",
-                      "--stop-timeout", "10", "--csv", "run", *options, attributes=ARRIVALS)
+        done = locust(
+            tmp_path,
+            server,
+            "-u",
+            str(processes),
+            "-r",
+            "2",
+            "-t",
+            "3s",
+            "--stop-timeout",
+            "10",
+            "--csv",
+            "run",
+            *options,
+            attributes=ARRIVALS,
+        )
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
     assert count > 20
@@ -94,8 +134,23 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
         out, err = tmp_path / "out", tmp_path / "err"
-        with Locust(["-f", "locustfile.py", "--headless", "--only-summary", "-u", str(processes),
-                     "-r", "2", *options], tmp_path, out, err, new_session=True) as process:
+        with Locust(
+            [
+                "-f",
+                "locustfile.py",
+                "--headless",
+                "--only-summary",
+                "-u",
+                str(processes),
+                "-r",
+                "2",
+                *options,
+            ],
+            tmp_path,
+            out,
+            err,
+            new_session=True,
+        ) as process:
             until(lambda: len(server.times()) > 100)
             os.killpg(process.pid, signal.SIGINT)
             process.wait(60)
@@ -107,12 +162,11 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_each_test_of_locusts_page_is_told_of_when_it_stops(tmp_path: Path,
-                                                            processes: int) -> None:
+def test_each_test_of_locusts_page_is_told_of_when_it_stops(tmp_path: Path, processes: int) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        page_file = (tmp_path / "locustfile.py")
+        page_file = tmp_path / "locustfile.py"
         # The page stays when a test has ended.
         page_file.write_text(page_file.read_text().replace("runner.quit()", "pass"))
         served = 0

@@ -29,14 +29,20 @@ from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
 from .servers import precise_server
 
 
-def answer(started: float, ended: float, error: str | None = None, status: int = 200,
-           first_byte: float | None = None) -> Invocation:
+def answer(
+    started: float,
+    ended: float,
+    error: str | None = None,
+    status: int = 200,
+    first_byte: float | None = None,
+) -> Invocation:
     """What an invoker returns."""
     return Invocation(status, 0, error, started, ended, first_byte, b"", "", "")
 
 
 def sleeping(seconds: float) -> Callable[[int], Invocation]:
     """An endpoint without a network."""
+
     def invoke(number: int) -> Invocation:
         started = time.perf_counter()
         gevent.sleep(seconds)
@@ -164,12 +170,14 @@ def test_errors_are_counted_by_kind_and_quick_ones_are_in_no_percentile() -> Non
 
 
 @pytest.mark.parametrize("load", [{"arrivals": ConstantArrivals(100)}, {"users": 2}])
-@pytest.mark.parametrize(("kind", "status"), [
-    ("timeout", 0), ("connection timeout", 0), ("504 Gateway Timeout", 504)])
+@pytest.mark.parametrize(
+    ("kind", "status"), [("timeout", 0), ("connection timeout", 0), ("504 Gateway Timeout", 504)]
+)
 def test_who_waits_in_vain_does_not_improve_the_percentiles(
-    load: dict[str, Any], kind: str, status: int,
+    load: dict[str, Any], kind: str, status: int
 ) -> None:
     """One in four waits for a second and gives up; the others are answered in 10 ms."""
+
     def invoke(number: int) -> Invocation:
         now = time.perf_counter()
         gevent.sleep(0.01)
@@ -210,8 +218,12 @@ def test_what_is_under_way_when_a_run_is_killed_failed(load: dict[str, Any]) -> 
     def invoke(number: int) -> Invocation:
         return sleeping(0.0 if next(answers) < 10 else 3600)(number)
 
-    step_run = StepRun(Step("s", 60, **load), invoke, time.perf_counter(),
-                       answered=lambda each, latency: told.append((each.error, latency)))
+    step_run = StepRun(
+        Step("s", 60, **load),
+        invoke,
+        time.perf_counter(),
+        answered=lambda each, latency: told.append((each.error, latency)),
+    )
     greenlet = gevent.spawn(step_run.run)
     gevent.sleep(0.6)
     greenlet.kill()
@@ -284,8 +296,7 @@ def test_streams_without_a_first_byte_do_not_improve_it() -> None:
     step = Step("s", 0.5, ConstantArrivals(40))
     records = run(step, invoke, streaming=True)
     assert records.first_byte.count == records.unanswered == 20
-    assert records.first_byte.mean == pytest.approx(
-        (0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
+    assert records.first_byte.mean == pytest.approx((0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
     assert run(step, invoke).first_byte.count == 10, "only streams have a first byte to wait for"
 
 
@@ -298,8 +309,11 @@ def test_throughput_counts_answers_in_the_time_that_counts() -> None:
 
 
 def test_what_the_interval_saw_is_taken_once() -> None:
-    step_run = StepRun(Step("s", 1, ConstantArrivals(100), settle_seconds=0.5), sleeping(0.001),
-                       time.perf_counter())
+    step_run = StepRun(
+        Step("s", 1, ConstantArrivals(100), settle_seconds=0.5),
+        sleeping(0.001),
+        time.perf_counter(),
+    )
     taken: list[Records] = []
 
     def report() -> None:
@@ -347,9 +361,7 @@ def test_a_pacer_wakes_in_time_and_in_order() -> None:
     assert busyness.disturbs
 
 
-def test_without_timer_files_the_pacer_uses_gevents_timers(
-    monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_timer_files_the_pacer_uses_gevents_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("low_latency_endpoint.load_test.engine.pacing.sys.platform", "darwin")
     records = run(Step("s", 0.5, ConstantArrivals(100)), sleeping(0.001))
     assert records.sent == records.completed == 50
@@ -373,17 +385,14 @@ def test_some_thousand_callers_are_allowed() -> None:
 
 # --- through the network, against a server that tells its true times ------------------------------
 
+
 def lognormal(count: int) -> list[float]:
     draw = random.Random(11)
     return [min(2.0, draw.lognormvariate(-0.5, 0.4)) for _ in range(count)]
 
 
 #: Long enough that one percent is more than what the scheduler of a busy machine takes away.
-DISTRIBUTIONS = {
-    "constant": [0.5],
-    "bimodal": [0.5] * 17 + [1.5] * 3,
-    "lognormal": lognormal(1000),
-}
+DISTRIBUTIONS = {"constant": [0.5], "bimodal": [0.5] * 17 + [1.5] * 3, "lognormal": lognormal(1000)}
 
 
 def measured(seconds: list[float], longer: float) -> tuple[StepResult, Pairs]:

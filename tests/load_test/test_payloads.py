@@ -63,11 +63,11 @@ def test_a_folder_is_one_body_per_file_by_name(tmp_path: Path) -> None:
     assert payloads.source == f"folder {tmp_path.name}, 2 files"
 
 
-@pytest.mark.parametrize(("function", "body"), [
-    ("text", b"request 3"), ("data", b'{"number": 3}'), ("raw", b"\x03"), ("view", b"view"),
-])
-def test_a_function_makes_the_body_of_each_request(module: str, function: str,
-                                                   body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("function", "body"),
+    [("text", b"request 3"), ("data", b'{"number": 3}'), ("raw", b"\x03"), ("view", b"view")],
+)
+def test_a_function_makes_the_body_of_each_request(module: str, function: str, body: bytes) -> None:
     payloads = Payloads.of(f"{module}:{function}")
     assert payloads.next(3) == body
     assert Payloads.of_dict(json.loads(json.dumps(payloads.to_dict()))).next(3) == body

@@ -29,19 +29,24 @@ from .fake_generator import FakeGenerator
 
 def found_limit(**more: Any) -> LoadTestReport:
     """A finished search with everything around it."""
-    done = run(limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)),
-               FakeGenerator(queue_limit=20))
-    return LoadTestReport(Target("sentiment", "us-east-1"), done, FLEET,
-                          verdicts=verdicts(done, FLEET, JoinedMetrics()), payload="1 given body",
-                          **{"peak_tps": 1000.0, "safety_factor": 1.0, **more})
+    done = run(
+        limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)), FakeGenerator(queue_limit=20)
+    )
+    return LoadTestReport(
+        Target("sentiment", "us-east-1"),
+        done,
+        FLEET,
+        verdicts=verdicts(done, FLEET, JoinedMetrics()),
+        payload="1 given body",
+        **{"peak_tps": 1000.0, "safety_factor": 1.0, **more},
+    )
 
 
 def test_a_limit_is_a_measured_throughput() -> None:
     report = found_limit()
     assert report.throughput is not None
     assert report.throughput.tps_per_instance == pytest.approx(200, rel=0.06)
-    assert report.throughput.instances_at_peak(2) == \
-        -(-1000 // report.throughput.tps_per_instance)
+    assert report.throughput.instances_at_peak(2) == -(-1000 // report.throughput.tps_per_instance)
     assert found_limit(peak_tps=None).throughput is None, "no peak, nothing to size for"
 
 
@@ -60,10 +65,12 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     assert content["limit"]["low"] <= content["limit"]["high"]
     assert content["throughput"]["peak_tps"] == 1000
     assert {name: content["throughput"][name] for name in ("confidence", "low", "high")} == {
-        name: content["limit"][name] for name in ("confidence", "low", "high")}
+        name: content["limit"][name] for name in ("confidence", "low", "high")
+    }
     # Every step comes back with its whole histograms.
     assert [StepResult.of_dict(each).latency for each in content["steps"]] == [
-        each.result.latency for each in report.run.steps]
+        each.result.latency for each in report.run.steps
+    ]
     assert content["steps"][1]["judgement"]["outcome"] == "held"
     assert len(content["steps"][1]["timeline"]) == len(report.run.steps[1].timeline)
 
@@ -82,19 +89,28 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.got) == ("LLE956", "a run of --rate")
 
 
-@pytest.mark.parametrize(("content", "code"), [
-    (None, "LLE955"), ("{", "LLE955"), ("[]", "LLE955"), ('{"schema": "other"}', "LLE955"),
-    ("\xff", "LLE955"), ('{"schema": "S"}', "LLE956"), ('{"schema": "S", "limit": 3}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLE956"),
-])
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (None, "LLE955"),
+        ("{", "LLE955"),
+        ("[]", "LLE955"),
+        ('{"schema": "other"}', "LLE955"),
+        ("\xff", "LLE955"),
+        ('{"schema": "S"}', "LLE956"),
+        ('{"schema": "S", "limit": 3}', "LLE956"),
+        ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLE956"),
+        ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLE956"),
+        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLE956"),
+        ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLE956"),
+    ],
+)
 def test_files_that_are_no_limit(tmp_path: Path, content: str | None, code: str) -> None:
     file = tmp_path / "result.json"
     if content is not None:
-        file.write_bytes(content.replace(
-            '"S"', '"low-latency-endpoint/load-test-result/1"').encode("latin-1"))
+        file.write_bytes(
+            content.replace('"S"', '"low-latency-endpoint/load-test-result/1"').encode("latin-1")
+        )
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
     assert caught.value.code == code
@@ -111,15 +127,18 @@ def test_a_line_for_each_step() -> None:
 
 def test_the_line_holds_what_is_flagged() -> None:
     done = run(rate_plan([50], seconds=4, goal=GOAL), FakeGenerator(first_byte_share=0.25))
-    late = replace(done.steps[1], result=replace(
-        done.steps[1].result, send_lag=LatencyHistogram.of([0.004] * 200)).judged())
+    late = replace(
+        done.steps[1],
+        result=replace(done.steps[1].result, send_lag=LatencyHistogram.of([0.004] * 200)).judged(),
+    )
     done = replace(done, steps=(done.steps[0], late))
     metrics = metrics_of(InvocationsPerInstance_Sum=[3000])
     report = LoadTestReport(Target("e", "us-east-1"), done, FLEET, metrics)
     _, row = csv.DictReader(steps_csv(report).splitlines())
     assert int(row["samples"]) == late.result.latency.count
     assert int(row["samples_beyond_p99"]) == late.result.latency.count - math.ceil(
-        0.99 * late.result.latency.count)
+        0.99 * late.result.latency.count
+    )
     assert "send lag p99 is 4 ms" in row["warnings"]
     assert "fewer than ten samples" in row["warnings"]
     assert float(row["first_byte_p99_ms"]) == pytest.approx(5, rel=0.001)

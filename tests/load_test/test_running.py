@@ -32,7 +32,10 @@ def test_steps_run_in_order_and_tell_of_themselves() -> None:
     done = run(rate_plan([50, 100], seconds=10, goal=GOAL), FakeGenerator(), events.append)
     started = [each for each in events if isinstance(each, StepStarted)]
     assert [(each.step.name, each.number, each.of, each.purpose) for each in started] == [
-        ("alone", 1, 3, "alone"), ("50 TPS", 2, 3, "rate"), ("100 TPS", 3, 3, "rate")]
+        ("alone", 1, 3, "alone"),
+        ("50 TPS", 2, 3, "rate"),
+        ("100 TPS", 3, 3, "rate"),
+    ]
     assert [each.measured for each in events if isinstance(each, StepEnded)] == list(done.steps)
     seconds = [each for each in events if isinstance(each, Second) and each.step.name == "50 TPS"]
     assert len(seconds) == 11, "one of settling, ten that count"
@@ -57,8 +60,9 @@ def test_a_ramp_is_a_step() -> None:
 
 def test_confirm_holds_or_does_not() -> None:
     def held(instances: int) -> bool:
-        return run(confirm_plan(1000, GOAL, seconds=20),
-                   FakeGenerator(instances=instances, queue_limit=20)).held
+        return run(
+            confirm_plan(1000, GOAL, seconds=20), FakeGenerator(instances=instances, queue_limit=20)
+        ).held
 
     assert held(6)
     assert not held(4)
@@ -121,7 +125,8 @@ def test_a_stream_is_judged_by_its_first_byte() -> None:
         plan = rate_plan([100], seconds=20, goal=LatencyGoal(goal), alone_seconds=0)
         (step,) = run(plan, FakeGenerator(first_byte_share=share)).steps
         assert step.judgement.bounds["ttfb-p99"].value == pytest.approx(
-            share * step.result.latency.percentile(99), rel=0.01)
+            share * step.result.latency.percentile(99), rel=0.01
+        )
         return step.judgement.outcome
 
     assert outcome({"ttfb-p99": 0.015}, share=0.1) == "held"
@@ -141,21 +146,29 @@ def test_the_limit_of_a_stream_is_that_of_its_first_byte() -> None:
 def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator()
     with pytest.raises(ConfigurationError) as caught:
-        load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                  rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
-                  generator=lambda: generator)
+        load_test(
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
+            generator=lambda: generator,
+        )
     assert (caught.value.code, caught.value.got) == ("LLE991", "ttfb-p99")
     assert generator.steps == []
 
 
 def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     aws, generator, said = FakeAws(invocations=[1e9]), FakeGenerator(instances=2), []
-    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
-                        lambda profile, region: (lambda service: aws, region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: aws, region),
+    )
     report = load_test(
-        Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)), generator=lambda: generator,
-        say=said.append)
+        Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
+        generator=lambda: generator,
+        say=said.append,
+    )
     assert generator.closed
     assert report.run.limit is not None
     assert report.run.limit.instances == 2, "what SageMaker says serves"
@@ -165,24 +178,37 @@ def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.Monke
 
 
 def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
-                        lambda profile, region: (lambda service: FakeAws(), region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: FakeAws(), region),
+    )
 
     def say(text: str) -> None:
         if "has counted" in text:
             raise KeyboardInterrupt
 
-    report = load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                       rate_plan([200], seconds=20), generator=FakeGenerator, say=say)
+    report = load_test(
+        Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        rate_plan([200], seconds=20),
+        generator=FakeGenerator,
+        say=say,
+    )
     assert report.run.held
     assert report.metrics.unknown == ("CloudWatch: interrupted",)
 
 
 def test_the_generator_is_closed_when_nothing_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
-    monkeypatch.setattr("low_latency_endpoint.load_test.search.load_testing.open_clients",
-                        lambda profile, region: (lambda service: FakeAws(), region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: FakeAws(), region),
+    )
     with pytest.raises(ConfigurationError):
-        load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                  rate_plan([10], seconds=6), generator=lambda: generator)
+        load_test(
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([10], seconds=6),
+            generator=lambda: generator,
+        )
     assert generator.closed

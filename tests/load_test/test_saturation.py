@@ -27,8 +27,9 @@ from .fake_generator import QUEUE_FULL, FakeGenerator
 
 def overloaded(**more: Any) -> LoadTestRun:
     """A minute alone, then rising rates; the last, too much for four workers, has minute 6."""
-    return run(rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60),
-               FakeGenerator(**more))
+    return run(
+        rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60), FakeGenerator(**more)
+    )
 
 
 def test_full_processors() -> None:
@@ -54,8 +55,9 @@ def test_errors_while_the_processor_is_idle_are_the_containers() -> None:
 def test_waiting_inside_the_instances_or_before_them() -> None:
     done = overloaded()
     waiting = 1000 * done.loads[-1].result.latency.mean
-    inside = metrics_of(ModelLatency_Average=[20] * 5 + [30, waiting, waiting],
-                        CPUUtilization_Average=[30] * 8)
+    inside = metrics_of(
+        ModelLatency_Average=[20] * 5 + [30, waiting, waiting], CPUUtilization_Average=[30] * 8
+    )
     found = verdicts(done, FLEET, inside)
     assert kinds(found) == ["queueing"]
     assert found[0].title == "Requests wait inside the instances"
@@ -63,8 +65,9 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
     assert "more workers" in found[0].advice
     before = metrics_of(ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 8)
     assert kinds(verdicts(done, FLEET, before)) == ["before-the-model"]
-    routed = metrics_of(ModelLatency_Average=[20] * 8,
-                        OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2)
+    routed = metrics_of(
+        ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2
+    )
     assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
 
 
@@ -73,8 +76,9 @@ def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
     done = run(rate_plan([400], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
     errors = verdicts(done, FLEET, JoinedMetrics())[0]
     assert errors.kind == "errors"
-    assert errors.title == ("The endpoint answers about 200 requests a second, however many come: "
-                            "its capacity")
+    assert errors.title == (
+        "The endpoint answers about 200 requests a second, however many come: its capacity"
+    )
     assert "timeout" in errors.evidence[0]
     assert "400" in errors.evidence[1]
     assert "More instances" in errors.advice
@@ -85,13 +89,27 @@ def test_timeouts_of_an_endpoint_that_stalls_are_no_capacity() -> None:
     """It answers all, then nobody: what it answers is not constant."""
     done = run(rate_plan([100], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
     (step,) = done.loads
-    timeline = tuple(replace(each, completed=100 if each.seconds < 12 else 0)
-                     for each in step.timeline)
-    result = replace(step.result, errors={"timeout": 1700}, unanswered=1700, completed=1200,
-                     answered_in_time=1200)
-    stalled = replace(done, steps=(replace(
-        step, result=result, timeline=timeline,
-        judgement=replace(step.judgement, outcome="broken", errors=1700)),))
+    timeline = tuple(
+        replace(each, completed=100 if each.seconds < 12 else 0) for each in step.timeline
+    )
+    result = replace(
+        step.result,
+        errors={"timeout": 1700},
+        unanswered=1700,
+        completed=1200,
+        answered_in_time=1200,
+    )
+    stalled = replace(
+        done,
+        steps=(
+            replace(
+                step,
+                result=result,
+                timeline=timeline,
+                judgement=replace(step.judgement, outcome="broken", errors=1700),
+            ),
+        ),
+    )
     assert "log" in verdicts(stalled, FLEET, JoinedMetrics())[0].advice
 
 
@@ -112,7 +130,9 @@ def test_nothing_saturated() -> None:
     assert "CPU at 30 % (in minutes shared with other steps)" in found[0].evidence
     warm = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 80, 80]))
     assert [(each.kind, each.severity) for each in warm] == [
-        ("cpu", "risk"), ("not-saturated", "fine")]
+        ("cpu", "risk"),
+        ("not-saturated", "fine"),
+    ]
 
 
 def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
@@ -125,11 +145,15 @@ def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
 
 
 def test_a_stumble_alone_is_told_and_spoils_nothing() -> None:
-    done = run(rate_plan([150], seconds=20, goal=GOAL),
-               FakeGenerator(unlucky=lambda step: step.name == "alone"))
+    done = run(
+        rate_plan([150], seconds=20, goal=GOAL),
+        FakeGenerator(unlucky=lambda step: step.name == "alone"),
+    )
     found = verdicts(done, FLEET, JoinedMetrics())
     assert [(each.kind, each.severity) for each in found] == [
-        ("client-bound", "risk"), ("not-saturated", "fine")]
+        ("client-bound", "risk"),
+        ("not-saturated", "fine"),
+    ]
     assert done.held
 
 
@@ -154,25 +178,30 @@ def slower(done: LoadTestRun, share: float) -> LoadTestRun:
     last, alone = done.steps[-1], done.alone
     assert alone is not None
     mean = alone.result.service.mean / (1 - share)
-    result = replace(last.result, errors={}, unanswered=0,
-                     latency=LatencyHistogram.of([mean] * 1_000))
+    result = replace(
+        last.result, errors={}, unanswered=0, latency=LatencyHistogram.of([mean] * 1_000)
+    )
     judgement = replace(last.judgement, outcome="broken", errors=False, reasons=("slow",))
-    return replace(done, steps=(*done.steps[:-1], replace(last, result=result,
-                                                          judgement=judgement)))
+    return replace(
+        done, steps=(*done.steps[:-1], replace(last, result=result, judgement=judgement))
+    )
 
 
-@pytest.mark.parametrize(("share", "found"), [(0.24, ["unexplained"]), (0.26, ["queueing"]),
-                                              (0.45, ["queueing"])])
+@pytest.mark.parametrize(
+    ("share", "found"), [(0.24, ["unexplained"]), (0.26, ["queueing"]), (0.45, ["queueing"])]
+)
 def test_a_quarter_of_the_time_is_worth_a_word(share: float, found: list[str]) -> None:
     assert kinds(verdicts(slower(overloaded(), share), FLEET, JoinedMetrics())) == found
 
 
 @pytest.mark.parametrize(("overhead", "kind"), [(14.0, "overhead"), (12.0, "before-the-model")])
-def test_overhead_that_grew_by_a_quarter_and_takes_half_of_the_wait(overhead: float,
-                                                                    kind: str) -> None:
+def test_overhead_that_grew_by_a_quarter_and_takes_half_of_the_wait(
+    overhead: float, kind: str
+) -> None:
     """A request takes 20 ms alone and 28 ms loaded; the model itself needs 1 ms more."""
-    metrics = metrics_of(ModelLatency_Average=[10] * 5 + [11] * 3,
-                         OverheadLatency_Average=[10] * 5 + [overhead] * 3)
+    metrics = metrics_of(
+        ModelLatency_Average=[10] * 5 + [11] * 3, OverheadLatency_Average=[10] * 5 + [overhead] * 3
+    )
     assert kinds(verdicts(slower(overloaded(), 8 / 28), FLEET, metrics)) == [kind]
 
 
@@ -211,17 +240,28 @@ def gave_up(rate: float, seconds: float) -> str:
     (step,) = done.loads
     lost = round((100 - rate) * seconds)
     timeline = tuple(replace(each, completed=int(rate)) for each in step.timeline)
-    result = replace(step.result, errors={"timeout": lost}, unanswered=lost,
-                     answered_in_time=int(rate * seconds))
-    broken = replace(step, result=result, timeline=timeline,
-                     judgement=replace(step.judgement, outcome="broken", errors=True))
+    result = replace(
+        step.result, errors={"timeout": lost}, unanswered=lost, answered_in_time=int(rate * seconds)
+    )
+    broken = replace(
+        step,
+        result=result,
+        timeline=timeline,
+        judgement=replace(step.judgement, outcome="broken", errors=True),
+    )
     return verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0].title
 
 
-@pytest.mark.parametrize(("rate", "seconds", "capacity"), [
-    (80, 30, True), (95, 30, False),   # the few that waited in vain are no queue of all others
-    (80, 6, True), (80, 5, False),     # thirds of two seconds at least
-])
-def test_capacity_needs_many_unanswered_and_time(rate: float, seconds: float,
-                                                 capacity: bool) -> None:
+@pytest.mark.parametrize(
+    ("rate", "seconds", "capacity"),
+    [
+        (80, 30, True),
+        (95, 30, False),  # the few that waited in vain are no queue of all others
+        (80, 6, True),
+        (80, 5, False),  # thirds of two seconds at least
+    ],
+)
+def test_capacity_needs_many_unanswered_and_time(
+    rate: float, seconds: float, capacity: bool
+) -> None:
     assert ("its capacity" in gave_up(rate, seconds)) is capacity

@@ -62,12 +62,16 @@ def server() -> Iterator[LoopbackRuntime]:
         yield made
 
 
-def locust(server: LoopbackRuntime | None, *arguments: str | Path, code: int | None = 0,
-           **environment: str) -> subprocess.CompletedProcess[str]:
+def locust(
+    server: LoopbackRuntime | None, *arguments: str | Path, code: int | None = 0, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run Locust, without a web UI."""
     url = {"AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": server.url} if server else {}
-    done = run_locust([*LOCUST, *map(str, arguments)], ROOT, environment={
-        **ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url, **environment})
+    done = run_locust(
+        [*LOCUST, *map(str, arguments)],
+        ROOT,
+        environment={**ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url, **environment},
+    )
     if code is not None:  # and a busy machine's generator is no measure
         wanted = code or exit_code_said(done.stderr)
         assert done.returncode == wanted, done.stdout + done.stderr
@@ -94,8 +98,21 @@ def rows(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def test_the_example_runs_as_it_is(server: LoopbackRuntime, tmp_path: Path) -> None:
-    done = locust(server, "-f", EXAMPLE, "--endpoint-name", "slow-20", "-u", 4, "-r", 4,
-                  "-t", "3s", "--csv", tmp_path / "run")
+    done = locust(
+        server,
+        "-f",
+        EXAMPLE,
+        "--endpoint-name",
+        "slow-20",
+        "-u",
+        4,
+        "-r",
+        4,
+        "-t",
+        "3s",
+        "--csv",
+        tmp_path / "run",
+    )
     row = rows(tmp_path)["InvokeEndpoint slow-20"]
     assert row["Failure Count"] == "0"
     # Of each user; how many more is the machine's to say.
@@ -107,20 +124,39 @@ def test_the_example_runs_as_it_is(server: LoopbackRuntime, tmp_path: Path) -> N
 def test_processes_and_environment(server: LoopbackRuntime, tmp_path: Path) -> None:
     """A master and two workers, which Locust forks; options by environment variables."""
     (tmp_path / "bodies.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
-    done = locust(server, "-f", EXAMPLE, *two_processes(), "-u", 4, "-r", 4, "-t", "3s",
-                  "--csv", tmp_path / "run", LOCUST_ENDPOINT_NAME="slow-20",
-                  LOCUST_PAYLOAD=str(tmp_path / "bodies.jsonl"))
+    done = locust(
+        server,
+        "-f",
+        EXAMPLE,
+        *two_processes(),
+        "-u",
+        4,
+        "-r",
+        4,
+        "-t",
+        "3s",
+        "--csv",
+        tmp_path / "run",
+        LOCUST_ENDPOINT_NAME="slow-20",
+        LOCUST_PAYLOAD=str(tmp_path / "bodies.jsonl"),
+    )
     row = rows(tmp_path)["InvokeEndpoint slow-20"]
     assert (row["Failure Count"], int(row["Request Count"]) >= 4) == ("0", True)
     assert done.stderr.count("us of processor time each") == 2
 
 
 def test_a_class_of_ones_own(server: LoopbackRuntime, tmp_path: Path) -> None:
-    file = own(tmp_path, "slow-5", "request_name = 'ours'",
-               "self.invoke(b'{}', name='mine', SessionId='s'); self.invoke('text')")
+    file = own(
+        tmp_path,
+        "slow-5",
+        "request_name = 'ours'",
+        "self.invoke(b'{}', name='mine', SessionId='s'); self.invoke('text')",
+    )
     found = seen(locust(server, "-f", file, "-u", 1, "-t", "1s"))
-    assert found == [("mine", "InvokeEndpoint", "None", 200, 101),
-                     ("ours", "InvokeEndpoint", "None", 200, 101)]
+    assert found == [
+        ("mine", "InvokeEndpoint", "None", 200, 101),
+        ("ours", "InvokeEndpoint", "None", 200, 101),
+    ]
     assert server.runtime.requests["slow-5"] >= 2
 
 
@@ -128,11 +164,13 @@ def test_a_class_without_tasks_has_one_and_others_only_theirs(tmp_path: Path) ->
     file = own(tmp_path, "plain")
     file.write_text(file.read_text() + "\n\nclass Heir(Caller):\n    pass\n")
     told = locust(None, "-f", file, "--show-task-ratio-json").stdout
-    ratios = json.loads(told[told.index("{"):told.rindex("}") + 1])["per_class"]
+    ratios = json.loads(told[told.index("{") : told.rindex("}") + 1])["per_class"]
     assert {name: list(of["tasks"]) for name, of in ratios.items()} == {
-        "Caller": ["ask"], "Heir": ["ask"]}
+        "Caller": ["ask"],
+        "Heir": ["ask"],
+    }
     told = locust(None, "-f", EXAMPLE, "--show-task-ratio-json").stdout
-    ratios = json.loads(told[told.index("{"):told.rindex("}") + 1])["per_class"]
+    ratios = json.loads(told[told.index("{") : told.rindex("}") + 1])["per_class"]
     assert list(ratios["Sentiment"]["tasks"]) == ["invoke_next"]
 
 
@@ -145,8 +183,7 @@ def test_an_option_wins_over_the_attribute(server: LoopbackRuntime, tmp_path: Pa
 def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "status-429")
     done = locust(server, "-f", file, "-u", 1, "-t", "1s", code=1)
-    assert seen(done) == [
-        ("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
+    assert seen(done) == [("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
     assert "InvokeEndpoint status-429: 429 ModelNotReadyException" in done.stderr
 
 
@@ -156,10 +193,23 @@ def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
     assert found == [("stream-2", "InvokeEndpoint", "check failed", 200, 14)]
 
 
-def test_the_first_byte_of_streams_is_listed_beside_the_total(server: LoopbackRuntime,
-                                                              tmp_path: Path) -> None:
-    locust(server, "-f", EXAMPLE, "--endpoint-name", "stream-3", "--stream", "-u", 2, "-t",
-           "3s", "--csv", tmp_path / "run")
+def test_the_first_byte_of_streams_is_listed_beside_the_total(
+    server: LoopbackRuntime, tmp_path: Path
+) -> None:
+    locust(
+        server,
+        "-f",
+        EXAMPLE,
+        "--endpoint-name",
+        "stream-3",
+        "--stream",
+        "-u",
+        2,
+        "-t",
+        "3s",
+        "--csv",
+        tmp_path / "run",
+    )
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
     assert float(first["Average Response Time"]) < float(whole["Average Response Time"])
@@ -182,21 +232,24 @@ class Chat(OpenLoopSageMakerUser):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_first_byte_of_an_open_loop(server: LoopbackRuntime, tmp_path: Path,
-                                        processes: int) -> None:
+def test_the_first_byte_of_an_open_loop(
+    server: LoopbackRuntime, tmp_path: Path, processes: int
+) -> None:
     more = two_processes() if processes == 2 else []
     file = tmp_path / "locustfile.py"
     file.write_text(OPEN_STREAM.format(endpoint="stream-3", timeout=10))
-    done = locust(server, "-f", file, "-u", processes, "-r", 2, "-t", "3s", "--csv",
-                  tmp_path / "run", *more)
+    done = locust(
+        server, "-f", file, "-u", processes, "-r", 2, "-t", "3s", "--csv", tmp_path / "run", *more
+    )
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
     assert first["Request Count"] == whole["Request Count"] == found["Aggregated"]["Request Count"]
     assert "first byte from the intended start, ms:" in done.stderr
 
 
-def test_streams_that_stop_halfway_keep_their_first_byte(server: LoopbackRuntime,
-                                                         tmp_path: Path) -> None:
+def test_streams_that_stop_halfway_keep_their_first_byte(
+    server: LoopbackRuntime, tmp_path: Path
+) -> None:
     file = tmp_path / "locustfile.py"
     file.write_text(OPEN_STREAM.format(endpoint="half-stream-1", timeout=1))
     done = locust(server, "-f", file, "-u", 1, "-t", "4s", "--csv", tmp_path / "run", code=1)
@@ -208,49 +261,78 @@ def test_streams_that_stop_halfway_keep_their_first_byte(server: LoopbackRuntime
     assert "times timeout" in done.stderr
 
 
-@pytest.mark.parametrize(("code", "arguments"), [
-    ("LLE947", []),
-    ("LLE943", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
-    ("LLE949", ["--endpoint-name", "plain", "--expect", "("]),
-    ("LLE571", ["--endpoint-name", "plain", "--timeout", "soon"]),
-    ("LLE577", ["--endpoint-name", "plain", "--zonal", "not a url"]),
-])
-def test_mistakes_end_locust_with_their_code(server: LoopbackRuntime, code: str,
-                                             arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("LLE947", []),
+        ("LLE943", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
+        ("LLE949", ["--endpoint-name", "plain", "--expect", "("]),
+        ("LLE571", ["--endpoint-name", "plain", "--timeout", "soon"]),
+        ("LLE577", ["--endpoint-name", "plain", "--zonal", "not a url"]),
+    ],
+)
+def test_mistakes_end_locust_with_their_code(
+    server: LoopbackRuntime, code: str, arguments: list[str]
+) -> None:
     done = locust(server, "-f", EXAMPLE, "-u", 2, "-r", 2, "-t", "20s", *arguments, code=2)
     assert done.stderr.count(f"{code}:") == 1
     assert "Traceback" not in done.stderr
 
 
 def test_without_a_region_or_an_unknown_profile(server: LoopbackRuntime) -> None:
-    done = locust(server, "-f", EXAMPLE, "-t", "20s", "--endpoint-name", "plain", code=2,
-                  AWS_DEFAULT_REGION="")
+    done = locust(
+        server,
+        "-f",
+        EXAMPLE,
+        "-t",
+        "20s",
+        "--endpoint-name",
+        "plain",
+        code=2,
+        AWS_DEFAULT_REGION="",
+    )
     assert "LLE578:" in done.stderr
-    done = locust(server, "-f", EXAMPLE, "-t", "20s", "--endpoint-name", "plain",
-                  "--aws-profile", "nobody", code=2)
+    done = locust(
+        server,
+        "-f",
+        EXAMPLE,
+        "-t",
+        "20s",
+        "--endpoint-name",
+        "plain",
+        "--aws-profile",
+        "nobody",
+        code=2,
+    )
     assert "aws configure list-profiles" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_locusts_page_has_a_field_for_each_option() -> None:
-    program = ("import locust; from locust.argument_parser import LocustArgumentParser as Parser; "
-               "from low_latency_endpoint.load_test.engine.locust_options import OPTIONS, "
-               "add_options; "
-               "parser = Parser(); add_options(parser); "
-               "shown = set(parser.args_included_in_web_ui); "
-               "print({f'sagemaker_{name}' for name, *_ in OPTIONS} - shown)")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          check=True)
+    program = (
+        "import locust; from locust.argument_parser import LocustArgumentParser as Parser; "
+        "from low_latency_endpoint.load_test.engine.locust_options import OPTIONS, "
+        "add_options; "
+        "parser = Parser(); add_options(parser); "
+        "shown = set(parser.args_included_in_web_ui); "
+        "print({f'sagemaker_{name}' for name, *_ in OPTIONS} - shown)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "set()"
 
 
 def test_importing_the_package_loads_neither_locust_nor_gevent() -> None:
-    program = ("import sys, low_latency_endpoint.load_test, "
-               "low_latency_endpoint.load_test.engine.payloads, "
-               "low_latency_endpoint.load_test.engine.target; "
-               "print(sorted({'locust', 'gevent', 'geventhttpclient'} & set(sys.modules)))")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          check=True)
+    program = (
+        "import sys, low_latency_endpoint.load_test, "
+        "low_latency_endpoint.load_test.engine.payloads, "
+        "low_latency_endpoint.load_test.engine.target; "
+        "print(sorted({'locust', 'gevent', 'geventhttpclient'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -266,16 +348,32 @@ def aws() -> Iterator[LocalAws]:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_endpoint_of_the_local_aws(aws: LocalAws, tmp_path: Path, processes: int) -> None:
     more = two_processes() if processes == 2 else []
-    locust(None, "-f", EXAMPLE, "--endpoint-name", "sentiment", "--variant", "primary",
-           "-u", 4, "-r", 4, "-t", "3s", "--csv", tmp_path / "run", *more, **aws.environment())
+    locust(
+        None,
+        "-f",
+        EXAMPLE,
+        "--endpoint-name",
+        "sentiment",
+        "--variant",
+        "primary",
+        "-u",
+        4,
+        "-r",
+        4,
+        "-t",
+        "3s",
+        "--csv",
+        tmp_path / "run",
+        *more,
+        **aws.environment(),
+    )
     row = rows(tmp_path)["InvokeEndpoint sentiment"]
     assert (row["Failure Count"], int(row["Request Count"]) >= 4) == ("0", True)
     assert float(row["50%"]) >= 20
 
 
 def test_an_endpoint_that_is_not_there(aws: LocalAws) -> None:
-    done = locust(None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "1s", code=1,
-                  **aws.environment())
+    done = locust(
+        None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "1s", code=1, **aws.environment()
+    )
     assert "InvokeEndpoint missing: 400 ValidationError" in done.stderr
-
-

@@ -21,8 +21,10 @@ PUNCTUAL = LatencyHistogram.of([1e-6] * COUNT)
 def result(**changes: Any) -> StepResult:
     """Requests at the right moment, answered after 100 ms each."""
     step = Step("s", 100, ConstantArrivals(1_000))
-    return replace(StepResult(step, 0, 100, COUNT, COUNT, COUNT, COUNT, {}, LATENCY, LATENCY,
-                              None, PUNCTUAL), **changes)
+    return replace(
+        StepResult(step, 0, 100, COUNT, COUNT, COUNT, COUNT, {}, LATENCY, LATENCY, None, PUNCTUAL),
+        **changes,
+    )
 
 
 def lags(late: int, seconds: float) -> LatencyHistogram:
@@ -46,8 +48,9 @@ def test_a_processor_without_reserve(share: float, bound: int) -> None:
 def test_one_request_in_a_thousand_may_stay_unsent(unsent: int, bound: int) -> None:
     reasons = client_bound(result(sent=COUNT - unsent))
     assert len(reasons) == bound
-    assert all(each == f"{unsent} of 100000 requests that were due were never sent"
-               for each in reasons)
+    assert all(
+        each == f"{unsent} of 100000 requests that were due were never sent" for each in reasons
+    )
 
 
 @pytest.mark.parametrize(("postponed", "bound"), [(100, 0), (101, 1)])
@@ -61,21 +64,28 @@ def test_one_request_in_a_thousand_may_wait_for_a_connection(postponed: int, bou
 def test_half_of_the_requests_a_tenth_of_the_latency_late(lag: float, bound: int) -> None:
     reasons = client_bound(result(send_lag=LatencyHistogram.of([lag] * COUNT)))
     assert len(reasons) == bound
-    assert all("half of the requests" in each and "10% of the median latency" in each
-               for each in reasons)
+    assert all(
+        "half of the requests" in each and "10% of the median latency" in each for each in reasons
+    )
 
 
-@pytest.mark.parametrize(("late", "lag", "bound"), [
-    (2_000, 0.026, 1),   # two in a hundred, by more than a quarter of the p99
-    (2_000, 0.024, 0),   # by less
-    (500, 0.090, 0),     # one in two hundred is not the p99
-])
-def test_one_request_in_a_hundred_a_quarter_of_the_p99_late(late: int, lag: float,
-                                                            bound: int) -> None:
+@pytest.mark.parametrize(
+    ("late", "lag", "bound"),
+    [
+        (2_000, 0.026, 1),  # two in a hundred, by more than a quarter of the p99
+        (2_000, 0.024, 0),  # by less
+        (500, 0.090, 0),  # one in two hundred is not the p99
+    ],
+)
+def test_one_request_in_a_hundred_a_quarter_of_the_p99_late(
+    late: int, lag: float, bound: int
+) -> None:
     reasons = client_bound(result(send_lag=lags(late, lag)))
     assert len(reasons) == bound
-    assert all(each == "one request in a hundred started 26 ms late or more, 26% of the p99 of "
-               "100 ms" for each in reasons)
+    assert all(
+        each == "one request in a hundred started 26 ms late or more, 26% of the p99 of 100 ms"
+        for each in reasons
+    )
 
 
 def test_the_tail_is_measured_by_the_p99_and_not_by_the_median() -> None:
@@ -89,16 +99,22 @@ def test_a_closed_loop_is_judged_by_its_event_loop(lag: float, bound: int) -> No
     waiting = result(send_lag=LatencyHistogram(), generator=GeneratorLoad(loop_lag_p99=lag))
     reasons = client_bound(waiting)
     assert len(reasons) == bound
-    assert all("the event loop woke 26 ms late" in each and "26% of the p99" in each
-               for each in reasons)
+    assert all(
+        "the event loop woke 26 ms late" in each and "26% of the p99" in each for each in reasons
+    )
     assert client_bound(result(generator=GeneratorLoad(loop_lag_p99=lag))) == (), "an open loop"
 
 
 def test_a_closed_loop_too_is_measured_by_the_p99() -> None:
     """One slow answer in a thousand hides no late event loop."""
     latency = LatencyHistogram.of([0.100] * 99_900 + [10.0] * 100)
-    assert client_bound(result(latency=latency, send_lag=LatencyHistogram(),
-                               generator=GeneratorLoad(loop_lag_p99=0.026)))
+    assert client_bound(
+        result(
+            latency=latency,
+            send_lag=LatencyHistogram(),
+            generator=GeneratorLoad(loop_lag_p99=0.026),
+        )
+    )
 
 
 def test_without_an_answer_there_is_no_latency_to_compare_with() -> None:
@@ -112,8 +128,9 @@ def test_without_an_answer_there_is_no_latency_to_compare_with() -> None:
 def test_a_lag_of_a_hundredth_of_the_median_is_flagged(lag: float, flagged: int) -> None:
     found = warnings(result(send_lag=lags(2_000, lag)))
     assert len(found) == flagged
-    assert all("flagged above 1%" in each and "1.1% of the median latency" in each
-               for each in found)
+    assert all(
+        "flagged above 1%" in each and "1.1% of the median latency" in each for each in found
+    )
     assert warnings(result(send_lag=LatencyHistogram())) == ()
 
 

@@ -38,9 +38,15 @@ def cloudwatch() -> Iterator[Any]:
         for name, (metric, statistic, threshold) in ALARMS.items():
             kind = "ExtendedStatistic" if statistic.startswith("p") else "Statistic"
             client.put_metric_alarm(
-                AlarmName=name, Namespace="AWS/SageMaker", MetricName=metric, Period=60,
-                Dimensions=_dimensions(DIMENSIONS), Threshold=threshold, EvaluationPeriods=3,
-                ComparisonOperator="GreaterThanThreshold", **{kind: statistic},
+                AlarmName=name,
+                Namespace="AWS/SageMaker",
+                MetricName=metric,
+                Period=60,
+                Dimensions=_dimensions(DIMENSIONS),
+                Threshold=threshold,
+                EvaluationPeriods=3,
+                ComparisonOperator="GreaterThanThreshold",
+                **{kind: statistic},
             )
         _put_three_hours(client)
         client.set_alarm_state(AlarmName="p99", StateValue="OK", StateReason="by hand")
@@ -51,9 +57,12 @@ def cloudwatch() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def graphs(cloudwatch: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graph]:
     body = dashboard_body(
-        endpoint_name="sentiment", region="us-east-1", targets={"p99": 160},
-        variants=[DashboardVariant(name="primary", vcpus=48, max_instances=16,
-                                   scaling_target=7800)],
+        endpoint_name="sentiment",
+        region="us-east-1",
+        targets={"p99": 160},
+        variants=[
+            DashboardVariant(name="primary", vcpus=48, max_instances=16, scaling_target=7800)
+        ],
         alarm_arns=[f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:{name}" for name in ALARMS],
     )
     path = PICTURE if os.environ.get("UPDATE_DOCS") else tmp_path_factory.mktemp("a") / "a.png"
@@ -117,9 +126,7 @@ def _put_three_hours(client: Any) -> None:
         invocations = _per_second(minute) * 60
         instances = BEFORE if minute < MINUTES // 2 else AFTER
         slower = 2.2 if MINUTES // 2 <= minute < MINUTES // 2 + 6 else 1  # the new fleet is cold
-        latencies = [
-            slower * chance.lognormvariate(math.log(38_000), 0.42) for _ in range(120)
-        ]
+        latencies = [slower * chance.lognormvariate(math.log(38_000), 0.42) for _ in range(120)]
         values: dict[str, Any] = {
             "Invocations": [invocations],
             "InvocationsPerInstance": [invocations / instances],
@@ -131,21 +138,39 @@ def _put_three_hours(client: Any) -> None:
             "ConcurrentRequestsPerModel": [3 + invocations / 12_000],
         }
         data = [
-            {"MetricName": name, "Dimensions": _dimensions(DIMENSIONS), "Timestamp": time,
-             "Values": numbers}
+            {
+                "MetricName": name,
+                "Dimensions": _dimensions(DIMENSIONS),
+                "Timestamp": time,
+                "Values": numbers,
+            }
             for name, numbers in values.items()
         ]
         for zone, share in zip(ZONES, (0.55, 0.45), strict=True):
-            by_zone = {**DIMENSIONS, "Region": "us-east-1", "AvailabilityZone": zone,
-                       "InstanceType": "ml.m5.12xlarge"}
-            data.append({"MetricName": "Invocations", "Dimensions": _dimensions(by_zone),
-                         "Timestamp": time, "Values": [invocations * share]})
+            by_zone = {
+                **DIMENSIONS,
+                "Region": "us-east-1",
+                "AvailabilityZone": zone,
+                "InstanceType": "ml.m5.12xlarge",
+            }
+            data.append(
+                {
+                    "MetricName": "Invocations",
+                    "Dimensions": _dimensions(by_zone),
+                    "Timestamp": time,
+                    "Values": [invocations * share],
+                }
+            )
         client.put_metric_data(Namespace="AWS/SageMaker", MetricData=data)
         client.put_metric_data(
             Namespace="/aws/sagemaker/Endpoints",
             MetricData=[
-                {"MetricName": name, "Dimensions": _dimensions(DIMENSIONS), "Timestamp": time,
-                 "Value": value}
+                {
+                    "MetricName": name,
+                    "Dimensions": _dimensions(DIMENSIONS),
+                    "Timestamp": time,
+                    "Value": value,
+                }
                 for name, value in (
                     ("CPUUtilization", 4800 * _per_second(minute) / 1600),
                     ("MemoryUtilization", 41.0),

@@ -45,8 +45,12 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
     assert warm_up
     assert int(warm_up[1]) > 1.5 * int(warm_up[2])
     for number, words in {
-        4: ("use1-az1", "has private DNS", "LEAST_OUTSTANDING_REQUESTS",
-            "SageMakerVariantInvocationsPerInstance at 7800"),
+        4: (
+            "use1-az1",
+            "has private DNS",
+            "LEAST_OUTSTANDING_REQUESTS",
+            "SageMakerVariantInvocationsPerInstance at 7800",
+        ),
         5: ("0 fail", "Nothing found", "build/demo-dashboard.png"),
         6: ("160 TPS", "build/demo-load-test.html"),
         7: ("1 finding.", "LLD102", "instances.max: ", "throughput.tps_per_instance: "),
@@ -89,8 +93,9 @@ def test_settings_of_an_account_of_yours_are_refused_before_anything_starts(
     tmp_path: Path, line: str, words: str
 ) -> None:
     settings = tmp_path / "mine.yaml"
-    settings.write_text(f"{(ROOT / 'endpoint.yaml').read_text(encoding='utf-8')}\n{line}\n",
-                        encoding="utf-8")
+    settings.write_text(
+        f"{(ROOT / 'endpoint.yaml').read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8"
+    )
     status, text = _demo("--settings", settings, home=tmp_path)
     assert status == 1
     assert words in " ".join(text.split())

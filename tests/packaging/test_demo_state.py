@@ -9,8 +9,11 @@ from rich.table import Table
 
 from examples.demo_state import changes_table, state_table
 
-BEFORE = {("Stack", ""): "Shop is CREATE_COMPLETE", ("Routing", "primary"): "RANDOM",
-          ("Type", "primary"): "ml.g5.xlarge"}
+BEFORE = {
+    ("Stack", ""): "Shop is CREATE_COMPLETE",
+    ("Routing", "primary"): "RANDOM",
+    ("Type", "primary"): "ml.g5.xlarge",
+}
 
 
 def shown(table: Table) -> str:
@@ -29,8 +32,11 @@ def test_an_update_is_told_as_before_and_after() -> None:
     del after["Stack", ""]
     table = changes_table({"Shop": BEFORE}, {"Shop": after})
     assert [[str(cell) for cell in column.cells] for column in table.columns] == [
-        ["Stack", "Routing", "Alarms"], ["", "primary", "p99"],
-        ["Shop is CREATE_COMPLETE", "RANDOM", ""], ["", "LEAST [new]", "above 150 ms"]]
+        ["Stack", "Routing", "Alarms"],
+        ["", "primary", "p99"],
+        ["Shop is CREATE_COMPLETE", "RANDOM", ""],
+        ["", "LEAST [new]", "above 150 ms"],
+    ]
     assert "LEAST [new]" in shown(table)
 
 

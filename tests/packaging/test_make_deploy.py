@@ -17,8 +17,10 @@ from low_latency_endpoint.settings import load_settings
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = load_settings(ROOT / "endpoint.yaml")
 # The environment that the tests run in is the one to test: nothing is to be installed into it.
-INSTALLED = [f"--old-file={folder}/.installed{kind}" for folder, kind in (
-    (".venv", ""), (".venv", "-operations"), ("node_modules", ""))]
+INSTALLED = [
+    f"--old-file={folder}/.installed{kind}"
+    for folder, kind in ((".venv", ""), (".venv", "-operations"), ("node_modules", ""))
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +32,15 @@ def aws() -> Iterator[LocalAws]:
 def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
     environment = aws.environment() if aws else dict(os.environ)
     done = subprocess.run(
-        ["make", "--no-print-directory", *INSTALLED, target, *more], cwd=ROOT,
-        env={**environment, "COLUMNS": "140"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False)
+        ["make", "--no-print-directory", *INSTALLED, target, *more],
+        cwd=ROOT,
+        env={**environment, "COLUMNS": "140"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
@@ -63,13 +71,15 @@ def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_p
         there.enter_context(uploaded(aws, model_uris(SHIPPED)))
         status, text = make(aws, "deploy", f"CDK={cdk}", "PRICES=ml.m5.12xlarge=3")
     assert status == 0, text
-    assert "together" in text[:text.index("0 fail")]
+    assert "together" in text[: text.index("0 fail")]
 
     status, text = make(aws, "destroy", f"CDK={cdk}", "ARGS=--force")
     assert status == 0, text
     assert "Deleting takes about 20 to 45 minutes; not seen on AWS yet" in " ".join(text.split())
     assert told.read_text("utf-8").splitlines() == [
-        "deploy --all -c settings=endpoint.yaml", "destroy --all -c settings=endpoint.yaml --force"]
+        "deploy --all -c settings=endpoint.yaml",
+        "destroy --all -c settings=endpoint.yaml --force",
+    ]
 
 
 def test_preflight_can_be_left_out() -> None:

@@ -65,8 +65,19 @@ def their_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment, links = folder / "venv", folder / "dependencies"
     _run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin" / "python"
-    _run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index",
-         "--disable-pip-version-check", "--quiet", wheel)
+    _run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+        "--quiet",
+        wheel,
+    )
     links.mkdir()
     for distribution in _required(_requirements(wheel)).values():
         _link(distribution, links)
@@ -153,9 +164,7 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert low_latency_endpoint.__version__ == installed
 
 
-def test_someone_elses_app_synthesises_with_the_wheel(
-    their_python: Path, tmp_path: Path
-) -> None:
+def test_someone_elses_app_synthesises_with_the_wheel(their_python: Path, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(SOMEONE_ELSES_APP, encoding="utf-8")
     (tmp_path / "cdk.json").write_text('{"app": "python app.py"}', encoding="utf-8")
     output = tmp_path / "cdk.out"

@@ -14,8 +14,15 @@ from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan, Scalin
 Refused = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ConfigurationError]]]
 
 
-_SCALING = {"enabled", "min_instances", "initial_instances", "max_instances",
-            "max_concurrency_per_instance", "scale_in_cooldown", "scale_out_cooldown"}
+_SCALING = {
+    "enabled",
+    "min_instances",
+    "initial_instances",
+    "max_instances",
+    "max_concurrency_per_instance",
+    "scale_in_cooldown",
+    "scale_out_cooldown",
+}
 
 
 def planned(**given: Any) -> Plan:

@@ -12,9 +12,11 @@ from low_latency_endpoint.plan.metrics import metric_facts, metrics
 
 def _body(**variant):
     return dashboard_body(
-        endpoint_name="sentiment", region="us-east-1",
+        endpoint_name="sentiment",
+        region="us-east-1",
         variants=[DashboardVariant(name="primary", **variant)],
-        targets={"p99": 160.0, "p99.9": 400.0}, alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
+        targets={"p99": 160.0, "p99.9": 400.0},
+        alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
     )
 
 
@@ -28,17 +30,20 @@ def _graphs(body):
 
 def test_panels_answer_the_questions_in_order():
     assert list(_graphs(_body())) == [
-        "Is the target met?", "Where does the time go?", "Traffic", "Errors",
-        "Instances and what each gets", "Utilization of the instance", "Zones",
+        "Is the target met?",
+        "Where does the time go?",
+        "Traffic",
+        "Errors",
+        "Instances and what each gets",
+        "Utilization of the instance",
+        "Zones",
     ]
 
 
 def test_every_latency_is_divided_into_milliseconds():
     """No panel shows a metric in microseconds: each is hidden and divided by 1000."""
     for properties in _graphs(_body(multi_model=True)).values():
-        formulas = " ".join(
-            row[0]["expression"] for row in properties["metrics"] if len(row) == 1
-        )
+        formulas = " ".join(row[0]["expression"] for row in properties["metrics"] if len(row) == 1)
         for row in properties["metrics"]:
             if len(row) > 1 and metric_facts(row[1]).unit == "Microseconds":
                 assert row[-1]["visible"] is False
@@ -48,7 +53,8 @@ def test_every_latency_is_divided_into_milliseconds():
 def test_targets_are_drawn_in_milliseconds_with_their_percentiles():
     target = _graphs(_body())["Is the target met?"]
     assert [(line["value"], line["label"]) for line in target["annotations"]["horizontal"]] == [
-        (160.0, "p99 target 160 ms"), (400.0, "p99.9 target 400 ms"),
+        (160.0, "p99 target 160 ms"),
+        (400.0, "p99.9 target 400 ms"),
     ]
     shown = [row[0]["label"] for row in target["metrics"] if len(row) == 1]
     assert shown == ["p50", "p90", "p99", "p99.9"]
@@ -58,7 +64,8 @@ def test_model_and_overhead_are_stacked():
     split = _graphs(_body())["Where does the time go?"]
     assert split["stacked"] is True
     assert [row[0]["label"] for row in split["metrics"] if len(row) == 1] == [
-        "ModelLatency", "OverheadLatency",
+        "ModelLatency",
+        "OverheadLatency",
     ]
 
 
@@ -66,8 +73,10 @@ def test_model_and_overhead_are_stacked():
     ("variant", "expected"),
     [
         ({"vcpus": 48}, ["cpu_raw / 48", "memory_raw / 1"]),
-        ({"vcpus": 4, "gpus": 1},
-         ["cpu_raw / 4", "memory_raw / 1", "gpu_raw / 1", "gpu_memory_raw / 1"]),
+        (
+            {"vcpus": 4, "gpus": 1},
+            ["cpu_raw / 4", "memory_raw / 1", "gpu_raw / 1", "gpu_memory_raw / 1"],
+        ),
         ({}, ["cpu_raw / 1", "memory_raw / 1"]),
     ],
 )
@@ -77,9 +86,9 @@ def test_utilization_is_of_the_whole_instance(variant, expected):
 
 
 def test_scaling_lines_appear_where_the_variant_scales():
-    lines = _graphs(_body(max_instances=16, scaling_target=7800.0))[
-        "Instances and what each gets"
-    ]["annotations"]["horizontal"]
+    lines = _graphs(_body(max_instances=16, scaling_target=7800.0))["Instances and what each gets"][
+        "annotations"
+    ]["horizontal"]
     assert [(line["value"], line["yAxis"]) for line in lines] == [(7800.0, "left"), (16, "right")]
     assert "annotations" not in _graphs(_body())["Instances and what each gets"]
 

@@ -16,17 +16,23 @@ from low_latency_endpoint.settings import explain_endpoint, parse_settings, stac
 
 # 1000 / (200 x 0.65) = 7.7: eight at peak, two zones, sixteen hold it while a zone has failed.
 ENDPOINT: dict[str, Any] = {
-    "containers": [{"image": {"uri": "example/image:1"}}], "instance_type": "ml.m5.12xlarge",
+    "containers": [{"image": {"uri": "example/image:1"}}],
+    "instance_type": "ml.m5.12xlarge",
     "latency": {"p99": "200ms"},
     "throughput": {"peak_tps": 1000, "tps_per_instance": 200, "safety_factor": 0.65},
 }
 PRICE = {"ml.m5.12xlarge": 3.0}
 
 
-def cost(*, shared: Mapping[str, Any] = {}, others: Mapping[str, Any] = {},
-         **endpoint: Any) -> StackCost:
-    given = {"client_zones": {"ids": ["use1-az1", "use1-az2"]}, "prices": PRICE, **shared,
-             "endpoints": {"sentiment": {**ENDPOINT, **endpoint}, **others}}
+def cost(
+    *, shared: Mapping[str, Any] = {}, others: Mapping[str, Any] = {}, **endpoint: Any
+) -> StackCost:
+    given = {
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "prices": PRICE,
+        **shared,
+        "endpoints": {"sentiment": {**ENDPOINT, **endpoint}, **others},
+    }
     return stack_cost(parse_settings(yaml.safe_dump(given)))
 
 
@@ -47,10 +53,9 @@ def test_a_rolling_update_costs_the_fleet_and_a_batch(batch: int, in_an_update: 
     assert instances(found) == [2, 8, 16, in_an_update]
 
 
-@pytest.mark.parametrize("endpoint", [
-    {"scaling": {"enabled": False}},
-    {"instances": {"min": 8, "max": 8}},
-])
+@pytest.mark.parametrize(
+    "endpoint", [{"scaling": {"enabled": False}}, {"instances": {"min": 8, "max": 8}}]
+)
 def test_what_does_not_scale_costs_the_same_at_all_hours(endpoint: dict[str, Any]) -> None:
     assert instances(cost(**endpoint).endpoints["sentiment"]) == [8, 8, 8, 16]
 
@@ -60,15 +65,30 @@ def test_without_a_measured_throughput_nothing_scales() -> None:
     assert instances(found.endpoints["sentiment"]) == [2, 2, 2, 4]
 
 
-@pytest.mark.parametrize(("shared", "zones"), [
-    ({}, 2),
-    ({"private_link": {"sagemaker_api": True}}, 4),
-    ({"client_zones": {"ids": ["use1-az1", "use1-az2", "use1-az4"]}}, 3),
-    ({"network": {"vpc_id": "vpc-0123456789abcdef0", "subnets": {
-        "use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}},
-      "private_link": {"interface_endpoint_id": "vpce-0123456789abcdef0",
-                       "security_group_id": "sg-0123456789abcdef0"}}, 0),
-])
+@pytest.mark.parametrize(
+    ("shared", "zones"),
+    [
+        ({}, 2),
+        ({"private_link": {"sagemaker_api": True}}, 4),
+        ({"client_zones": {"ids": ["use1-az1", "use1-az2", "use1-az4"]}}, 3),
+        (
+            {
+                "network": {
+                    "vpc_id": "vpc-0123456789abcdef0",
+                    "subnets": {
+                        "use1-az1": "subnet-0123456789abcdef0",
+                        "use1-az2": "subnet-0123456789abcdef1",
+                    },
+                },
+                "private_link": {
+                    "interface_endpoint_id": "vpce-0123456789abcdef0",
+                    "security_group_id": "sg-0123456789abcdef0",
+                },
+            },
+            0,
+        ),
+    ],
+)
 def test_interface_endpoints_that_the_stack_makes_cost_in_each_zone(
     shared: dict[str, Any], zones: int
 ) -> None:
@@ -107,8 +127,11 @@ def test_the_library_has_no_price_of_an_instance() -> None:
 
 
 def test_the_plan_says_it_as_it_says_everything() -> None:
-    given = {"client_zones": {"ids": ["use1-az1", "use1-az2"]}, "prices": PRICE,
-             "endpoints": {"sentiment": ENDPOINT}}
+    given = {
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "prices": PRICE,
+        "endpoints": {"sentiment": ENDPOINT},
+    }
     plan = explain_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
     found = plan["hourly_cost_in_an_update"]
     assert (found.value, found.unit) == (96.0, "USD per hour")

@@ -21,13 +21,18 @@ from low_latency_endpoint.plan.limits import INFERENCE_AMI
 from .conftest import Refused
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
-GPU = REGISTRY + ("huggingface-pytorch-inference:2.6.0-transformers4.49.0-gpu-py312-cu124-"
-                  "ubuntu22.04")
+GPU = REGISTRY + (
+    "huggingface-pytorch-inference:2.6.0-transformers4.49.0-gpu-py312-cu124-ubuntu22.04"
+)
 CPU = REGISTRY + "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
-NEURONX = REGISTRY + ("huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-"
-                      "py310-sdk2.20.0-ubuntu20.04")
-NEURON = REGISTRY + ("huggingface-pytorch-inference-neuron:1.13.1-transformers4.34.1-neuron-py310-"
-                     "sdk2.15.0-ubuntu20.04")
+NEURONX = REGISTRY + (
+    "huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-"
+    "py310-sdk2.20.0-ubuntu20.04"
+)
+NEURON = REGISTRY + (
+    "huggingface-pytorch-inference-neuron:1.13.1-transformers4.34.1-neuron-py310-"
+    "sdk2.15.0-ubuntu20.04"
+)
 ARM = REGISTRY + "pytorch-inference-arm64:2.6.0-cpu-py312-ubuntu22.04"
 VLLM = REGISTRY + "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
 RAY = REGISTRY + "ray:2.0-gpu-py312-cu129-ubuntu24.04"
@@ -35,59 +40,94 @@ CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 OWN_GPU = "123456789012.dkr.ecr.us-east-1.amazonaws.com/ranker:gpu-7"
 
 
-@pytest.mark.parametrize((
-    "image", "accelerator", "generation", "architecture", "cuda", "cpu_only",
-), [
-    (GPU, "nvidia", None, "x86_64", (12, 4), False),
-    (CPU, None, None, "x86_64", None, True),
-    (NEURONX, "neuron", "neuronx", "x86_64", None, False),
-    (NEURON, "neuron", "neuron", "x86_64", None, False),
-    (ARM, None, None, "arm64", None, True),
-    (VLLM, "nvidia", None, None, (13, 0), False),
-    ("vllm:omni-sagemaker-cuda-v1.8", "nvidia", None, None, None, False),
-    ("djl-inference:0.29.0-neuronx-sdk2.19.1", "neuron", "neuronx", "x86_64", None, False),
-    ("djl-inference:0.38.0-lmi28.0.0-cu129", "nvidia", None, "x86_64", (12, 9), False),
-    ("tensorflow-inference:1.14.0-gpu-py36-cu92-ubuntu16.04", "nvidia", None, "x86_64", (9, 2),
-     False),
-    ("sagemaker-tritonserver:26.05-py3", None, None, "x86_64", None, None),
-    ("sagemaker-tritonserver:26.05-py3-cpu", None, None, "x86_64", None, True),
-    ("sagemaker-neo-pytorch:1.12-inf-py3", "neuron", "neuron", "x86_64", None, False),
-    ("pytorch-inference-graviton:2.0.1-cpu-py310-ubuntu20.04", None, None, "arm64", None, True),
-    ("tei-cpu:2.0.1-tei1.8.2", None, None, None, None, True),
-    ("registry.example.com:5000/team/scorer:7", None, None, None, None, None),
-    ("team/document-cruncher:9", None, None, None, None, None),
-    ("${Token[TOKEN.12]}", None, None, None, None, None),
-    (GPU + "@sha256:" + "0" * 64, "nvidia", None, "x86_64", (12, 4), False),
-])
-def test_needs(image: str, accelerator: str | None, generation: str | None,
-               architecture: str | None, cuda: tuple[int, int] | None,
-               cpu_only: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("image", "accelerator", "generation", "architecture", "cuda", "cpu_only"),
+    [
+        (GPU, "nvidia", None, "x86_64", (12, 4), False),
+        (CPU, None, None, "x86_64", None, True),
+        (NEURONX, "neuron", "neuronx", "x86_64", None, False),
+        (NEURON, "neuron", "neuron", "x86_64", None, False),
+        (ARM, None, None, "arm64", None, True),
+        (VLLM, "nvidia", None, None, (13, 0), False),
+        ("vllm:omni-sagemaker-cuda-v1.8", "nvidia", None, None, None, False),
+        ("djl-inference:0.29.0-neuronx-sdk2.19.1", "neuron", "neuronx", "x86_64", None, False),
+        ("djl-inference:0.38.0-lmi28.0.0-cu129", "nvidia", None, "x86_64", (12, 9), False),
+        (
+            "tensorflow-inference:1.14.0-gpu-py36-cu92-ubuntu16.04",
+            "nvidia",
+            None,
+            "x86_64",
+            (9, 2),
+            False,
+        ),
+        ("sagemaker-tritonserver:26.05-py3", None, None, "x86_64", None, None),
+        ("sagemaker-tritonserver:26.05-py3-cpu", None, None, "x86_64", None, True),
+        ("sagemaker-neo-pytorch:1.12-inf-py3", "neuron", "neuron", "x86_64", None, False),
+        ("pytorch-inference-graviton:2.0.1-cpu-py310-ubuntu20.04", None, None, "arm64", None, True),
+        ("tei-cpu:2.0.1-tei1.8.2", None, None, None, None, True),
+        ("registry.example.com:5000/team/scorer:7", None, None, None, None, None),
+        ("team/document-cruncher:9", None, None, None, None, None),
+        ("${Token[TOKEN.12]}", None, None, None, None, None),
+        (GPU + "@sha256:" + "0" * 64, "nvidia", None, "x86_64", (12, 4), False),
+    ],
+)
+def test_needs(
+    image: str,
+    accelerator: str | None,
+    generation: str | None,
+    architecture: str | None,
+    cuda: tuple[int, int] | None,
+    cpu_only: bool | None,
+) -> None:
     needs = image_needs(image)
-    assert (needs.accelerator, needs.neuron_generation, needs.architecture, needs.cuda,
-            needs.cpu_only) == (accelerator, generation, architecture, cuda, cpu_only)
+    assert (
+        needs.accelerator,
+        needs.neuron_generation,
+        needs.architecture,
+        needs.cuda,
+        needs.cpu_only,
+    ) == (accelerator, generation, architecture, cuda, cpu_only)
 
 
-@pytest.mark.parametrize(("image", "instance_type"), [
-    (GPU, "ml.g5.xlarge"), (GPU, "ml.p5.48xlarge"), (CPU, "ml.m5.12xlarge"),
-    (NEURONX, "ml.inf2.xlarge"), (NEURONX, "ml.trn1.2xlarge"), (NEURON, "ml.inf1.xlarge"),
-    (ARM, "ml.c7g.xlarge"), ("any/thing:1", "ml.inf1.xlarge"),
-    (GPU, "ml.g99.xlarge"),  # a type that the table does not know yet
-    ("${Token[TOKEN.12]}", "ml.inf2.xlarge"),
-])
+@pytest.mark.parametrize(
+    ("image", "instance_type"),
+    [
+        (GPU, "ml.g5.xlarge"),
+        (GPU, "ml.p5.48xlarge"),
+        (CPU, "ml.m5.12xlarge"),
+        (NEURONX, "ml.inf2.xlarge"),
+        (NEURONX, "ml.trn1.2xlarge"),
+        (NEURON, "ml.inf1.xlarge"),
+        (ARM, "ml.c7g.xlarge"),
+        ("any/thing:1", "ml.inf1.xlarge"),
+        (GPU, "ml.g99.xlarge"),  # a type that the table does not know yet
+        ("${Token[TOKEN.12]}", "ml.inf2.xlarge"),
+    ],
+)
 def test_runs(image: str, instance_type: str) -> None:
     assert check_image_runs_on(image, instance_type) == []
 
 
-@pytest.mark.parametrize(("image", "instance_type", "code"), [
-    (GPU, "ml.inf2.xlarge", "LLE330"), (GPU, "ml.trn1.2xlarge", "LLE330"),
-    (GPU, "ml.dl1.24xlarge", "LLE330"), (VLLM, "ml.inf1.xlarge", "LLE330"),
-    (NEURONX, "ml.g5.xlarge", "LLE331"), (NEURON, "ml.m5.xlarge", "LLE331"),
-    (NEURONX, "ml.inf1.xlarge", "LLE332"),
-    (NEURON, "ml.inf2.xlarge", "LLE333"), (NEURON, "ml.trn1.2xlarge", "LLE333"),
-    (CPU, "ml.m6g.xlarge", "LLE334"), (CPU, "ml.c8g.large", "LLE334"),
-    (ARM, "ml.m5.xlarge", "LLE335"), (ARM, "ml.g5.xlarge", "LLE335"),
-    (GPU, "ml.m5.xlarge", "LLE336"), (VLLM, "ml.c7g.xlarge", "LLE336"),
-])
+@pytest.mark.parametrize(
+    ("image", "instance_type", "code"),
+    [
+        (GPU, "ml.inf2.xlarge", "LLE330"),
+        (GPU, "ml.trn1.2xlarge", "LLE330"),
+        (GPU, "ml.dl1.24xlarge", "LLE330"),
+        (VLLM, "ml.inf1.xlarge", "LLE330"),
+        (NEURONX, "ml.g5.xlarge", "LLE331"),
+        (NEURON, "ml.m5.xlarge", "LLE331"),
+        (NEURONX, "ml.inf1.xlarge", "LLE332"),
+        (NEURON, "ml.inf2.xlarge", "LLE333"),
+        (NEURON, "ml.trn1.2xlarge", "LLE333"),
+        (CPU, "ml.m6g.xlarge", "LLE334"),
+        (CPU, "ml.c8g.large", "LLE334"),
+        (ARM, "ml.m5.xlarge", "LLE335"),
+        (ARM, "ml.g5.xlarge", "LLE335"),
+        (GPU, "ml.m5.xlarge", "LLE336"),
+        (VLLM, "ml.c7g.xlarge", "LLE336"),
+    ],
+)
 def test_cannot_run(refused: Refused, image: str, instance_type: str, code: str) -> None:
     with refused(code) as caught:
         check_image_runs_on(image, instance_type, where="Stack/Model")
@@ -95,47 +135,59 @@ def test_cannot_run(refused: Refused, image: str, instance_type: str, code: str)
     assert caught.value.where == "Stack/Model"
 
 
-@pytest.mark.parametrize(("image", "instance_type", "ami", "code"), [
-    (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE337"),
-    (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "LLE337"),
-    (NEURONX, "ml.inf2.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE338"),
-    (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
-    (NEURON, "ml.inf1.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
-    (CPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
-    (OWN_GPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
-])
-def test_ami_that_cannot_be(refused: Refused, image: str, instance_type: str, ami: str,
-                            code: str) -> None:
+@pytest.mark.parametrize(
+    ("image", "instance_type", "ami", "code"),
+    [
+        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE337"),
+        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "LLE337"),
+        (NEURONX, "ml.inf2.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE338"),
+        (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
+        (NEURON, "ml.inf1.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
+        (CPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
+        (OWN_GPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
+    ],
+)
+def test_ami_that_cannot_be(
+    refused: Refused, image: str, instance_type: str, ami: str, code: str
+) -> None:
     with refused(code):
         check_image_runs_on(image, instance_type, ami)
 
 
-@pytest.mark.parametrize(("image", "instance_type", "ami", "says"), [
-    (CPU, "ml.g5.xlarge", None, "idle"),
-    (CPU, "ml.inf2.xlarge", None, "idle"),
-    # CUDA's minor versions are compatible within a major one, so 12.4 on a 12.2 driver may run
-    (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-2-1", "minor version"),
-    # SageMaker's own choice of AMI is documented nowhere
-    (VLLM, "ml.g7.2xlarge", None, "stays Creating"),
-    (VLLM, "ml.g6.2xlarge", None, "stays Creating"),
-    # a CUDA 12 image was seen to hang on the AMI for CUDA 13
-    (RAY, "ml.g5.2xlarge", CUDA_13_AMI, "deep-learning-containers/pull/6187"),
-    # somebody's own name is no promise
-    (OWN_GPU, "ml.m5.xlarge", None, "by its name"),
-    ("123456789012.dkr.ecr.us-east-1.amazonaws.com/vllm:mine", "ml.m5.xlarge", None,
-     "by its name"),
-])
+@pytest.mark.parametrize(
+    ("image", "instance_type", "ami", "says"),
+    [
+        (CPU, "ml.g5.xlarge", None, "idle"),
+        (CPU, "ml.inf2.xlarge", None, "idle"),
+        # CUDA's minor versions are compatible within a major one, so 12.4 on a 12.2 driver may run
+        (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-2-1", "minor version"),
+        # SageMaker's own choice of AMI is documented nowhere
+        (VLLM, "ml.g7.2xlarge", None, "stays Creating"),
+        (VLLM, "ml.g6.2xlarge", None, "stays Creating"),
+        # a CUDA 12 image was seen to hang on the AMI for CUDA 13
+        (RAY, "ml.g5.2xlarge", CUDA_13_AMI, "deep-learning-containers/pull/6187"),
+        # somebody's own name is no promise
+        (OWN_GPU, "ml.m5.xlarge", None, "by its name"),
+        (
+            "123456789012.dkr.ecr.us-east-1.amazonaws.com/vllm:mine",
+            "ml.m5.xlarge",
+            None,
+            "by its name",
+        ),
+    ],
+)
 def test_suspicious(image: str, instance_type: str, ami: str | None, says: str) -> None:
     (warning,) = check_image_runs_on(image, instance_type, ami)
     assert says in warning
 
 
 def test_amis_that_fit_say_nothing() -> None:
-    assert check_image_runs_on(VLLM, "ml.g6.xlarge",
-                               "al2023-ami-sagemaker-inference-gpu-4-1") == []
+    assert check_image_runs_on(VLLM, "ml.g6.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1") == []
     assert check_image_runs_on(GPU, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-3-1") == []
-    assert check_image_runs_on(NEURONX, "ml.trn1.2xlarge",
-                               "al2-ami-sagemaker-inference-neuron-2") == []
+    assert (
+        check_image_runs_on(NEURONX, "ml.trn1.2xlarge", "al2-ami-sagemaker-inference-neuron-2")
+        == []
+    )
     assert check_image_runs_on(VLLM, "ml.g6.xlarge", "an-ami-of-next-year") == []
 
 
@@ -148,26 +200,33 @@ def test_cuda_13_needs_its_ami_where_sagemakers_sdk_sets_it(family: str) -> None
         assert check_image_runs_on(VLLM, instance_type, CUDA_13_AMI) == []
 
 
-@pytest.mark.parametrize("placements", [
-    [([GPU], "ml.g5.xlarge")],               # CUDA 12
-    [([RAY], "ml.g5.xlarge")],
-    [([VLLM], "ml.g7.2xlarge")],             # not in the SDK's table
-    [([VLLM], "ml.p6-b200.48xlarge")],
-    [([VLLM], "ml.m5.xlarge")],              # cannot run at all
-    [([VLLM], "ml.g99.xlarge")],
-    [([NEURONX], "ml.inf2.xlarge")],
-    [(["any/thing:1", "${Token[TOKEN.12]}"], "ml.g6.xlarge")],
-    # One AMI for all types of a variant: none fits a GPU and Inferentia
-    [([VLLM], "ml.g6e.xlarge"), ([NEURONX], "ml.inf2.xlarge")],
-    [],
-])
+@pytest.mark.parametrize(
+    "placements",
+    [
+        [([GPU], "ml.g5.xlarge")],  # CUDA 12
+        [([RAY], "ml.g5.xlarge")],
+        [([VLLM], "ml.g7.2xlarge")],  # not in the SDK's table
+        [([VLLM], "ml.p6-b200.48xlarge")],
+        [([VLLM], "ml.m5.xlarge")],  # cannot run at all
+        [([VLLM], "ml.g99.xlarge")],
+        [([NEURONX], "ml.inf2.xlarge")],
+        [(["any/thing:1", "${Token[TOKEN.12]}"], "ml.g6.xlarge")],
+        # One AMI for all types of a variant: none fits a GPU and Inferentia
+        [([VLLM], "ml.g6e.xlarge"), ([NEURONX], "ml.inf2.xlarge")],
+        [],
+    ],
+)
 def test_no_ami_is_chosen_elsewhere(placements: list[tuple[list[str], str]]) -> None:
     assert needed_inference_ami(placements) is None
 
 
 def test_one_type_of_several_that_needs_the_ami_is_enough() -> None:
-    assert needed_inference_ami([([VLLM], "ml.g7e.2xlarge"), ([VLLM], "ml.g6e.2xlarge"),
-                                 ([VLLM], "ml.g99.xlarge")]) == CUDA_13_AMI
+    assert (
+        needed_inference_ami(
+            [([VLLM], "ml.g7e.2xlarge"), ([VLLM], "ml.g6e.2xlarge"), ([VLLM], "ml.g99.xlarge")]
+        )
+        == CUDA_13_AMI
+    )
 
 
 def test_a_mirrored_container_is_taken_at_its_word(refused: Refused) -> None:
@@ -188,8 +247,11 @@ def test_accounts_of_the_deep_learning_containers() -> None:
     assert all(len(account) == 12 and account.isdigit() for account in dlc_accounts().values())
 
 
-@given(st.text(max_size=60), st.sampled_from(sorted(instance_types())),
-       st.sampled_from([None, *INFERENCE_AMI.values]))
+@given(
+    st.text(max_size=60),
+    st.sampled_from(sorted(instance_types())),
+    st.sampled_from([None, *INFERENCE_AMI.values]),
+)
 def test_any_name_gives_warnings_or_a_coded_error(image, instance_type, ami):
     code = ""
     try:

@@ -54,7 +54,7 @@ def test_the_article_with_reserve() -> None:
         "instances_at_peak": 8,
         "min_instances": 2,
         "initial_instances": 8,
-        "max_instances": 16,     # a lost zone is half of the fleet: twice 8
+        "max_instances": 16,  # a lost zone is half of the fleet: twice 8
         "instances_left_by_zone_outage": 4,
         "scaling_metric": "SageMakerVariantInvocationsPerInstance",
         "scaling_target": 7800,
@@ -121,23 +121,45 @@ def test_without_target_there_are_no_alarms() -> None:
 
 
 def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
-    plan = explained(min_instances=4, initial_instances=6, max_instances=20, routing="RANDOM",
-                      scale_out_cooldown=timedelta(seconds=30), warm_up_requests=0)
+    plan = explained(
+        min_instances=4,
+        initial_instances=6,
+        max_instances=20,
+        routing="RANDOM",
+        scale_out_cooldown=timedelta(seconds=30),
+        warm_up_requests=0,
+    )
     assert {decision.name for decision in plan if decision.overridden} == {
-        "instance_type", "min_instances", "initial_instances", "max_instances",
-        "routing_strategy", "scale_out_cooldown", "warm_up_requests"}
-    assert [plan[name].value for name in ("min_instances", "initial_instances", "max_instances",
-                                          "scale_out_cooldown", "warm_up_requests")] == [
-        4, 6, 20, 30, 0]
+        "instance_type",
+        "min_instances",
+        "initial_instances",
+        "max_instances",
+        "routing_strategy",
+        "scale_out_cooldown",
+        "warm_up_requests",
+    }
+    assert [
+        plan[name].value
+        for name in (
+            "min_instances",
+            "initial_instances",
+            "max_instances",
+            "scale_out_cooldown",
+            "warm_up_requests",
+        )
+    ] == [4, 6, 20, 30, 0]
     assert "the rule would give LEAST_OUTSTANDING_REQUESTS" in plan["routing_strategy"].note
-    assert not any(decision.overridden for decision in explained()
-                   if decision.name != "instance_type")
+    assert not any(
+        decision.overridden for decision in explained() if decision.name != "instance_type"
+    )
 
 
 def test_warnings_can_be_acknowledged_by_id() -> None:
     assert [warning.id for warning in explained().warnings] == ["zone-outage"]
     assert [warning.id for warning in explained(throughput=None, latency=None).warnings] == [
-        "no-latency-target", "no-throughput"]
+        "no-latency-target",
+        "no-throughput",
+    ]
 
 
 def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
@@ -171,71 +193,87 @@ def test_plan_by_name() -> None:
         plan["colour"]
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"client_zones": ["use1-az1"]}, "LLE103"),
-    ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
-    ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
-    ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
-    ({"client_zones": ["use1-az1", 2]}, "LLE101"),
-    ({"client_zones": "use1-az1"}, "LLE806"),
-    ({"images": CPU_IMAGE}, "LLE806"),
-    ({"instance_type": "m5.large"}, "LLE405"),
-    ({"instance_type": None}, "LLE405"),
-    ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
-    ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
-    ({"images": ["has space"]}, "LLE302"),
-    ({"min_instances": 20, "max_instances": 10}, "LLE621"),
-    ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
-    ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
-    ({"min_instances": 1}, "LLE810"),
-    ({"max_instances": 1}, "LLE810"),
-    ({"initial_instances": 1}, "LLE810"),
-    ({"min_instances": 0}, "LLE601"),
-    ({"min_instances": "4"}, "LLE807"),
-    ({"initial_instances": 2.5}, "LLE403"),
-    ({"max_instances": float("inf")}, "LLE807"),
-    ({"max_instances": 0}, "LLE106"),
-    ({"max_instances": 20_000}, "LLE113"),
-    ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
-    ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
-    ({"routing": "KV_AWARE"}, "LLE410"),
-    ({"routing": "PREFIX_AWARE"}, "LLE423"),
-    ({"prefix_length": 4096}, "LLE423"),
-    ({"latency": 200}, "LLE804"),
-    ({"throughput": 200}, "LLE805"),
-    ({"scale_in_cooldown": 300}, "LLE801"),
-    ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
-    ({"payload_bytes": 30_000_000}, "LLE820"),
-    ({"overhead_share": 0}, "LLE821"),
-    ({"overhead_share": 1}, "LLE821"),
-    ({"warm_up_requests": -1}, "LLE822"),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"client_zones": ["use1-az1"]}, "LLE103"),
+        ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
+        ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
+        ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
+        ({"client_zones": ["use1-az1", 2]}, "LLE101"),
+        ({"client_zones": "use1-az1"}, "LLE806"),
+        ({"images": CPU_IMAGE}, "LLE806"),
+        ({"instance_type": "m5.large"}, "LLE405"),
+        ({"instance_type": None}, "LLE405"),
+        ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
+        ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
+        ({"images": ["has space"]}, "LLE302"),
+        ({"min_instances": 20, "max_instances": 10}, "LLE621"),
+        ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
+        ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
+        ({"min_instances": 1}, "LLE810"),
+        ({"max_instances": 1}, "LLE810"),
+        ({"initial_instances": 1}, "LLE810"),
+        ({"min_instances": 0}, "LLE601"),
+        ({"min_instances": "4"}, "LLE807"),
+        ({"initial_instances": 2.5}, "LLE403"),
+        ({"max_instances": float("inf")}, "LLE807"),
+        ({"max_instances": 0}, "LLE106"),
+        ({"max_instances": 20_000}, "LLE113"),
+        ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
+        ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
+        ({"routing": "KV_AWARE"}, "LLE410"),
+        ({"routing": "PREFIX_AWARE"}, "LLE423"),
+        ({"prefix_length": 4096}, "LLE423"),
+        ({"latency": 200}, "LLE804"),
+        ({"throughput": 200}, "LLE805"),
+        ({"scale_in_cooldown": 300}, "LLE801"),
+        ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
+        ({"payload_bytes": 30_000_000}, "LLE820"),
+        ({"overhead_share": 0}, "LLE821"),
+        ({"overhead_share": 1}, "LLE821"),
+        ({"warm_up_requests": -1}, "LLE822"),
+    ],
+)
 def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
     with refused(code):
         distilbert(**changes)
 
 
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"latency": LatencyTarget(p99=ms(8))}, "leaves little beside the model"),
-    ({"latency": LatencyTarget(p99=timedelta(seconds=90))}, "after which SageMaker ends"),
-    ({"max_instances": 4}, "below the 8 that the peak needs"),
-    ({"min_instances": 8, "max_instances": 8}, "never scales"),
-    ({"instance_type": "ml.m99.large"}, "not in this version's table"),
-    ({"instance_type": "ml.p6e-gb200.36xlarge", "images": []}, "less certain"),
-    ({"instance_type": "ml.g5.xlarge"}, "stand idle"),
-    ({"instance_type": "ml.t2.large"}, "burstable"),
-    ({"instance_type": "ml.inf1.xlarge", "images": []}, "deployment guardrails"),
-    ({"payload_bytes": 7_000_000}, "developer guide"),
-    ({"streaming": True}, "first token"),
-    ({"inference_ami": "ami-of-2031"}, "not in this version's list"),
-    ({"instance_type": "ml.g7.2xlarge", "images": [LLM_IMAGE]}, "stays Creating"),
-    ({"instance_type": "ml.g6.2xlarge", "inference_ami": CUDA_13_AMI,
-      "images": ["ray:2.0-gpu-py312-cu129-ubuntu24.04"]}, "6187"),
-    ({"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
-     "requests a minute lie beyond p99.9"),
-    ({"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
-     "do not say that they are such"),
-])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"latency": LatencyTarget(p99=ms(8))}, "leaves little beside the model"),
+        ({"latency": LatencyTarget(p99=timedelta(seconds=90))}, "after which SageMaker ends"),
+        ({"max_instances": 4}, "below the 8 that the peak needs"),
+        ({"min_instances": 8, "max_instances": 8}, "never scales"),
+        ({"instance_type": "ml.m99.large"}, "not in this version's table"),
+        ({"instance_type": "ml.p6e-gb200.36xlarge", "images": []}, "less certain"),
+        ({"instance_type": "ml.g5.xlarge"}, "stand idle"),
+        ({"instance_type": "ml.t2.large"}, "burstable"),
+        ({"instance_type": "ml.inf1.xlarge", "images": []}, "deployment guardrails"),
+        ({"payload_bytes": 7_000_000}, "developer guide"),
+        ({"streaming": True}, "first token"),
+        ({"inference_ami": "ami-of-2031"}, "not in this version's list"),
+        ({"instance_type": "ml.g7.2xlarge", "images": [LLM_IMAGE]}, "stays Creating"),
+        (
+            {
+                "instance_type": "ml.g6.2xlarge",
+                "inference_ami": CUDA_13_AMI,
+                "images": ["ray:2.0-gpu-py312-cu129-ubuntu24.04"],
+            },
+            "6187",
+        ),
+        (
+            {"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
+            "requests a minute lie beyond p99.9",
+        ),
+        (
+            {"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
+            "do not say that they are such",
+        ),
+    ],
+)
 def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:
     before = explained().warnings
     new = [warning for warning in explained(**changes).warnings if warning not in before]
@@ -266,14 +304,19 @@ def test_without_need_or_choice_no_ami_is_decided() -> None:
 
 def test_a_burstable_type_gets_a_fixed_fleet() -> None:
     plan = explained(instance_type="ml.t2.large", min_instances=4)
-    assert [plan[name].value for name in ("min_instances", "initial_instances", "max_instances",
-                                          "scaling_metric")] == [4, 4, 4, None]
+    assert [
+        plan[name].value
+        for name in ("min_instances", "initial_instances", "max_instances", "scaling_metric")
+    ] == [4, 4, 4, None]
 
 
 def test_a_language_model_is_known_by_its_image() -> None:
-    plan = explained(instance_type="ml.g6.xlarge", images=[LLM_IMAGE],
-                      latency=LatencyTarget(p50=timedelta(seconds=3)),
-                      throughput=MeasuredThroughput(24, 3, 0.7))
+    plan = explained(
+        instance_type="ml.g6.xlarge",
+        images=[LLM_IMAGE],
+        latency=LatencyTarget(p50=timedelta(seconds=3)),
+        throughput=MeasuredThroughput(24, 3, 0.7),
+    )
     assert plan["routing_strategy"].value == "LEAST_OUTSTANDING_REQUESTS"
     assert "PREFIX_AWARE" in plan["routing_strategy"].note
     assert "target of about 6" in plan["scaling_metric"].note  # 3 x 0.7 x 3 s = 6.3
@@ -293,10 +336,19 @@ def test_planning_starts_without_aws_libraries() -> None:
         "instance_type='ml.g5.xlarge')).explanation;"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                          check=True)
-    assert not {"aws_cdk", "boto3", "botocore", "constructs", "jsii", "moto", "pydantic",
-                "yaml"} & set(done.stdout.split())
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not {
+        "aws_cdk",
+        "boto3",
+        "botocore",
+        "constructs",
+        "jsii",
+        "moto",
+        "pydantic",
+        "yaml",
+    } & set(done.stdout.split())
 
 
 CONCURRENCY = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
@@ -324,7 +376,8 @@ def test_without_scaling_there_is_neither_metric_nor_target_nor_range() -> None:
     plan = explained(enabled=False)
     assert plan["scaling_metric"].value is None
     assert not {"scaling_target", "scale_out_cooldown", "scale_in_cooldown"} & {
-        decision.name for decision in plan}
+        decision.name for decision in plan
+    }
     assert {plan[f"{which}_instances"].value for which in ("min", "initial", "max")} == {8}
     assert plan["addresses_per_subnet"].value == 2 * 8 * 2 + 5 + 1 + 16
     assert not any("scaling" in warning or "never scales" in warning for warning in plan.warnings)
@@ -337,25 +390,30 @@ def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
     assert any("below the 8" in warning for warning in plan.warnings)
 
 
-@pytest.mark.parametrize("stated", [
-    {"max_concurrency_per_instance": 3}, {"scale_in_cooldown": timedelta(minutes=9)},
-    {"scale_out_cooldown": timedelta(minutes=1)},
-])
-def test_without_scaling_nothing_may_say_how_to_scale(refused: Refused,
-                                                      stated: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"max_concurrency_per_instance": 3},
+        {"scale_in_cooldown": timedelta(minutes=9)},
+        {"scale_out_cooldown": timedelta(minutes=1)},
+    ],
+)
+def test_without_scaling_nothing_may_say_how_to_scale(
+    refused: Refused, stated: dict[str, Any]
+) -> None:
     with refused("LLE629") as raised:
         distilbert(enabled=False, **stated)
     assert raised.value.where in stated
 
 
-@pytest.mark.parametrize(("value", "code"), [
-    (0, "LLE602"), (-1, "LLE602"), (1e200, "LLE602"), (float("nan"), "LLE807"),
-])
+@pytest.mark.parametrize(
+    ("value", "code"), [(0, "LLE602"), (-1, "LLE602"), (1e200, "LLE602"), (float("nan"), "LLE807")]
+)
 def test_a_concurrency_out_of_range(refused: Refused, value: float, code: str) -> None:
     with refused(code):
         distilbert(max_concurrency_per_instance=value)
 
 
 def test_a_concurrency_that_is_a_token_passes() -> None:
-    token = -1.8881545897087503e+289  # as the CDK encodes numbers that CloudFormation knows
+    token = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
     assert explained(max_concurrency_per_instance=token)["scaling_target"].value == token

@@ -33,10 +33,17 @@ def ms(value: float) -> timedelta:
 
 
 def test_statistics_as_cloudwatch_writes_them_in_order() -> None:
-    target = LatencyTarget(p99_9=ms(90), p50=ms(10), average=ms(12), p99=ms(50), p90=ms(30),
-                           p95=ms(40))
+    target = LatencyTarget(
+        p99_9=ms(90), p50=ms(10), average=ms(12), p99=ms(50), p90=ms(30), p95=ms(40)
+    )
     assert list(target.milliseconds.items()) == [
-        ("p50", 10), ("p90", 30), ("p95", 40), ("p99", 50), ("p99.9", 90), ("Average", 12)]
+        ("p50", 10),
+        ("p90", 30),
+        ("p95", 40),
+        ("p99", 50),
+        ("p99.9", 90),
+        ("Average", 12),
+    ]
 
 
 def test_a_duration_is_asked_once() -> None:
@@ -73,21 +80,24 @@ def test_an_average_may_lie_above_a_percentile() -> None:
     LatencyTarget(p50=ms(10), average=ms(80))
 
 
-@pytest.mark.parametrize(("targets", "code"), [
-    ({}, "LLE802"),
-    ({"p99": 200}, "LLE801"),
-    ({"p99": 0.2}, "LLE801"),
-    ({"p99": "200ms"}, "LLE801"),
-    ({"p99": True}, "LLE801"),
-    ({"p99": Unconvertible()}, "LLE801"),
-    ({"p99": Duration(0)}, "LLE701"),
-    ({"p99": ms(-5)}, "LLE701"),
-    ({"p99": Duration(float("nan"))}, "LLE701"),
-    ({"p99": Duration(float("inf"))}, "LLE701"),
-    ({"p99": Duration(-1.8881545897087503e289)}, "LLE701"),  # a CDK token
-    ({"p50": ms(50), "p99": ms(49)}, "LLE803"),
-    ({"p50": ms(50), "p99_9": ms(49)}, "LLE803"),
-])
+@pytest.mark.parametrize(
+    ("targets", "code"),
+    [
+        ({}, "LLE802"),
+        ({"p99": 200}, "LLE801"),
+        ({"p99": 0.2}, "LLE801"),
+        ({"p99": "200ms"}, "LLE801"),
+        ({"p99": True}, "LLE801"),
+        ({"p99": Unconvertible()}, "LLE801"),
+        ({"p99": Duration(0)}, "LLE701"),
+        ({"p99": ms(-5)}, "LLE701"),
+        ({"p99": Duration(float("nan"))}, "LLE701"),
+        ({"p99": Duration(float("inf"))}, "LLE701"),
+        ({"p99": Duration(-1.8881545897087503e289)}, "LLE701"),  # a CDK token
+        ({"p50": ms(50), "p99": ms(49)}, "LLE803"),
+        ({"p50": ms(50), "p99_9": ms(49)}, "LLE803"),
+    ],
+)
 def test_refused(refused: Refused, targets: dict[str, object], code: str) -> None:
     with refused(code):
         LatencyTarget(**targets)

@@ -91,10 +91,37 @@ def test_patterns(name: str) -> None:
     stated = shape(PATTERNS[name]).metadata
     assert isinstance(limit, Pattern)
     assert limit.max_length == stated["max"]
-    samples = ["a", "a-b", "a--b", "-a", "a-", "a_b", "a.b", "A9", "9", "_k", "", " ", "a b",
-               "s3://b", "s3://b/k/", "https://h/p", "http://h/p", "s3:///k", "x" * 63, "x" * 64,
-               "text/csv", "a/b.c", "a/b;c", "application/vnd.ms-x",
-               "x" * 255, "x" * 256, "k" * 1024, "k" * 1025, "123.dkr.ecr.r.amazonaws.com/a:b"]
+    samples = [
+        "a",
+        "a-b",
+        "a--b",
+        "-a",
+        "a-",
+        "a_b",
+        "a.b",
+        "A9",
+        "9",
+        "_k",
+        "",
+        " ",
+        "a b",
+        "s3://b",
+        "s3://b/k/",
+        "https://h/p",
+        "http://h/p",
+        "s3:///k",
+        "x" * 63,
+        "x" * 64,
+        "text/csv",
+        "a/b.c",
+        "a/b;c",
+        "application/vnd.ms-x",
+        "x" * 255,
+        "x" * 256,
+        "k" * 1024,
+        "k" * 1025,
+        "123.dkr.ecr.r.amazonaws.com/a:b",
+    ]
     for sample in samples:
         allowed = len(sample) <= stated["max"] and re.fullmatch(stated["pattern"], sample)
         assert limit.holds(sample) == bool(allowed), sample
@@ -108,13 +135,15 @@ def test_choices(name: str) -> None:
 
 
 def test_routing_strategies_but_the_one_that_cloudformation_lacks() -> None:
-    assert {*limits.ROUTING_STRATEGY.values, "KV_AWARE"} == set(model().shape_for(
-        "RoutingStrategy").enum)
+    assert {*limits.ROUTING_STRATEGY.values, "KV_AWARE"} == set(
+        model().shape_for("RoutingStrategy").enum
+    )
 
 
 def test_instance_types_have_the_form_of_the_limit() -> None:
-    assert all(map(limits.INSTANCE_TYPE.holds, model().shape_for(
-        "ProductionVariantInstanceType").enum))
+    assert all(
+        map(limits.INSTANCE_TYPE.holds, model().shape_for("ProductionVariantInstanceType").enum)
+    )
 
 
 def test_client_zones_are_no_more_than_the_models_subnets() -> None:
@@ -127,10 +156,10 @@ def test_publish_frequencies_are_those_of_the_documentation() -> None:
         assert re.search(rf"\b{seconds}\b", words.documentation), seconds
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("CANARY_PERCENT", "less than or equal to 50%"),
-    ("LINEAR_STEP_PERCENT", "10-50%"),
-])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("CANARY_PERCENT", "less than or equal to 50%"), ("LINEAR_STEP_PERCENT", "10-50%")],
+)
 def test_percentages_of_the_documentation(name: str, words: str) -> None:
     limit = getattr(limits, name)
     members = model().shape_for("TrafficRoutingConfig").members

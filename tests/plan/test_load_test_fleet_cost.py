@@ -16,19 +16,51 @@ from low_latency_endpoint.plan.prices import list_prices
 from low_latency_endpoint.plan.tables import rows
 
 CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
-SIZES = [256, 512, 1024, 1536, 2048, 3072, 4096, 5120, 8192, 9216, 16_384, 17_408, 20_480, 30_720,
-         31_744, 32_768, 40_960, 61_440, 65_536, 122_880, 131_072, 249_856]
+SIZES = [
+    256,
+    512,
+    1024,
+    1536,
+    2048,
+    3072,
+    4096,
+    5120,
+    8192,
+    9216,
+    16_384,
+    17_408,
+    20_480,
+    30_720,
+    31_744,
+    32_768,
+    40_960,
+    61_440,
+    65_536,
+    122_880,
+    131_072,
+    249_856,
+]
 
 
 @pytest.fixture(scope="module")
 def fargates() -> set[tuple[int, int]]:
     """The sizes that cfn-lint lets pass, of all in one template: loading its rules takes long."""
     tasks = {f"Task{cpu}x{size}": (cpu, size) for cpu in CPUS for size in SIZES}
-    template = {"Resources": {name: {"Type": "AWS::ECS::TaskDefinition", "Properties": {
-        "Cpu": str(cpu), "Memory": str(size), "NetworkMode": "awsvpc",
-        "RequiresCompatibilities": ["FARGATE"],
-        "ContainerDefinitions": [{"Name": "one", "Image": "one:1"}]}}
-        for name, (cpu, size) in tasks.items()}}
+    template = {
+        "Resources": {
+            name: {
+                "Type": "AWS::ECS::TaskDefinition",
+                "Properties": {
+                    "Cpu": str(cpu),
+                    "Memory": str(size),
+                    "NetworkMode": "awsvpc",
+                    "RequiresCompatibilities": ["FARGATE"],
+                    "ContainerDefinitions": [{"Name": "one", "Image": "one:1"}],
+                },
+            }
+            for name, (cpu, size) in tasks.items()
+        }
+    }
     found = lint(json.dumps(template), get_rules([], [], ["E"], {}, False), ["us-east-1"])
     return set(tasks.values()) - {tasks[str(match.path[1])] for match in found}
 
@@ -44,7 +76,8 @@ def ours_has(cpu: int, memory_mib: int) -> bool:
 @pytest.mark.parametrize("cpu", CPUS)
 def test_sizes_are_fargates(cpu, fargates):
     assert [size for size in SIZES if ours_has(cpu, size)] == [
-        size for size in SIZES if (cpu, size) in fargates]
+        size for size in SIZES if (cpu, size) in fargates
+    ]
 
 
 def test_the_table_tells_sizes_apart(fargates):
@@ -66,7 +99,8 @@ def test_an_hour_of_one_task_is_its_processor_and_its_memory():
     cost = FleetCost(workers=0, cpu=2048, memory_mib=4096, seconds=3600 - 90, endpoint_zones=0)
     prices = list_prices("us-east-1")
     assert cost.tasks == pytest.approx(
-        2 * prices["fargate_arm_vcpu"].usd + 4 * prices["fargate_arm_memory"].usd)
+        2 * prices["fargate_arm_vcpu"].usd + 4 * prices["fargate_arm_memory"].usd
+    )
     assert "for 1 task over 60 minutes (us-east-1" in str(cost)  # nothing said of endpoints
 
 

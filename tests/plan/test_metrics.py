@@ -34,8 +34,10 @@ def test_latencies_are_in_microseconds() -> None:
 
 def test_every_metric_has_dimensions_source_and_period() -> None:
     for facts in metrics():
-        assert facts.dimensions[0] in (("EndpointName", "VariantName"),
-                                       ("InferenceComponentName",)), facts.name
+        assert facts.dimensions[0] in (
+            ("EndpointName", "VariantName"),
+            ("InferenceComponentName",),
+        ), facts.name
         assert facts.source.startswith("https://docs.aws.amazon.com/sagemaker/")
         assert facts.period_seconds == (10 if facts.name.startswith("Concurrent") else 60)
         assert facts.shapes
@@ -55,28 +57,51 @@ def test_serving_in_the_callers_zone_can_be_proved() -> None:
     assert zonal in metric_facts("ModelLatency").dimensions
 
 
-@pytest.mark.parametrize(("metric", "statistic"), [
-    ("ModelLatency", "p99"), ("ModelLatency", "p50"), ("ModelLatency", "p99.9"),
-    ("ModelLatency", "p100"), ("ModelLatency", "Average"), ("ModelLatency", "tm99"),
-    ("ModelLatency", "TM(10%:90%)"), ("ModelLatency", "PR(:300000)"), ("ModelLatency", "IQM"),
-    ("OverheadLatency", "Average"), ("OverheadLatency", "Maximum"),
-    ("Invocations", "Sum"), ("ConcurrentRequestsPerModel", "Maximum"),
-    ("CPUUtilization", "p90"), ("CPUUtilization", "Average"),
-])
+@pytest.mark.parametrize(
+    ("metric", "statistic"),
+    [
+        ("ModelLatency", "p99"),
+        ("ModelLatency", "p50"),
+        ("ModelLatency", "p99.9"),
+        ("ModelLatency", "p100"),
+        ("ModelLatency", "Average"),
+        ("ModelLatency", "tm99"),
+        ("ModelLatency", "TM(10%:90%)"),
+        ("ModelLatency", "PR(:300000)"),
+        ("ModelLatency", "IQM"),
+        ("OverheadLatency", "Average"),
+        ("OverheadLatency", "Maximum"),
+        ("Invocations", "Sum"),
+        ("ConcurrentRequestsPerModel", "Maximum"),
+        ("CPUUtilization", "p90"),
+        ("CPUUtilization", "Average"),
+    ],
+)
 def test_valid_statistics(metric: str, statistic: str) -> None:
     assert check_statistic(metric, statistic) == statistic
 
 
-@pytest.mark.parametrize(("metric", "statistic", "code"), [
-    ("OverheadLatency", "p99", "LLE732"), ("OverheadLatency", "tm99", "LLE732"),
-    ("OverheadLatency", "IQM", "LLE732"), ("Invocations", "Average", "LLE732"),
-    ("Invocation5XXErrors", "p50", "LLE732"), ("ConcurrentRequestsPerModel", "Average", "LLE732"),
-    ("ModelLatency", "P99", "LLE731"), ("ModelLatency", "average", "LLE731"),
-    ("ModelLatency", "p101", "LLE731"), ("ModelLatency", "mean", "LLE731"),
-    ("ModelLatency", "", "LLE731"), ("ModelLatency", "p", "LLE731"),
-    ("ModelLatency", "TM99", "LLE731"), ("ModelLatency", 99, "LLE731"),
-    ("TimeToFirstByte", "p99", "LLE730"), ("modellatency", "p99", "LLE730"),
-])
+@pytest.mark.parametrize(
+    ("metric", "statistic", "code"),
+    [
+        ("OverheadLatency", "p99", "LLE732"),
+        ("OverheadLatency", "tm99", "LLE732"),
+        ("OverheadLatency", "IQM", "LLE732"),
+        ("Invocations", "Average", "LLE732"),
+        ("Invocation5XXErrors", "p50", "LLE732"),
+        ("ConcurrentRequestsPerModel", "Average", "LLE732"),
+        ("ModelLatency", "P99", "LLE731"),
+        ("ModelLatency", "average", "LLE731"),
+        ("ModelLatency", "p101", "LLE731"),
+        ("ModelLatency", "mean", "LLE731"),
+        ("ModelLatency", "", "LLE731"),
+        ("ModelLatency", "p", "LLE731"),
+        ("ModelLatency", "TM99", "LLE731"),
+        ("ModelLatency", 99, "LLE731"),
+        ("TimeToFirstByte", "p99", "LLE730"),
+        ("modellatency", "p99", "LLE730"),
+    ],
+)
 def test_refused_statistics(refused: Refused, metric: str, statistic: str, code: str) -> None:
     with refused(code):
         check_statistic(metric, statistic, "alarm")
@@ -89,9 +114,10 @@ def test_an_error_names_what_is_valid(refused: Refused) -> None:
     assert caught.value.where == "Stack/Alarms"
 
 
-@pytest.mark.parametrize(("milliseconds", "microseconds"), [
-    (200, 200_000), (0.1, 100), (33.3, 33_300), (1.1, 1100), (0.001, 1), (8.7, 8700),
-])
+@pytest.mark.parametrize(
+    ("milliseconds", "microseconds"),
+    [(200, 200_000), (0.1, 100), (33.3, 33_300), (1.1, 1100), (0.001, 1), (8.7, 8700)],
+)
 def test_conversion_keeps_the_decimals(milliseconds: float, microseconds: float) -> None:
     assert microseconds_from_milliseconds(milliseconds) == microseconds
     assert milliseconds_from_microseconds(microseconds) == milliseconds

@@ -54,8 +54,10 @@ def inferentia() -> Explanation:
     return planned(
         client_zones=["euw1-az1", "euw1-az2"],
         instance_type="ml.inf2.xlarge",
-        images=["huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-py310-"
-                "sdk2.20.0-ubuntu20.04"],
+        images=[
+            "huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-py310-"
+            "sdk2.20.0-ubuntu20.04"
+        ],
         latency=LatencyTarget(p90=ms(15), p99=ms(25)),
     ).explanation
 
@@ -84,23 +86,30 @@ def decision_table() -> str:
     rows: dict[str, str] = {}
     for plan in (*(make() for make in PLANS.values()), shipped(**{"ml.m5.12xlarge": 1.0})):
         for decision in plan:
-            name = "alarm on " + decision.inputs["metric"] if "metric" in decision.inputs else (
-                decision.name)
+            name = (
+                "alarm on " + decision.inputs["metric"]
+                if "metric" in decision.inputs
+                else (decision.name)
+            )
             source = f"[AWS]({decision.source})" if decision.source else "this library"
             rows.setdefault(name, f"| {decision.title} | {decision.rule} | {source} |")
     return "\n".join(["| Decision | Rule | Source |", "|---|---|---|", *rows.values()]) + "\n"
 
 
 def generated() -> dict[str, str]:
-    return {"decisions": decision_table(),
-            **{name: make().to_markdown(rules=False) for name, make in PLANS.items()}}
+    return {
+        "decisions": decision_table(),
+        **{name: make().to_markdown(rules=False) for name, make in PLANS.items()},
+    }
 
 
 def renewed(page: str) -> str:
     for name, text in generated().items():
         page, count = re.subn(
             rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)",
-            lambda match, text=text: f"{match[1]}\n{text}\n{match[2]}", page, flags=re.DOTALL,
+            lambda match, text=text: f"{match[1]}\n{text}\n{match[2]}",
+            page,
+            flags=re.DOTALL,
         )
         assert count == 1, f"docs/plan.md has no place for {name}"
     return page

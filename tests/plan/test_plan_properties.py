@@ -19,20 +19,32 @@ from .conftest import planned
 # PLAN_EXAMPLES=5000 makes 10,000 settings of the first two tests together
 EXAMPLES = int(os.environ.get("PLAN_EXAMPLES", "600"))
 
-garbage = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8),
-                    st.just([]), st.binary(max_size=3))
+garbage = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.just([]),
+    st.binary(max_size=3),
+)
 zones = st.lists(st.integers(1, 6).map("use1-az{}".format), min_size=2, max_size=6, unique=True)
 durations = st.floats(0.01, 120_000).map(lambda value: timedelta(milliseconds=value))
 tps = st.one_of(st.integers(1, 5000), st.floats(0.01, 5000))
 counts = st.none() | st.integers(2, 60)
-images = st.lists(st.sampled_from([
-    "pytorch-inference:2.6.0-cpu-py312-ubuntu22.04",
-    "pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04",
-    "djl-inference:0.29.0-neuronx-sdk2.19.1",
-    "pytorch-inference-arm64:2.6.0-cpu-py312-ubuntu22.04",
-    "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
-    "my/own:1",
-]), max_size=2)
+images = st.lists(
+    st.sampled_from(
+        [
+            "pytorch-inference:2.6.0-cpu-py312-ubuntu22.04",
+            "pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04",
+            "djl-inference:0.29.0-neuronx-sdk2.19.1",
+            "pytorch-inference-arm64:2.6.0-cpu-py312-ubuntu22.04",
+            "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
+            "my/own:1",
+        ]
+    ),
+    max_size=2,
+)
 STATISTICS = ["p50", "p90", "p95", "p99", "p99_9", "average"]
 
 
@@ -46,11 +58,11 @@ def latency_targets(draw):
 plausible = st.fixed_dictionaries(
     {
         "client_zones": zones,
-        "instance_type": st.one_of(st.sampled_from(sorted(instance_types())),
-                                   st.just("ml.new9.xlarge")),
+        "instance_type": st.one_of(
+            st.sampled_from(sorted(instance_types())), st.just("ml.new9.xlarge")
+        ),
         "latency": st.none() | latency_targets(),
-        "throughput": st.none() | st.builds(
-            MeasuredThroughput, tps, tps, st.floats(0.01, 1)),
+        "throughput": st.none() | st.builds(MeasuredThroughput, tps, tps, st.floats(0.01, 1)),
     },
     optional={
         "images": images,
@@ -58,8 +70,8 @@ plausible = st.fixed_dictionaries(
         "min_instances": counts,
         "initial_instances": counts,
         "max_instances": counts,
-        "scale_out_cooldown": st.none() | st.integers(0, 900).map(
-            lambda seconds: timedelta(seconds=seconds)),
+        "scale_out_cooldown": st.none()
+        | st.integers(0, 900).map(lambda seconds: timedelta(seconds=seconds)),
         "overhead_share": st.none() | st.floats(0.01, 0.9),
         "warm_up_requests": st.none() | st.integers(0, 10**6),
         "payload_bytes": st.none() | st.integers(0, 26_214_400),
@@ -67,12 +79,27 @@ plausible = st.fixed_dictionaries(
         "generative": st.none() | st.booleans(),
     },
 )
-arguments = sorted([
-    "client_zones", "instance_type", "latency", "throughput", "images", "inference_ami",
-    "routing", "prefix_length", "concurrency_threshold", "min_instances", "initial_instances",
-    "max_instances", "scale_out_cooldown", "scale_in_cooldown", "overhead_share",
-    "warm_up_requests", "payload_bytes",
-])
+arguments = sorted(
+    [
+        "client_zones",
+        "instance_type",
+        "latency",
+        "throughput",
+        "images",
+        "inference_ami",
+        "routing",
+        "prefix_length",
+        "concurrency_threshold",
+        "min_instances",
+        "initial_instances",
+        "max_instances",
+        "scale_out_cooldown",
+        "scale_in_cooldown",
+        "overhead_share",
+        "warm_up_requests",
+        "payload_bytes",
+    ]
+)
 
 
 def attempt(**chosen) -> Plan | ConfigurationError:
@@ -112,7 +139,8 @@ def check_invariants(plan: Plan, given_: dict) -> None:
             assert math.isclose(microseconds, decision.value * 1000, rel_tol=1e-12)
     if measured is not None:
         assert value["instances_at_peak"] * measured.tps_per_instance * measured.safety_factor >= (
-            measured.peak_tps * (1 - 1e-12))
+            measured.peak_tps * (1 - 1e-12)
+        )
         if value["scaling_metric"]:
             assert low < high
             assert 0 < value["scaling_target"] <= measured.tps_per_instance * 60 * (1 + 1e-12)
@@ -129,8 +157,20 @@ def test_a_plan_holds_or_an_error_has_a_code(chosen):
     if isinstance(made, Plan):
         check_invariants(made, chosen)
     else:
-        assert made.code in {"LLE113", "LLE330", "LLE331", "LLE332", "LLE333", "LLE334", "LLE335",
-                             "LLE336", "LLE621", "LLE624", "LLE625", "LLE810"}, str(made)
+        assert made.code in {
+            "LLE113",
+            "LLE330",
+            "LLE331",
+            "LLE332",
+            "LLE333",
+            "LLE334",
+            "LLE335",
+            "LLE336",
+            "LLE621",
+            "LLE624",
+            "LLE625",
+            "LLE810",
+        }, str(made)
 
 
 @given(plausible, st.dictionaries(st.sampled_from(arguments), garbage, min_size=1, max_size=3))

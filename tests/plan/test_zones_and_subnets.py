@@ -26,21 +26,24 @@ from low_latency_endpoint.plan.zones import (
 from .conftest import Refused
 
 
-@pytest.mark.parametrize(("zone", "ordinal", "region"), [
-    ("use1-az4", 3, "us-east-1"),
-    ("us-east-1c", 2, "us-east-1"),
-    ("apne1-az10", 9, "ap-northeast-1"),
-    ("usgw1-az1", 0, "us-gov-west-1"),
-    ("us-gov-west-1b", 1, "us-gov-west-1"),
-    ("us-east-1-bos-1a", None, "us-east-1"),
-    ("use1-bos1-az1", None, "us-east-1"),
-    ("zzz9-az2", 1, None),
-    ("zz-new-9a", 0, "zz-new-9"),
-    ("use1-az0", None, "us-east-1"),
-    ("us-east-1", None, None),
-    ("", None, None),
-    ("${Token[AWS.AvailabilityZone.3]}", None, None),
-])
+@pytest.mark.parametrize(
+    ("zone", "ordinal", "region"),
+    [
+        ("use1-az4", 3, "us-east-1"),
+        ("us-east-1c", 2, "us-east-1"),
+        ("apne1-az10", 9, "ap-northeast-1"),
+        ("usgw1-az1", 0, "us-gov-west-1"),
+        ("us-gov-west-1b", 1, "us-gov-west-1"),
+        ("us-east-1-bos-1a", None, "us-east-1"),
+        ("use1-bos1-az1", None, "us-east-1"),
+        ("zzz9-az2", 1, None),
+        ("zz-new-9a", 0, "zz-new-9"),
+        ("use1-az0", None, "us-east-1"),
+        ("us-east-1", None, None),
+        ("", None, None),
+        ("${Token[AWS.AvailabilityZone.3]}", None, None),
+    ],
+)
 def test_place_and_region(zone: str, ordinal: int | None, region: str | None) -> None:
     assert zone_ordinal(zone) == ordinal
     assert region_of_zone(zone) == region
@@ -63,16 +66,19 @@ def test_zones_of_another_region(refused: Refused) -> None:
         check_zones_in_region(["eu-west-1a"], "us-east-1")
 
 
-@pytest.mark.parametrize(("instances", "addresses", "prefix_length"), [
-    (1, 26, 27),     # 2 x 1 x 2 + 5 + 1 + 16
-    (2, 30, 27),
-    (3, 34, 26),
-    (16, 86, 25),
-    (26, 126, 25),
-    (27, 130, 24),
-    (100, 422, 23),
-    (16378, 65534, 16),
-])
+@pytest.mark.parametrize(
+    ("instances", "addresses", "prefix_length"),
+    [
+        (1, 26, 27),  # 2 x 1 x 2 + 5 + 1 + 16
+        (2, 30, 27),
+        (3, 34, 26),
+        (16, 86, 25),
+        (26, 126, 25),
+        (27, 130, 24),
+        (100, 422, 23),
+        (16378, 65534, 16),
+    ],
+)
 def test_subnet_size(instances: int, addresses: int, prefix_length: int) -> None:
     assert addresses_per_subnet(instances) == addresses
     assert subnet_prefix_length(addresses) == prefix_length
@@ -83,9 +89,10 @@ def test_subnet_size_without_interface_endpoint() -> None:
     assert addresses_per_subnet(2, interface_endpoint=False) == 2 * 2 * 2 + 5 + 16
 
 
-@pytest.mark.parametrize(("addresses", "prefix_length"), [
-    (1, 28), (16, 28), (17, 27), (32, 27), (33, 26), (256, 24), (257, 23), (65536, 16),
-])
+@pytest.mark.parametrize(
+    ("addresses", "prefix_length"),
+    [(1, 28), (16, 28), (17, 27), (32, 27), (33, 26), (256, 24), (257, 23), (65536, 16)],
+)
 def test_prefix_length_at_the_edges(addresses: int, prefix_length: int) -> None:
     assert subnet_prefix_length(addresses) == prefix_length
 
@@ -103,9 +110,14 @@ def test_instances_that_are_no_number(refused: Refused, instances: int) -> None:
 
 def test_blocks_follow_from_the_zones() -> None:
     assert plan_subnets("10.0.0.0/16", ["use1-az1", "use1-az2", "use1-az6"], 24) == {
-        "use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24", "use1-az6": "10.0.5.0/24"}
+        "use1-az1": "10.0.0.0/24",
+        "use1-az2": "10.0.1.0/24",
+        "use1-az6": "10.0.5.0/24",
+    }
     assert plan_subnets("172.16.8.0/22", ["us-east-1d", "us-east-1a"], 24) == {
-        "us-east-1d": "172.16.11.0/24", "us-east-1a": "172.16.8.0/24"}
+        "us-east-1d": "172.16.11.0/24",
+        "us-east-1a": "172.16.8.0/24",
+    }
 
 
 def test_a_zone_past_the_end_takes_a_free_block() -> None:
@@ -113,18 +125,22 @@ def test_a_zone_past_the_end_takes_a_free_block() -> None:
     assert planned == {"use1-az1": "10.0.0.0/27", "use1-az6": "10.0.0.32/27"}
 
 
-@pytest.mark.parametrize(("cidr", "zones", "prefix_length", "code"), [
-    ("10.0.0.1/16", ["use1-az1"], 24, "LLE111"),
-    ("10.0.0.0/33", ["use1-az1"], 24, "LLE111"),
-    ("fd00::/56", ["use1-az1"], 64, "LLE111"),
-    ("office", ["use1-az1"], 24, "LLE111"),
-    (None, ["use1-az1"], 24, "LLE111"),
-    ("10.0.0.0/24", ["use1-az1", "use1-az2", "use1-az3"], 25, "LLE112"),
-    ("10.0.0.0/24", ["use1-az1"], 23, "LLE112"),
-    ("10.0.0.0/16", ["use1-az1", "use1-az1"], 24, "LLE107"),
-])
-def test_blocks_that_cannot_be(refused: Refused, cidr: str, zones: list[str], prefix_length: int,
-                               code: str) -> None:
+@pytest.mark.parametrize(
+    ("cidr", "zones", "prefix_length", "code"),
+    [
+        ("10.0.0.1/16", ["use1-az1"], 24, "LLE111"),
+        ("10.0.0.0/33", ["use1-az1"], 24, "LLE111"),
+        ("fd00::/56", ["use1-az1"], 64, "LLE111"),
+        ("office", ["use1-az1"], 24, "LLE111"),
+        (None, ["use1-az1"], 24, "LLE111"),
+        ("10.0.0.0/24", ["use1-az1", "use1-az2", "use1-az3"], 25, "LLE112"),
+        ("10.0.0.0/24", ["use1-az1"], 23, "LLE112"),
+        ("10.0.0.0/16", ["use1-az1", "use1-az1"], 24, "LLE107"),
+    ],
+)
+def test_blocks_that_cannot_be(
+    refused: Refused, cidr: str, zones: list[str], prefix_length: int, code: str
+) -> None:
     with refused(code):
         plan_subnets(cidr, zones, prefix_length)
 
@@ -132,8 +148,11 @@ def test_blocks_that_cannot_be(refused: Refused, cidr: str, zones: list[str], pr
 ids = st.integers(1, 8).map("use1-az{}".format)
 local = st.sampled_from(["use1-bos1-az1", "use1-chi1-az1", "us-east-1-bos-1a", "${Token[A.1]}"])
 zone_sets = st.sets(ids, min_size=1, max_size=8)
-mixed_sets = st.sets(st.one_of(ids, st.sampled_from("abcdef").map("us-east-1{}".format), local),
-                     min_size=1, max_size=10)
+mixed_sets = st.sets(
+    st.one_of(ids, st.sampled_from("abcdef").map("us-east-1{}".format), local),
+    min_size=1,
+    max_size=10,
+)
 
 
 @given(mixed_sets, st.integers(16, 26), st.integers(16, 28), st.randoms())
@@ -159,7 +178,8 @@ def test_adding_and_removing_zones_moves_no_block(zones, others, length):
     before = plan_subnets("10.0.0.0/16", sorted(zones), length)
     after = plan_subnets("10.0.0.0/16", sorted(others, reverse=True), length)
     assert {zone: before[zone] for zone in zones & others} == {
-        zone: after[zone] for zone in zones & others}
+        zone: after[zone] for zone in zones & others
+    }
 
 
 @given(zone_sets, st.sampled_from(["use1-bos1-az1", "us-east-1-bos-1a"]))

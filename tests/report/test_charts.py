@@ -54,8 +54,10 @@ def test_steps_go_across_before_they_rise():
 
 
 def test_bars_stand_beside_each_other_and_intervals_on_them():
-    lines = [Line(name, ["p50", "p99"], [1, 2], "blue", "bars", low=[0.9, 1.8], high=[1.1, 2.2])
-             for name in ("one", "other")]
+    lines = [
+        Line(name, ["p50", "p99"], [1, 2], "blue", "bars", low=[0.9, 1.8], high=[1.1, 2.2])
+        for name in ("one", "other")
+    ]
     panel = _panel(*lines, axis="names")
     paths = list(panel.paths)
     left, right = (_points(path.d) for path in paths if path.kind == "bars")
@@ -66,17 +68,23 @@ def test_bars_stand_beside_each_other_and_intervals_on_them():
 
 def test_limits_and_targets_are_within_the_axis():
     panel = _panel(Line("a", [0, 1], [1, 2], "blue"), limits=[("target", 50.0)])
-    (place, name), = panel.limits
+    ((place, name),) = panel.limits
     assert name == "target"
     assert 0 < place < 1000
 
 
-@pytest.mark.parametrize(("length", "first", "count"), [
-    (timedelta(seconds=30), "03:00:00", 7), (timedelta(hours=1), "03:00", 7),
-    (timedelta(hours=30), "06:00", 5)])
+@pytest.mark.parametrize(
+    ("length", "first", "count"),
+    [
+        (timedelta(seconds=30), "03:00:00", 7),
+        (timedelta(hours=1), "03:00", 7),
+        (timedelta(hours=30), "06:00", 5),
+    ],
+)
 def test_times_at_round_times(length, first, count):
-    drawn = Chart("made", [Panel("a", [Line("a", [START, START + length], [1, 1], "blue")])],
-                  "time").drawn()
+    drawn = Chart(
+        "made", [Panel("a", [Line("a", [START, START + length], [1, 1], "blue")])], "time"
+    ).drawn()
     labels = [label for _, label in drawn.ticks]
     assert labels[0] == first
     assert len(labels) == count
@@ -98,8 +106,9 @@ def test_a_chart_of_nothing_is_false():
 def test_names_are_text_on_the_page():
     evil = '"><script>alert(1)</script>'
     line = Line(evil, [1, 2], [1, 2], "blue", marks=["●", "●"], notes=[evil, evil])
-    chart = Chart("made", [Panel(evil, [line], evil, [(evil, 1)])], title=evil,
-                  events=[(1, "red", evil)])
+    chart = Chart(
+        "made", [Panel(evil, [line], evil, [(evil, 1)])], title=evil, events=[(1, "red", evil)]
+    )
     table = Table([evil], [[evil], [Cell(evil, "bad", evil)]], evil)
     text = page(evil, [evil, Section(evil, [chart, table])], verdict=evil, under=evil)
     assert "<script>alert" not in text
@@ -110,18 +119,32 @@ def test_names_are_text_on_the_page():
 def test_the_pointer_reads_values(tmp_path):
     """Halfway along the axis a straight line has half its value, on a logarithmic axis too."""
     x = list(range(11))
-    chart = Chart("made", [
-        Panel("plain", [Line("straight", x, [10 * each for each in x], "blue")], " ms"),
-        Panel("powers", [Line("powers", x, [10 ** (each / 5) for each in x], "red")], " ms",
-              logarithmic=True),
-        Panel("bars", [Line("bars", x, [3 * each for each in x], "sky", "bars")])],
-        ends=(0, 10))
+    chart = Chart(
+        "made",
+        [
+            Panel("plain", [Line("straight", x, [10 * each for each in x], "blue")], " ms"),
+            Panel(
+                "powers",
+                [Line("powers", x, [10 ** (each / 5) for each in x], "red")],
+                " ms",
+                logarithmic=True,
+            ),
+            Panel("bars", [Line("bars", x, [3 * each for each in x], "sky", "bars")]),
+        ],
+        ends=(0, 10),
+    )
     file = tmp_path / "page.html"
-    file.write_text(page("made", [chart]).replace("</body>", """<script>
+    file.write_text(
+        page("made", [chart]).replace(
+            "</body>",
+            """<script>
       const box = document.querySelector(".plot").getBoundingClientRect();
       document.querySelector("figure").dispatchEvent(new PointerEvent("pointermove", {
         clientX: box.left + box.width * 0.5 / 1.03, clientY: box.top + 5}));
-      </script></body>"""), "utf-8")
+      </script></body>""",
+        ),
+        "utf-8",
+    )
     seen = opened(file, tmp_path)
     assert seen.errors == []
     assert {"straight 50 ms", "powers 10 ms", "bars 15"} <= set(seen.charts["made"].titles)

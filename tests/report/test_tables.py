@@ -17,8 +17,11 @@ def _lines(table: Table, width: int) -> list[str]:
 
 COMPARED = Table(
     ["", "RANDOM", "LEAST_OUTSTANDING_REQUESTS", "Change", "95 % interval", "Would have seen"],
-    [["p99", "313.1 ms", "234.2 ms", "-25.2 %", "-26.8 to -23.6 %", "2.8 %"],
-     ["Throughput", "100/s", "133.3/s", "+33.3 %", "+33.3 to +33.3 %", "0 %"]])
+    [
+        ["p99", "313.1 ms", "234.2 ms", "-25.2 %", "-26.8 to -23.6 %", "2.8 %"],
+        ["Throughput", "100/s", "133.3/s", "+33.3 %", "+33.3 to +33.3 %", "0 %"],
+    ],
+)
 
 
 @pytest.mark.parametrize("width", [72, 80, 120])
@@ -46,4 +49,8 @@ def test_what_cannot_fit_is_folded_and_not_lost():
 def test_cells_are_text():
     lines = _lines(Table(["[red]a"], [["[bold]b"], [Cell("[link]c", "bad")]], "[x]"), 80)
     assert [line.strip() for line in lines if line.strip("─ ")] == [
-        "[x]", "[red]a", "[bold]b", "[link]c"]
+        "[x]",
+        "[red]a",
+        "[bold]b",
+        "[link]c",
+    ]

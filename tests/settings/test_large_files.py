@@ -51,20 +51,18 @@ def test_merges_of_merges_are_counted_as_often_as_they_are_used() -> None:
 
 
 def test_own_keys_win_over_merged_ones_and_earlier_mappings_over_later_ones() -> None:
-    source = parse_yaml("a: &a {x: 1, y: 1}\n"
-                        "b: &b {x: 2, y: 2, z: 2}\n"
-                        "c:\n"
-                        "  <<: [*a, *b]\n"
-                        "  y: 3\n")
+    source = parse_yaml(
+        "a: &a {x: 1, y: 1}\nb: &b {x: 2, y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  y: 3\n"
+    )
     assert source.values["c"] == {"x": 1, "y": 3, "z": 2}
     assert [source.line(("c", name)) for name in "xyz"] == [1, 5, 2]
     assert source.problems == []
 
 
 def test_merges_nested_in_merges() -> None:
-    source = parse_yaml("a: &a {x: 1, deep: {one: 1}}\n"
-                        "b: &b {<<: *a, y: 2}\n"
-                        "c: {<<: *b, deep: {two: 2}}\n")
+    source = parse_yaml(
+        "a: &a {x: 1, deep: {one: 1}}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, deep: {two: 2}}\n"
+    )
     assert source.values["c"] == {"x": 1, "y": 2, "deep": {"two": 2}}
     assert source.line(("c", "deep")) == 3
     assert source.line(("c", "deep", "two")) == 3

@@ -108,8 +108,12 @@ endpoints:
 
 def test_an_error_says_what_to_do() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse_settings(SHORT.replace("latency: {p99: 200ms}", "latency: {p99: 200}")
-                       .replace("instance_type", "instanse_type"), path="my.yaml")
+        parse_settings(
+            SHORT.replace("latency: {p99: 200ms}", "latency: {p99: 200}").replace(
+                "instance_type", "instanse_type"
+            ),
+            path="my.yaml",
+        )
     text = str(caught.value)
     assert text.startswith("my.yaml: 3 problems\n")
     assert "Did you mean instance_type?" in text
@@ -118,8 +122,9 @@ def test_an_error_says_what_to_do() -> None:
     assert "Write the unit: 200ms, 200s or 200m." in text
 
 
-@pytest.mark.parametrize(("given", "meant"), [("yes", "true"), ("on", "true"), ("no", "false"),
-                                              ("off", "false")])
+@pytest.mark.parametrize(
+    ("given", "meant"), [("yes", "true"), ("on", "true"), ("no", "false"), ("off", "false")]
+)
 def test_yaml_1_1_booleans_are_refused_with_the_mend(given: str, meant: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(SHORT + f"    ssm_access: {given}\n")
@@ -128,14 +133,23 @@ def test_yaml_1_1_booleans_are_refused_with_the_mend(given: str, meant: str) -> 
 
 
 def test_text_stays_as_it_is_written() -> None:
-    text = SHORT.replace("- image: {uri: example/image:1}", """\
+    text = SHORT.replace(
+        "- image: {uri: example/image:1}",
+        """\
 - image: {ecr: {repository: model, tag: 1.10}}
-        environment: {COUNTRY: no, SWITCH: on, TIME: 1:30, OCTAL: 010, EXP: 1e3, EMPTY: ""}""")
+        environment: {COUNTRY: no, SWITCH: on, TIME: 1:30, OCTAL: 010, EXP: 1e3, EMPTY: ""}""",
+    )
     [container] = parse_settings(text).endpoints["sentiment"].containers
     assert container.image.ecr is not None
     assert container.image.ecr.tag == "1.10"
-    assert container.environment == {"COUNTRY": "no", "SWITCH": "on", "TIME": "1:30",
-                                     "OCTAL": "010", "EXP": "1e3", "EMPTY": ""}
+    assert container.environment == {
+        "COUNTRY": "no",
+        "SWITCH": "on",
+        "TIME": "1:30",
+        "OCTAL": "010",
+        "EXP": "1e3",
+        "EMPTY": "",
+    }
 
 
 def test_keys_that_look_like_other_values_are_text() -> None:
@@ -151,12 +165,15 @@ def test_a_key_without_a_value_counts_as_left_out() -> None:
 
 
 def test_anchors_and_merge_keys() -> None:
-    text = SHORT.replace("sentiment:", "sentiment: &base") + """\
+    text = (
+        SHORT.replace("sentiment:", "sentiment: &base")
+        + """\
   topics:
     <<: *base
     instance_type: ml.c5.large
     latency: {p99: 50}
 """
+    )
     assert problems(text) == [(11, "LLE908", "endpoints.topics.latency.p99")]
     settings = parse_settings(text.replace("p99: 50}", "p99: 50ms}"))
     assert settings.endpoints["topics"].instance_type == "ml.c5.large"
@@ -164,9 +181,12 @@ def test_anchors_and_merge_keys() -> None:
 
 
 def test_a_mistake_in_merged_lines_is_reported_where_it_is_written() -> None:
-    text = SHORT.replace("sentiment:", "sentiment: &base").replace("200ms", "200") + """\
+    text = (
+        SHORT.replace("sentiment:", "sentiment: &base").replace("200ms", "200")
+        + """\
   topics: {<<: *base, instance_type: m5}
 """
+    )
     assert problems(text) == [
         (7, "LLE908", "endpoints.sentiment.latency.p99"),
         (7, "LLE908", "endpoints.topics.latency.p99"),
@@ -174,27 +194,33 @@ def test_a_mistake_in_merged_lines_is_reported_where_it_is_written() -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "line", "code"), [
-    ("a: [1, 2\nb: 3\n", 2, "LLE902"),
-    ("a: 1\n\tb: 2\n", 2, "LLE902"),
-    ("a: 1\n---\na: 2\n", 2, "LLE902"),
-    ("a: *nowhere\n", 1, "LLE902"),
-    ("a: 1\nb: \x07\n", 2, "LLE902"),
-    ("[" * 5000, 1, "LLE907"),
-])
+@pytest.mark.parametrize(
+    ("text", "line", "code"),
+    [
+        ("a: [1, 2\nb: 3\n", 2, "LLE902"),
+        ("a: 1\n\tb: 2\n", 2, "LLE902"),
+        ("a: 1\n---\na: 2\n", 2, "LLE902"),
+        ("a: *nowhere\n", 1, "LLE902"),
+        ("a: 1\nb: \x07\n", 2, "LLE902"),
+        ("[" * 5000, 1, "LLE907"),
+    ],
+)
 def test_broken_yaml(text: str, line: int, code: str) -> None:
     assert [(at, found) for at, found, _ in problems(text)] == [(line, code)]
 
 
-@pytest.mark.parametrize(("addition", "line", "code"), [
-    ("stack_name: A\nstack_name: B\n", 9, "LLE903"),
-    ("    instance_type: ml.m5.large\n", 8, "LLE903"),
-    ("? [a, b]\n: c\n", 8, "LLE907"),
-    ("stack_name: !!python/name:os.system x\n", 8, "LLE907"),
-    ("stack_name: !secret x\n", 8, "LLE907"),
-    ("tags: &tags {again: *tags}\n", 8, "LLE907"),
-    ("<<: 5\n", 8, "LLE907"),
-])
+@pytest.mark.parametrize(
+    ("addition", "line", "code"),
+    [
+        ("stack_name: A\nstack_name: B\n", 9, "LLE903"),
+        ("    instance_type: ml.m5.large\n", 8, "LLE903"),
+        ("? [a, b]\n: c\n", 8, "LLE907"),
+        ("stack_name: !!python/name:os.system x\n", 8, "LLE907"),
+        ("stack_name: !secret x\n", 8, "LLE907"),
+        ("tags: &tags {again: *tags}\n", 8, "LLE907"),
+        ("<<: 5\n", 8, "LLE907"),
+    ],
+)
 def test_yaml_that_settings_have_no_use_for(addition: str, line: int, code: str) -> None:
     assert (line, code) in [(at, found) for at, found, _ in problems(SHORT + addition)]
 
@@ -233,8 +259,9 @@ def test_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
 def test_assets_are_found_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "model.tar.gz").touch()
     path = tmp_path / "settings.yaml"
-    text = SHORT.replace("{uri: example/image:1}", "{uri: example/image:1}\n        data: "
-                         "{asset: model.tar.gz}")
+    text = SHORT.replace(
+        "{uri: example/image:1}", "{uri: example/image:1}\n        data: {asset: model.tar.gz}"
+    )
     path.write_text(text)
     [container] = load_settings(path).endpoints["sentiment"].containers
     assert container.data is not None
@@ -245,11 +272,17 @@ def test_assets_are_found_beside_the_file(tmp_path: Path) -> None:
     assert [(line, error.code) for line, error in caught.value.problems] == [(6, "LLE911")]
 
 
-@pytest.mark.parametrize(("text", "duration"), [
-    ("200ms", timedelta(milliseconds=200)), ("1.5s", timedelta(seconds=1.5)),
-    ("90s", timedelta(seconds=90)), ("5m", timedelta(minutes=5)), ("2h", timedelta(hours=2)),
-    ("0s", timedelta()),
-])
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [
+        ("200ms", timedelta(milliseconds=200)),
+        ("1.5s", timedelta(seconds=1.5)),
+        ("90s", timedelta(seconds=90)),
+        ("5m", timedelta(minutes=5)),
+        ("2h", timedelta(hours=2)),
+        ("0s", timedelta()),
+    ],
+)
 def test_durations(text: str, duration: timedelta) -> None:
     assert parse_duration(text) == duration
     assert parse_duration(duration_text(duration)) == duration
@@ -262,9 +295,16 @@ def test_settings_are_frozen() -> None:
 
 
 def test_settings_built_in_python_obey_the_same_rules() -> None:
-    given: dict[str, Any] = {"client_zones": {"ids": ("use1-az1", "use1-az2")}, "endpoints": {"a": {
-        "containers": [{"image": {"uri": "a/b:1"}}], "instance_type": "ml.m5.large",
-        "latency": {"p99": timedelta(seconds=1)}}}}
+    given: dict[str, Any] = {
+        "client_zones": {"ids": ("use1-az1", "use1-az2")},
+        "endpoints": {
+            "a": {
+                "containers": [{"image": {"uri": "a/b:1"}}],
+                "instance_type": "ml.m5.large",
+                "latency": {"p99": timedelta(seconds=1)},
+            }
+        },
+    }
     settings = Settings.model_validate(given)
     assert Settings.model_validate(settings) is settings
     assert settings.model_copy(update={"stack_name": "B"}).stack_name == "B"

@@ -30,9 +30,11 @@ endpoints:
 def write(tmp_path):
     def build(environment="{}", further="", image="{ecr: {repository: chat}}"):
         path = tmp_path / "endpoint.yaml"
-        path.write_text(SETTINGS.format(environment=environment, further=further, image=image),
-                        encoding="utf-8")
+        path.write_text(
+            SETTINGS.format(environment=environment, further=further, image=image), encoding="utf-8"
+        )
         return path
+
     return build
 
 

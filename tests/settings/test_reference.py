@@ -51,22 +51,30 @@ def test_examples_satisfy_the_schema(group: str, name: str) -> None:
             jsonschema.Draft202012Validator(setting).validate(example)
 
 
-@pytest.mark.parametrize(("change", "refused"), [
-    ("", False),
-    ("stack_name: 1st", True),
-    ("region: us-east-1", False),
-    ("unknown: 1", True),
-    ("client_zones: {}", True),
-    ("client_zones: {ids: [use1-az1, use1-az2], names: [us-east-1a, us-east-1b]}", True),
-    ("tags: {'aws:a': b}", True),
-    ("network: {subnet_prefix_length: 29}", True),
-    ("endpoints: {a_b: {}}", True),
-])
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ("", False),
+        ("stack_name: 1st", True),
+        ("region: us-east-1", False),
+        ("unknown: 1", True),
+        ("client_zones: {}", True),
+        ("client_zones: {ids: [use1-az1, use1-az2], names: [us-east-1a, us-east-1b]}", True),
+        ("tags: {'aws:a': b}", True),
+        ("network: {subnet_prefix_length: 29}", True),
+        ("endpoints: {a_b: {}}", True),
+    ],
+)
 def test_the_schema_refuses_what_loading_refuses(change: str, refused: bool) -> None:
     values = {
         "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-        "endpoints": {"a": {"containers": [{"image": {"uri": "a/b:1"}}],
-                            "instance_type": "ml.m5.large", "latency": {"p99": "1s"}}},
+        "endpoints": {
+            "a": {
+                "containers": [{"image": {"uri": "a/b:1"}}],
+                "instance_type": "ml.m5.large",
+                "latency": {"p99": "1s"},
+            }
+        },
         **(yaml.safe_load(change) or {}),
     }
     assert bool(list(VALIDATOR.iter_errors(values))) == refused
@@ -80,8 +88,12 @@ def test_the_schema_refuses_what_loading_refuses(change: str, refused: bool) -> 
 def test_patterns_are_plain_enough_for_editors() -> None:
     """JavaScript, in which editors check, lacks inline flags such as ``(?i:...)``."""
     patterns = re.findall(r'"pattern": "((?:[^"\\]|\\.)*)"', json.dumps(SCHEMA))
-    patterns += [key for group in GROUPS.values() for setting in group["properties"].values()
-                 for key in setting.get("patternProperties", ())]
+    patterns += [
+        key
+        for group in GROUPS.values()
+        for setting in group["properties"].values()
+        for key in setting.get("patternProperties", ())
+    ]
     assert len(patterns) > 20
     for pattern in patterns:
         assert not re.search(r"\(\?[a-zA-Z-]+[:)]", pattern), pattern
@@ -93,15 +105,18 @@ def test_the_reference_page_is_in_step(tmp_path: Path) -> None:
     copy.write_bytes(page.read_bytes())
     rewrite(copy)
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), (
-        "run: python -m low_latency_endpoint.settings.reference docs/settings.md")
+        "run: python -m low_latency_endpoint.settings.reference docs/settings.md"
+    )
 
 
 def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> None:
     tables = settings_tables()
     for _, name in PROPERTIES:
         assert f"| `{name}`" in tables
-    headings = {re.sub(r"[^\w-]", "", title.lower()) for title in
-                re.findall(r"^## (.*)$", tables, flags=re.MULTILINE)}
+    headings = {
+        re.sub(r"[^\w-]", "", title.lower())
+        for title in re.findall(r"^## (.*)$", tables, flags=re.MULTILINE)
+    }
     links = set(re.findall(r"\]\(#([^)]*)\)", tables))
     assert links
     assert links <= headings

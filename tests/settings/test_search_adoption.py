@@ -16,13 +16,23 @@ from low_latency_endpoint.simulate.traffic import shape
 
 SHIPPED = (Path(__file__).parents[2] / "endpoint.yaml").read_text("utf-8")
 FIXED = Found(Candidate("RANDOM", 5, 5), Estimate(0.12, 0.001), 5.0, 0, 8, "yes")
-POLICY = Found(Candidate("RANDOM", 3, 12, 0.8, 300.0), Estimate(0.12, 0.001), 6.5, 0, 4, "yes",
-               "spike")
+POLICY = Found(
+    Candidate("RANDOM", 3, 12, 0.8, 300.0), Estimate(0.12, 0.001), 6.5, 0, 4, "yes", "spike"
+)
 
 
 def result(tps: float = 1000.0, tps_per_instance: float = 200.0) -> SearchResult:
-    return SearchResult(Goal(99.0, 0.2, tps), (FIXED,), (POLICY,), (shape("spike"),), 7, 8, 4,
-                        tps_per_instance, ("it is assumed",))
+    return SearchResult(
+        Goal(99.0, 0.2, tps),
+        (FIXED,),
+        (POLICY,),
+        (shape("spike"),),
+        7,
+        8,
+        4,
+        tps_per_instance,
+        ("it is assumed",),
+    )
 
 
 @pytest.fixture
@@ -51,14 +61,16 @@ def test_what_follows_from_a_fixed_fleet_is_planned_anew(file: Path) -> None:
 
 @pytest.mark.parametrize("found", [FIXED, POLICY])
 @pytest.mark.parametrize(("tps", "one"), [(1000.0, 200.0), (1500.0, 187.0)])
-def test_the_written_file_plans_the_same_numbers(file: Path, found: Found, tps: float,
-                                                 one: float) -> None:
+def test_the_written_file_plans_the_same_numbers(
+    file: Path, found: Found, tps: float, one: float
+) -> None:
     adopted = adopt_found(file, "sentiment", found, result(tps, one))
     write_edit(adopted.edit)
     plan = plan_endpoint(load_settings(file), "sentiment")
     why = explain_endpoint(load_settings(file), "sentiment")
     assert [(each.name, each.value) for each in why] == [
-        (each.name, each.value) for each in adopted.after]
+        (each.name, each.value) for each in adopted.after
+    ]
     assert plan.routing == "RANDOM"
     assert plan.fleet.maximum == found.candidate.maximum
     throughput = load_settings(file).endpoints["sentiment"].throughput
@@ -86,13 +98,22 @@ def test_scaling_that_was_off_is_on_with_a_policy(file: Path) -> None:
     assert adopt_found(file, "sentiment", FIXED, result()).after["max_instances"].value == 5
 
 
-@pytest.mark.parametrize(("change", "code"), [
-    (lambda text: text + "    scaling: {metric: concurrency, concurrency_target: 3}\n", "LLE929"),
-    (lambda text: text[:text.index("    throughput:")] + text[text.index("    warm_up:"):],
-     "LLE928"),
-])
-def test_a_policy_needs_the_metric_it_was_found_on_and_a_throughput(file: Path, change: object,
-                                                                    code: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (
+            lambda text: text + "    scaling: {metric: concurrency, concurrency_target: 3}\n",
+            "LLE929",
+        ),
+        (
+            lambda text: text[: text.index("    throughput:")] + text[text.index("    warm_up:") :],
+            "LLE928",
+        ),
+    ],
+)
+def test_a_policy_needs_the_metric_it_was_found_on_and_a_throughput(
+    file: Path, change: object, code: str
+) -> None:
     file.write_text(change(SHIPPED), "utf-8")  # type: ignore[operator]
     adopt_found(file, "sentiment", FIXED, result())
     with pytest.raises(ConfigurationError) as caught:
@@ -101,8 +122,10 @@ def test_a_policy_needs_the_metric_it_was_found_on_and_a_throughput(file: Path, 
 
 
 def test_routing_that_is_a_mapping_is_left_alone(file: Path) -> None:
-    file.write_text(SHIPPED + "    routing: {prefix_aware: {prefix_length: 1024, "
-                              "concurrency_threshold: 16}}\n", "utf-8")
+    file.write_text(
+        SHIPPED + "    routing: {prefix_aware: {prefix_length: 1024, concurrency_threshold: 16}}\n",
+        "utf-8",
+    )
     with pytest.raises(ConfigurationError) as caught:
         adopt_found(file, "sentiment", FIXED, result())
     assert caught.value.code == "LLE937"

@@ -8,12 +8,7 @@ import pytest
 import yaml
 
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import (
-    Settings,
-    explain_endpoint,
-    load_settings,
-    parse_settings,
-)
+from low_latency_endpoint.settings import Settings, explain_endpoint, load_settings, parse_settings
 from tests.settings.test_mistakes import SUBNETS, TWO, VPC, Case, line_of, problems, text_of
 
 MEASURED = "{peak_tps: 100, tps_per_instance: 50}"
@@ -31,39 +26,77 @@ ENDPOINT: list[Case] = [
     # Metrics that such an endpoint does not publish.
     ({"alarms": "{cache_miss_rate: 0.1}"}, "LLE722", "alarms"),
     ({"alarms": "{model_loading_wait: 1s}"}, "LLE722", "alarms"),
-    ({"alarms": "{cache_miss_rate: 0.1}", "containers": TWO % ("", ""),
-      "inference_mode": "Serial"}, "LLE722", "alarms"),
+    (
+        {
+            "alarms": "{cache_miss_rate: 0.1}",
+            "containers": TWO % ("", ""),
+            "inference_mode": "Serial",
+        },
+        "LLE722",
+        "alarms",
+    ),
     ({"alarms": "{gpu_utilization: 90}"}, "LLE722", "alarms"),
-    ({"alarms": "{gpu_memory_utilization: 90}", "instance_type": "ml.inf2.xlarge"}, "LLE722",
-     "alarms"),
+    (
+        {"alarms": "{gpu_memory_utilization: 90}", "instance_type": "ml.inf2.xlarge"},
+        "LLE722",
+        "alarms",
+    ),
     # An alarm on a capacity that nothing scales.
     ({"alarms": "{capacity_at_maximum: true}"}, "LLE724", "alarms"),
-    ({"alarms": "{capacity_at_maximum: true}", "throughput": MEASURED,
-      "scaling": "{enabled: false}"}, "LLE724", "alarms"),
-    ({"alarms": "{capacity_at_maximum: true}", "throughput": MEASURED,
-      "instances": "{min: 4, max: 4}"}, "LLE724", "alarms"),
+    (
+        {
+            "alarms": "{capacity_at_maximum: true}",
+            "throughput": MEASURED,
+            "scaling": "{enabled: false}",
+        },
+        "LLE724",
+        "alarms",
+    ),
+    (
+        {
+            "alarms": "{capacity_at_maximum: true}",
+            "throughput": MEASURED,
+            "instances": "{min: 4, max: 4}",
+        },
+        "LLE724",
+        "alarms",
+    ),
     # More rollback alarms than SageMaker takes: ten statistics and the errors.
     ({"alarms": f"{{model_latency: {{{STATISTICS}}}}}"}, "LLE508", "alarms"),
     # Guardrails on a type of Inf1 that no table has.
     ({"deployment": "{canary: {}}", "instance_type": "ml.inf1.new"}, "LLE523", "deployment"),
-    ({"deployment": "{all_at_once: {}, rollback_on_alarms: true}",
-      "instance_type": "ml.inf1.xlarge"}, "LLE523", "deployment"),
+    (
+        {
+            "deployment": "{all_at_once: {}, rollback_on_alarms: true}",
+            "instance_type": "ml.inf1.xlarge",
+        },
+        "LLE523",
+        "deployment",
+    ),
     # Keep-warm in half minutes, and below what it sends itself: two zones, ten times a minute.
     ({"warm_up": "{payload: {text: a}, keep_warm: {every: 90s}}"}, "LLE555", "warm_up"),
     ({"warm_up": "{payload: {text: a}, keep_warm: {window: 61s}}"}, "LLE555", "warm_up"),
-    ({"warm_up": "{payload: {text: a}, keep_warm: {requests_per_zone: 10, below_tps: 0.33}}"},
-     "LLE553", "warm_up"),
+    (
+        {"warm_up": "{payload: {text: a}, keep_warm: {requests_per_zone: 10, below_tps: 0.33}}"},
+        "LLE553",
+        "warm_up",
+    ),
     # Headers that HTTP cannot carry.
-    ({"warm_up": "{payload: {text: a, content_type: \"text/csv\\r\\nX: y\"}}"}, "LLE557",
-     "warm_up"),
+    ({"warm_up": '{payload: {text: a, content_type: "text/csv\\r\\nX: y"}}'}, "LLE557", "warm_up"),
     ({"warm_up": "{payload: {text: a, target_model: zwölf.tar.gz}}"}, "LLE557", "warm_up"),
     # An image built for other processors.
-    ({**image("{asset: docs, platform: linux/amd64}"), "instance_type": "ml.c7g.large"}, "LLE334",
-     "containers"),
+    (
+        {**image("{asset: docs, platform: linux/amd64}"), "instance_type": "ml.c7g.large"},
+        "LLE334",
+        "containers",
+    ),
     # Text that the CDK takes for its own, wherever it stands.
     (image(f"{{uri: a/b:1}}, environment: {{A: {TOKEN}}}"), "LLE382", "containers"),
-    (image(f"{{uri: a/b:1}}, environment: {{A: {TOKEN.replace('$', '#')}}}"), "LLE382",
-     "containers"),
+    (
+        image(f"{{uri: a/b:1}}, environment: {{A: {TOKEN.replace('$', '#')}}}"),
+        "LLE382",
+        "containers",
+    ),
     (image(f"{{asset: docs, build_args: {{A: {TOKEN}}}}}"), "LLE382", "containers"),
     (image(f"{{uri: {TOKEN}}}"), "LLE382", "containers"),
     ({"endpoint_name": TOKEN}, "LLE382", "endpoint_name"),
@@ -92,14 +125,23 @@ SHARED: list[Case] = [
     ({"network": "{s3_buckets: [models, a/b]}"}, "LLE387", "network"),
     ({"network": "{s3_buckets: ['a b']}"}, "LLE387", "network"),
     ({"network": "{s3_prefix_list: sg-0123456789abcdef0}"}, "LLE342", "network"),
-    ({"safeguards": "{kms_key_arn: 'arn:aws:kms:us-east-1:123456789012:alias/logs'}"}, "LLE341",
-     "safeguards"),
+    (
+        {"safeguards": "{kms_key_arn: 'arn:aws:kms:us-east-1:123456789012:alias/logs'}"},
+        "LLE341",
+        "safeguards",
+    ),
     ({"network": "{cidr: 10.0.0.0/255.255.0.0}"}, "LLE111", "network"),
     # Zone IDs without subnets, said with an empty list of them.
     ({"network": f"{{vpc_id: {VPC}, subnets: {{}}}}"}, "LLE153", "network"),
     # Hosted zones are for other VPCs, each once.
-    ({"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
-      "private_link": f"{{hosted_zone_vpc_ids: [{VPC}]}}"}, "LLE214", "private_link"),
+    (
+        {
+            "network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
+            "private_link": f"{{hosted_zone_vpc_ids: [{VPC}]}}",
+        },
+        "LLE214",
+        "private_link",
+    ),
     ({"private_link": f"{{hosted_zone_vpc_ids: [{VPC}, {VPC}]}}"}, "LLE386", "private_link"),
     # An empty list of callers would let in everybody.
     ({"private_link": "{allow_cidrs: []}"}, "LLE930", "private_link"),
@@ -135,8 +177,10 @@ def test_an_endpoint_named_like_what_another_one_brings_along() -> None:
 
 def test_a_region_without_a_known_registry() -> None:
     """No account of AWS's images is known for a Region that is yet to be named."""
-    shared: dict[str, str | None] = {"region": "xx-north-1", "client_zones":
-                                     "{names: [xx-north-1a, xx-north-1b]}"}
+    shared: dict[str, str | None] = {
+        "region": "xx-north-1",
+        "client_zones": "{names: [xx-north-1a, xx-north-1b]}",
+    }
     dlc = "[{image: {dlc: {repository: pytorch-inference, tag: '1'}}}]"
     text = text_of(shared, {"containers": dlc})
     assert problems(text) == [(line_of(text, "containers"), "LLE328")]
@@ -163,8 +207,9 @@ def test_a_fleet_that_no_subnet_holds(network: str | None) -> None:
 
 def test_fleets_that_no_two_subnets_of_a_vpc_hold() -> None:
     """Three times 16,000 instances, four addresses each in an update; a /16 has 65,536."""
-    values = yaml.safe_load(text_of({"network": EXISTING},
-                                    {"instances": "{max: 16000}", "throughput": MEASURED}))
+    values = yaml.safe_load(
+        text_of({"network": EXISTING}, {"instances": "{max: 16000}", "throughput": MEASURED})
+    )
     values["endpoints"] = dict.fromkeys("abc", values["endpoints"]["sentiment"])
     text = yaml.dump(values, Dumper=WithoutAliases, sort_keys=False)
     assert problems(text) == [(line_of(text, "max"), "LLE157")]
@@ -178,22 +223,31 @@ class WithoutAliases(yaml.SafeDumper):
 def test_keep_warm_through_one_name_sends_to_one_zone() -> None:
     """Ten requests a minute: 0.17 per second where the zones have no names, twice that with."""
     warm = "{payload: {text: a}, keep_warm: {requests_per_zone: 10, below_tps: 0.2}}"
-    shared: dict[str, str | None] = {"network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
-                                     "private_link": ADOPTED}
+    shared: dict[str, str | None] = {
+        "network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
+        "private_link": ADOPTED,
+    }
     assert isinstance(parse_settings(text_of(shared, {"warm_up": warm})), Settings)
 
 
-@pytest.mark.parametrize(("settings", "code", "key"), [
-    ({"containers": "[{image: {asset: built}}]"}, "LLE380", "containers"),
-    ({"containers": "[{image: {asset: model.tar.gz}}]"}, "LLE380", "containers"),
-    ({"containers": "[{image: {asset: container, file: Other}}]"}, "LLE380", "containers"),
-    ({"containers": "[{image: {uri: a/b:1}, data: {asset: folder.tar.gz}}]"}, "LLE327",
-     "containers"),
-    ({"warm_up": "{payload: {file: built, content_type: text/csv}}"}, "LLE546", "warm_up"),
-    ({"warm_up": "{payload: {file: large, content_type: text/csv}}"}, "LLE545", "warm_up"),
-])
-def test_files_are_what_they_should_be(tmp_path: Path, settings: dict[str, str | None], code: str,
-                                       key: str) -> None:
+@pytest.mark.parametrize(
+    ("settings", "code", "key"),
+    [
+        ({"containers": "[{image: {asset: built}}]"}, "LLE380", "containers"),
+        ({"containers": "[{image: {asset: model.tar.gz}}]"}, "LLE380", "containers"),
+        ({"containers": "[{image: {asset: container, file: Other}}]"}, "LLE380", "containers"),
+        (
+            {"containers": "[{image: {uri: a/b:1}, data: {asset: folder.tar.gz}}]"},
+            "LLE327",
+            "containers",
+        ),
+        ({"warm_up": "{payload: {file: built, content_type: text/csv}}"}, "LLE546", "warm_up"),
+        ({"warm_up": "{payload: {file: large, content_type: text/csv}}"}, "LLE545", "warm_up"),
+    ],
+)
+def test_files_are_what_they_should_be(
+    tmp_path: Path, settings: dict[str, str | None], code: str, key: str
+) -> None:
     for folder in ("built", "container", "folder.tar.gz"):
         (tmp_path / folder).mkdir()
     (tmp_path / "container" / "Dockerfile").write_text("FROM scratch\n")
@@ -205,13 +259,16 @@ def test_files_are_what_they_should_be(tmp_path: Path, settings: dict[str, str |
     with pytest.raises(SettingsError) as caught:
         load_settings(tmp_path / "endpoint.yaml")
     assert [(line, error.code) for line, error in caught.value.problems] == [
-        (line_of(text, key), code)]
+        (line_of(text, key), code)
+    ]
 
 
 def test_what_the_plan_refuses_comes_with_the_unknown_settings() -> None:
     text = text_of({}, {"colour": "blue", "alarms": "{capacity_at_maximum: true}"})
-    assert problems(text) == [(line_of(text, "colour"), "LLE904"),
-                              (line_of(text, "alarms"), "LLE724")]
+    assert problems(text) == [
+        (line_of(text, "colour"), "LLE904"),
+        (line_of(text, "alarms"), "LLE724"),
+    ]
 
 
 def test_an_alarm_on_the_balance_of_more_zones_than_cloudwatch_compares() -> None:
@@ -230,15 +287,27 @@ def test_a_broken_endpoint_does_not_hide_what_the_plan_refuses_of_another() -> N
     values["endpoints"]["broken"] = {**values["endpoints"]["sentiment"], "instance_type": 7}
     del values["endpoints"]["broken"]["alarms"]
     assert [code for _, code in problems(yaml.safe_dump(values, sort_keys=False))] == [
-        "LLE724", "LLE405"]
+        "LLE724",
+        "LLE405",
+    ]
 
 
 def many_endpoints(count: int, zones: int = 2) -> str:
-    values = yaml.safe_load(text_of({"client_zones": "{ids: [%s]}" % ", ".join(  # noqa: UP031
-        f"use1-az{number}" for number in range(1, zones + 1))}, {}))
+    values = yaml.safe_load(
+        text_of(
+            {
+                "client_zones": "{ids: [%s]}"
+                % ", ".join(
+                    f"use1-az{number}" for number in range(1, zones + 1)
+                )
+            },
+            {},
+        )
+    )
     endpoint = values["endpoints"].pop("sentiment")
-    values["endpoints"] = {f"e{number}": {**endpoint, "endpoint_name": f"e{number}"}
-                           for number in range(count)}
+    values["endpoints"] = {
+        f"e{number}": {**endpoint, "endpoint_name": f"e{number}"} for number in range(count)
+    }
     return yaml.safe_dump(values, sort_keys=False)
 
 

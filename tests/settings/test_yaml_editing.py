@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.settings import load_settings
-from low_latency_endpoint.settings.yaml_editing import (
-    edit_settings_file,
-    edited_yaml,
-    write_edit,
-)
+from low_latency_endpoint.settings.yaml_editing import edit_settings_file, edited_yaml, write_edit
 from low_latency_endpoint.settings.yaml_source import parse_yaml
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,12 +30,15 @@ def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
 
 def test_the_shipped_file_keeps_its_comments() -> None:
     before = SHIPPED.read_text()
-    edit = edit_settings_file(SHIPPED, {
-        (*SENTIMENT, "instance_type"): "ml.c6i.4xlarge",
-        (*SENTIMENT, "throughput"): {"tps_per_instance": 212.5, "safety_factor": 0.65},
-        (*SENTIMENT, "latency", "p99"): "150ms",
-        (*SENTIMENT, "instances"): {"max": 20},
-    })
+    edit = edit_settings_file(
+        SHIPPED,
+        {
+            (*SENTIMENT, "instance_type"): "ml.c6i.4xlarge",
+            (*SENTIMENT, "throughput"): {"tps_per_instance": 212.5, "safety_factor": 0.65},
+            (*SENTIMENT, "latency", "p99"): "150ms",
+            (*SENTIMENT, "instances"): {"max": 20},
+        },
+    )
     gone, come = changed_lines(before, edit.after)
     assert gone == [
         "    instance_type: ml.m5.12xlarge",
@@ -57,37 +56,52 @@ def test_the_shipped_file_keeps_its_comments() -> None:
     assert edit.diff().startswith(f"--- {SHIPPED}\n+++ {SHIPPED} (changed)\n@@ ")
 
 
-@pytest.mark.parametrize(("text", "place", "value", "expected"), [
-    ("a: 1  # one\n", ("a",), 2, "a: 2  # one\n"),
-    ("a: 1 # tight\n", ("a",), 2, "a: 2  # tight\n"),
-    ("a: 1       # column 11\n", ("a",), "longer", "a: longer  # column 11\n"),
-    ("a: '1'\nb: 2", ("a",), "x", "a: x\nb: 2"),
-    ("a:\nb: 2\n", ("a",), 1, "a: 1\nb: 2\n"),
-    ("a:   # why\nb: 2\n", ("a",), 1, "a: 1  # why\nb: 2\n"),
-    ("a:   # why\nb: 2\n", ("a", "x"), 1, "a:   # why\n  x: 1\nb: 2\n"),
-    ("a: ~\nb: 2\n", ("a", "x", "y"), 1, "a:\n  x:\n    y: 1\nb: 2\n"),
-    ("a: {b: 1, c: 2}  # flow\n", ("a", "b"), 10, "a: {b: 10, c: 2}  # flow\n"),
-    ("a: {b: 1}\n", ("a", "c", "d"), 2, "a: {b: 1, c: {d: 2}}\n"),
-    ("a: {}\n", ("a", "c"), 2, "a: {c: 2}\n"),
-    ("a: {b: }\n", ("a", "b", "c"), 2, "a: {b: {c: 2} }\n"),
-    ("a:\n  b: 1\n  # end of a\n\n# about z\nz: 1\n", ("a", "c"), 2,
-     "a:\n  b: 1\n  c: 2\n  # end of a\n\n# about z\nz: 1\n"),
-    ("a:\n  b: 1   # last", ("a", "c"), 2, "a:\n  b: 1   # last\n  c: 2\n"),
-    ("a:\n  b: |\n    text\n\nz: 1\n", ("a", "c"), 2, "a:\n  b: |\n    text\n  c: 2\n\nz: 1\n"),
-    ("a:\n  - b: 1\n  - b: 2  # two\n", ("a", 1, "b"), 3, "a:\n  - b: 1\n  - b: 3  # two\n"),
-    ("a:\n- b: 1\nz: 1\n", ("a", 0, "c"), 3, "a:\n- b: 1\n  c: 3\nz: 1\n"),
-    ("a: 1\r\nb: {c: 2}\r\n", ("d",), True, "a: 1\r\nb: {c: 2}\r\nd: true\r\n"),
-    ("\ufeffa: 1\n", ("a",), 2, "\ufeffa: 2\n"),
-    ("a: 1\n", ("a",), "1", 'a: "1"\n'),
-    ("a: 1\n", ("a",), True, "a: true\n"),
-    ("a: no\n", ("a",), "a: b # c", 'a: "a: b # c"\n'),
-    ("# only a comment\n", ("a", "b"), 1, "# only a comment\na:\n  b: 1\n"),
-    ("", ("a",), 1, "a: 1\n"),
-    ("base: &base {x: 1}\na:\n  <<: *base\n", ("a", "x"), 2,
-     "base: &base {x: 1}\na:\n  <<: *base\n  x: 2\n"),
-    ("base: &base {x: 1}\na: {<<: *base}\n", ("a", "x"), 2,
-     "base: &base {x: 1}\na: {<<: *base, x: 2}\n"),
-])
+@pytest.mark.parametrize(
+    ("text", "place", "value", "expected"),
+    [
+        ("a: 1  # one\n", ("a",), 2, "a: 2  # one\n"),
+        ("a: 1 # tight\n", ("a",), 2, "a: 2  # tight\n"),
+        ("a: 1       # column 11\n", ("a",), "longer", "a: longer  # column 11\n"),
+        ("a: '1'\nb: 2", ("a",), "x", "a: x\nb: 2"),
+        ("a:\nb: 2\n", ("a",), 1, "a: 1\nb: 2\n"),
+        ("a:   # why\nb: 2\n", ("a",), 1, "a: 1  # why\nb: 2\n"),
+        ("a:   # why\nb: 2\n", ("a", "x"), 1, "a:   # why\n  x: 1\nb: 2\n"),
+        ("a: ~\nb: 2\n", ("a", "x", "y"), 1, "a:\n  x:\n    y: 1\nb: 2\n"),
+        ("a: {b: 1, c: 2}  # flow\n", ("a", "b"), 10, "a: {b: 10, c: 2}  # flow\n"),
+        ("a: {b: 1}\n", ("a", "c", "d"), 2, "a: {b: 1, c: {d: 2}}\n"),
+        ("a: {}\n", ("a", "c"), 2, "a: {c: 2}\n"),
+        ("a: {b: }\n", ("a", "b", "c"), 2, "a: {b: {c: 2} }\n"),
+        (
+            "a:\n  b: 1\n  # end of a\n\n# about z\nz: 1\n",
+            ("a", "c"),
+            2,
+            "a:\n  b: 1\n  c: 2\n  # end of a\n\n# about z\nz: 1\n",
+        ),
+        ("a:\n  b: 1   # last", ("a", "c"), 2, "a:\n  b: 1   # last\n  c: 2\n"),
+        ("a:\n  b: |\n    text\n\nz: 1\n", ("a", "c"), 2, "a:\n  b: |\n    text\n  c: 2\n\nz: 1\n"),
+        ("a:\n  - b: 1\n  - b: 2  # two\n", ("a", 1, "b"), 3, "a:\n  - b: 1\n  - b: 3  # two\n"),
+        ("a:\n- b: 1\nz: 1\n", ("a", 0, "c"), 3, "a:\n- b: 1\n  c: 3\nz: 1\n"),
+        ("a: 1\r\nb: {c: 2}\r\n", ("d",), True, "a: 1\r\nb: {c: 2}\r\nd: true\r\n"),
+        ("\ufeffa: 1\n", ("a",), 2, "\ufeffa: 2\n"),
+        ("a: 1\n", ("a",), "1", 'a: "1"\n'),
+        ("a: 1\n", ("a",), True, "a: true\n"),
+        ("a: no\n", ("a",), "a: b # c", 'a: "a: b # c"\n'),
+        ("# only a comment\n", ("a", "b"), 1, "# only a comment\na:\n  b: 1\n"),
+        ("", ("a",), 1, "a: 1\n"),
+        (
+            "base: &base {x: 1}\na:\n  <<: *base\n",
+            ("a", "x"),
+            2,
+            "base: &base {x: 1}\na:\n  <<: *base\n  x: 2\n",
+        ),
+        (
+            "base: &base {x: 1}\na: {<<: *base}\n",
+            ("a", "x"),
+            2,
+            "base: &base {x: 1}\na: {<<: *base, x: 2}\n",
+        ),
+    ],
+)
 def test_one_value(text: str, place: tuple[Any, ...], value: Any, expected: str) -> None:
     assert edited_yaml(text, {place: value}).after == expected
 
@@ -98,17 +112,20 @@ def test_a_value_that_stands_there_already_changes_nothing() -> None:
     assert edit.diff() == ""
 
 
-@pytest.mark.parametrize(("text", "place"), [
-    ("a: &one 1\nb: *one\n", ("a",)),  # b would change too
-    ("a: &one {x: 1}\nb: *one\n", ("b", "x")),  # a would change too
-    ("base: &base {t: {x: 1, y: 2}}\na:\n  <<: *base\n", ("a", "t", "x")),  # y would go
-    ("a: [1, 2]\n", ("a",)),
-    ("a: {b: 1}\n", ("a",)),
-    ("a: 1\n", ("a", "b")),
-    ("a: [1]\n", ("a", 1)),
-    ("a: [{b: 1}]\n", ("a", "b")),
-    ("a: |\n  text\n", ("a",)),
-])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: &one 1\nb: *one\n", ("a",)),  # b would change too
+        ("a: &one {x: 1}\nb: *one\n", ("b", "x")),  # a would change too
+        ("base: &base {t: {x: 1, y: 2}}\na:\n  <<: *base\n", ("a", "t", "x")),  # y would go
+        ("a: [1, 2]\n", ("a",)),
+        ("a: {b: 1}\n", ("a",)),
+        ("a: 1\n", ("a", "b")),
+        ("a: [1]\n", ("a", 1)),
+        ("a: [{b: 1}]\n", ("a", "b")),
+        ("a: |\n  text\n", ("a",)),
+    ],
+)
 def test_what_cannot_be_set_alone_is_refused(text: str, place: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         edited_yaml(text, {place: 7})
@@ -122,13 +139,25 @@ def test_text_that_is_no_yaml() -> None:
 
 # --- any file ----------------------------------------------------------------------------------
 KEYS = st.sampled_from(["a", "b", "c", "d"])
-SCALARS = st.one_of(st.sampled_from([1, 0.5, True, "text", "200ms", "1.10", None]),
-                    st.text("ab:#{}[],&*!|>'\"%@` -\n", max_size=6))
-TREES = st.dictionaries(KEYS, st.recursive(SCALARS, lambda below: st.one_of(
-    st.lists(below, max_size=2), st.dictionaries(KEYS, below, max_size=3)), max_leaves=8),
-    max_size=4)
-VALUES = st.one_of(st.sampled_from([1, 0.25, False, "ml.c6i.large", "5m", "no", "1e3"]),
-                   st.text("ab:#{}[],&*!|>'\"%@` -\n\t\x85é", max_size=6))
+SCALARS = st.one_of(
+    st.sampled_from([1, 0.5, True, "text", "200ms", "1.10", None]),
+    st.text("ab:#{}[],&*!|>'\"%@` -\n", max_size=6),
+)
+TREES = st.dictionaries(
+    KEYS,
+    st.recursive(
+        SCALARS,
+        lambda below: st.one_of(
+            st.lists(below, max_size=2), st.dictionaries(KEYS, below, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
+VALUES = st.one_of(
+    st.sampled_from([1, 0.25, False, "ml.c6i.large", "5m", "no", "1e3"]),
+    st.text("ab:#{}[],&*!|>'\"%@` -\n\t\x85é", max_size=6),
+)
 
 
 def settable(values: Any, place: tuple[str, ...]) -> bool:
@@ -140,17 +169,27 @@ def settable(values: Any, place: tuple[str, ...]) -> bool:
     return not isinstance(values, dict | list)
 
 
-@given(TREES, st.lists(KEYS, min_size=1, max_size=3).map(tuple), VALUES,
-       st.sampled_from([False, None]), st.sampled_from(["\n", "\r\n"]))
-def test_any_file(tree: Any, place: tuple[str, ...], value: Any, flow: bool | None,
-                  newline: str) -> None:
+@given(
+    TREES,
+    st.lists(KEYS, min_size=1, max_size=3).map(tuple),
+    VALUES,
+    st.sampled_from([False, None]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_any_file(
+    tree: Any, place: tuple[str, ...], value: Any, flow: bool | None, newline: str
+) -> None:
     """Only the one value differs, and each line's comment is still there; or it is refused."""
     plain = yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True)
     commented = "\n".join(
         f"{line}  # comment {number}" if line.rstrip().endswith((":", "1", "true", "ms")) else line
-        for number, line in enumerate(plain.split("\n")))
-    text = next(candidate for candidate in (commented, plain)
-                if parse_yaml(candidate).values == parse_yaml(plain).values)
+        for number, line in enumerate(plain.split("\n"))
+    )
+    text = next(
+        candidate
+        for candidate in (commented, plain)
+        if parse_yaml(candidate).values == parse_yaml(plain).values
+    )
     text = text.replace("\n", newline)
     source = parse_yaml(text)
     if source.problems:

@@ -41,15 +41,19 @@ def closed_random_throughput(instances: int, users: int, speeds: list[float]) ->
         weights.append(weights[-1] / speeds[min(n, len(speeds)) - 1])
     total = weights[:]
     for _ in range(instances - 1):
-        total = [math.fsum(total[i] * weights[n - i] for i in range(n + 1))
-                 for n in range(users + 1)]
+        total = [
+            math.fsum(total[i] * weights[n - i] for i in range(n + 1)) for n in range(users + 1)
+        ]
     return total[users - 1] / total[users]
 
 
 def closed_least_outstanding_throughput(instances: int, users: int, workers: int) -> float:
     """Answers per instance under LEAST_OUTSTANDING_REQUESTS: the chain of occupancies, solved."""
-    start = tuple(sorted(
-        (users // instances + (i < users % instances) for i in range(instances)), reverse=True))
+    start = tuple(
+        sorted(
+            (users // instances + (i < users % instances) for i in range(instances)), reverse=True
+        )
+    )
     index, todo, moves = {start: 0}, [start], []
     while todo:
         state = todo.pop()
@@ -66,12 +70,15 @@ def closed_least_outstanding_throughput(instances: int, users: int, workers: int
                 todo.append(target)
             moves.append((index[state], index[target], float(rate)))
     chances = _stationary(len(index), moves)
-    return sum(chances[at] * sum(min(n, workers) for n in state)
-               for state, at in index.items()) / instances
+    return (
+        sum(chances[at] * sum(min(n, workers) for n in state) for state, at in index.items())
+        / instances
+    )
 
 
-def join_shortest_queue_sojourn(instances: int, load: float, longest: int = 120,
-                                apart: int = 14) -> float:
+def join_shortest_queue_sojourn(
+    instances: int, load: float, longest: int = 120, apart: int = 14
+) -> float:
     """Mean time in open join-shortest-queue with one worker each.
 
     The chain is cut at queues of ``longest`` and at differences of ``apart`` between the longest
@@ -96,8 +103,9 @@ def join_shortest_queue_sojourn(instances: int, load: float, longest: int = 120,
 
 def power_of_choices_sojourn(load: float, choices: int) -> float:
     """Mean time with very many instances of one worker (Mitzenmacher 1996)."""
-    return sum(load ** ((choices ** i - choices) / (choices - 1)) for i in range(1, 40)
-               if choices ** i < 1e9)
+    return sum(
+        load ** ((choices**i - choices) / (choices - 1)) for i in range(1, 40) if choices**i < 1e9
+    )
 
 
 def batching_gain(instances: int, users_each: int, slope: float) -> float:
@@ -110,7 +118,7 @@ def erlang_percentile(stages: int, share: float) -> float:
     low, high = 0.0, 100.0
     for _ in range(200):
         middle = (low + high) / 2
-        above = math.exp(-middle) * sum(middle ** k / math.factorial(k) for k in range(stages))
+        above = math.exp(-middle) * sum(middle**k / math.factorial(k) for k in range(stages))
         low, high = (middle, high) if above > 1 - share else (low, middle)
     return low
 

@@ -76,15 +76,21 @@ def follow(scenario: Scenario, requests: int) -> Followed:
     world.state[PENDING] = 0
     world.advance(1e300)
     ended = int(world.take_results())
-    return Followed(list(map(float, world.demand)), list(map(float, world.pick)), arrivals, chosen,
-                    list(map(float, world.out_latency[:ended])))
+    return Followed(
+        list(map(float, world.demand)),
+        list(map(float, world.pick)),
+        arrivals,
+        chosen,
+        list(map(float, world.out_latency[:ended])),
+    )
 
 
 def holds(world: World, k: int, job: int) -> bool:
     """Whether a request is at work at an instance, or the last in its line."""
     begin = k * world.scenario.concurrency
-    return job in world.mark_job[begin:begin + world.running[k]] or (
-        world.line_head[k] >= 0 and world.line_tail[k] == job)
+    return job in world.mark_job[begin : begin + world.running[k]] or (
+        world.line_head[k] >= 0 and world.line_tail[k] == job
+    )
 
 
 class Sent(ciw.routing.NodeRouting):  # type: ignore[misc]
@@ -129,49 +135,77 @@ def in_ciw(scenario: Scenario, run: Followed) -> list[Any]:
     network = ciw.create_network(
         arrival_distributions=[ciw.dists.Sequential([*gaps, math.inf]), *[None] * instances],
         service_distributions=[ciw.dists.Deterministic(0.0), *[Work()] * instances],
-        number_of_servers=[math.inf,
-                           *[math.inf if sharing else scenario.concurrency] * instances],
-        routing=ciw.routing.NetworkRouting(routers=[sent, *after]))
+        number_of_servers=[math.inf, *[math.inf if sharing else scenario.concurrency] * instances],
+        routing=ciw.routing.NetworkRouting(routers=[sent, *after]),
+    )
     ciw.seed(1)  # of nothing that is compared
     kinds = [ciw.Node, *[ciw.PSNode] * instances] if sharing else None
     world = ciw.Simulation(network, node_class=kinds)
     world.simulate_until_max_time(2 * run.arrivals[-1] + 1000.0)
-    return sorted((each for each in world.get_all_records() if each.node > 1),
-                  key=lambda each: each.exit_date)
+    return sorted(
+        (each for each in world.get_all_records() if each.node > 1), key=lambda each: each.exit_date
+    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
-@pytest.mark.parametrize("scenario", [
-    Scenario(service=Exponential(1.0), traffic=OpenLoop(2.7), concurrency=3),
-    Scenario(service=Lognormal(1.0, 2.0), traffic=OpenLoop(0.8)),
-    Scenario(service=Gamma(1.0, 0.5), traffic=OpenLoop(2.4), instances=3),
-    Scenario(service=Lognormal(1.0, 1.0), traffic=OpenLoop(3.4), instances=2, concurrency=2,
-             routing=LEAST),
-    Scenario(service=Constant(1.0), traffic=OpenLoop(4.5), instances=5, routing=LEAST),
-    Scenario(service=Exponential(1.0), traffic=OpenLoop(1.4), instances=2, concurrency=200,
-             slope=1.0, routing=LEAST),
-    Scenario(service=Exponential(1.0), traffic=ClosedLoop(12), instances=3),
-    Scenario(service=Exponential(1.0), traffic=ClosedLoop(20), instances=5, concurrency=2,
-             routing=LEAST),
-], ids=["M/M/3", "M/G/1, squared variation 4", "gamma, random", "lognormal, least outstanding",
-        "constant, least outstanding", "processor sharing, least outstanding", "closed, random",
-        "closed, least outstanding"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(service=Exponential(1.0), traffic=OpenLoop(2.7), concurrency=3),
+        Scenario(service=Lognormal(1.0, 2.0), traffic=OpenLoop(0.8)),
+        Scenario(service=Gamma(1.0, 0.5), traffic=OpenLoop(2.4), instances=3),
+        Scenario(
+            service=Lognormal(1.0, 1.0),
+            traffic=OpenLoop(3.4),
+            instances=2,
+            concurrency=2,
+            routing=LEAST,
+        ),
+        Scenario(service=Constant(1.0), traffic=OpenLoop(4.5), instances=5, routing=LEAST),
+        Scenario(
+            service=Exponential(1.0),
+            traffic=OpenLoop(1.4),
+            instances=2,
+            concurrency=200,
+            slope=1.0,
+            routing=LEAST,
+        ),
+        Scenario(service=Exponential(1.0), traffic=ClosedLoop(12), instances=3),
+        Scenario(
+            service=Exponential(1.0),
+            traffic=ClosedLoop(20),
+            instances=5,
+            concurrency=2,
+            routing=LEAST,
+        ),
+    ],
+    ids=[
+        "M/M/3",
+        "M/G/1, squared variation 4",
+        "gamma, random",
+        "lognormal, least outstanding",
+        "constant, least outstanding",
+        "processor sharing, least outstanding",
+        "closed, random",
+        "closed, least outstanding",
+    ],
+)
 def test_every_request_ends_when_it_does_in_ciw(scenario: Scenario) -> None:
     ours = replicate(scenario, RunLength(REQUESTS, discard=0.0), loops(), SEED, 0)
     run = follow(scenario, ours.entered)
     theirs = in_ciw(scenario, run)
     latencies = [each.exit_date - each.arrival_date for each in theirs]
     assert len(latencies) >= len(run.latencies) >= ours.requests >= REQUESTS
-    assert run.latencies == pytest.approx(latencies[:len(run.latencies)], abs=1e-6)
+    assert run.latencies == pytest.approx(latencies[: len(run.latencies)], abs=1e-6)
     # What a replication says of them: its mean exactly, percentiles to its histogram's bins.
-    counted = latencies[:ours.requests]
+    counted = latencies[: ours.requests]
     assert ours.mean == pytest.approx(sum(counted) / len(counted), rel=1e-9)
     for share in (0.5, 0.9, 0.99):
         assert ours.percentiles[100 * share] == pytest.approx(quantile(counted, share), rel=2e-3)
     if scenario.slope == 0:
-        waits = [each.waiting_time for each in theirs[:ours.requests]]
+        waits = [each.waiting_time for each in theirs[: ours.requests]]
         assert ours.waiting == pytest.approx(sum(waits) / len(waits), rel=1e-9)
         assert ours.wait_percentiles[99.0] == pytest.approx(quantile(waits, 0.99), rel=2e-3)

@@ -40,10 +40,14 @@ def run(*arguments: str) -> str:
 
 # --- the command -------------------------------------------------------------------------------
 
+
 def test_the_answer_comes_first_as_a_sentence() -> None:
     output = " ".join(run(SHIPPED, "--replications", "4").split())  # wrapped where it is narrow
-    assert re.match(r"At 1,000 requests per second 8 instances with LEAST_OUTSTANDING_REQUESTS "
-                    r"answer 99 of 100 within [\d.]+ ± [\d.]+ ms", output)
+    assert re.match(
+        r"At 1,000 requests per second 8 instances with LEAST_OUTSTANDING_REQUESTS "
+        r"answer 99 of 100 within [\d.]+ ± [\d.]+ ms",
+        output,
+    )
     assert output.index("target of 200 ms") < output.index("p99.9") < output.index("Assumed:")
 
 
@@ -91,13 +95,26 @@ def test_prefix_routing_says_how_it_is_simulated() -> None:
 GOAL = ("--search", "p99<200ms at 20 TPS")
 
 
-@pytest.mark.parametrize("wrong", [
-    ("--compare-routing", "--traffic", "spike"), ("--compare-routing", *GOAL), ("--adopt", "x.md"),
-    ("--service-time", "45"), ("--write",), ("--point", "1"), (*GOAL, "--routing", "random"),
-    (*GOAL, "--instances", "20"), (*GOAL, "--tps", "50"), (*GOAL, "--point", "99"),
-    ("--compare-routing", "--routing", "random"), ("--traffic", "spike", "--instances", "3"),
-    ("--traffic", "spike", "--traffic-from", "counts.csv"),
-    ("--from-load-test", "result.json", "--variation", "1")], ids=" ".join)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--compare-routing", "--traffic", "spike"),
+        ("--compare-routing", *GOAL),
+        ("--adopt", "x.md"),
+        ("--service-time", "45"),
+        ("--write",),
+        ("--point", "1"),
+        (*GOAL, "--routing", "random"),
+        (*GOAL, "--instances", "20"),
+        (*GOAL, "--tps", "50"),
+        (*GOAL, "--point", "99"),
+        ("--compare-routing", "--routing", "random"),
+        ("--traffic", "spike", "--instances", "3"),
+        ("--traffic", "spike", "--traffic-from", "counts.csv"),
+        ("--from-load-test", "result.json", "--variation", "1"),
+    ],
+    ids=" ".join,
+)
 def test_options_that_would_be_dropped_are_refused(wrong: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, ["simulate", SHIPPED, *wrong])
     assert done.exit_code == 2, done.output
@@ -105,20 +122,32 @@ def test_options_that_would_be_dropped_are_refused(wrong: tuple[str, ...]) -> No
 
 def test_prefix_routing_is_left_out_of_a_comparison_and_that_is_said(tmp_path: Path) -> None:
     settings = tmp_path / "endpoint.yaml"
-    settings.write_text(Path(SHIPPED).read_text("utf-8").replace(
-        "    warm_up:", "    routing: {prefix_aware: {prefix_length: 1024, "
-                        "concurrency_threshold: 16}}\n    warm_up:", 1), "utf-8")
+    settings.write_text(
+        Path(SHIPPED)
+        .read_text("utf-8")
+        .replace(
+            "    warm_up:",
+            "    routing: {prefix_aware: {prefix_length: 1024, "
+            "concurrency_threshold: 16}}\n    warm_up:",
+            1,
+        ),
+        "utf-8",
+    )
     answer = json.loads(run(str(settings), "--compare-routing", "--json", "--replications", "3"))
-    assert any(each.startswith("The settings route PREFIX_AWARE, which is not compared")
-               for each in answer["answer"])
+    assert any(
+        each.startswith("The settings route PREFIX_AWARE, which is not compared")
+        for each in answer["answer"]
+    )
 
 
 def test_so_many_replications_as_were_asked_for() -> None:
     for arguments, found in (
-            (("--traffic", "spike"), lambda answer: answer["traffic"]["spike"]),
-            ((), lambda answer: answer["steady"])):
-        answer = json.loads(run(SHIPPED, *arguments, "--tps", "50", "--replications", "5",
-                                "--json"))
+        (("--traffic", "spike"), lambda answer: answer["traffic"]["spike"]),
+        ((), lambda answer: answer["steady"]),
+    ):
+        answer = json.loads(
+            run(SHIPPED, *arguments, "--tps", "50", "--replications", "5", "--json")
+        )
         assert found(answer)["replications"] == 5
 
 
@@ -135,25 +164,39 @@ def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
     assert set(found["time_over_target_seconds"]) == {"mean", "half_width"}
     assert len(found["timeline"]) == 50  # minutes
     assert sum(line["requests"] for line in found["timeline"]) == pytest.approx(
-        found["requests"] / 4)
+        found["requests"] / 4
+    )
 
 
 # --compare-routing compiles what the plain command does.
-@pytest.mark.parametrize("arguments", [[], ["--search", "p99<200ms at 1000 TPS, cheapest"]],
-                         ids=["plain", "search"])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--search", "p99<200ms at 1000 TPS, cheapest"]], ids=["plain", "search"]
+)
 def test_commands_answer_with_nothing_compiled_yet(arguments: list[str], tmp_path: Path) -> None:
     """How long it takes, `make bench` says."""
     pytest.importorskip("numba")
     done = subprocess.run(
-        [sys.executable, "-c", "from low_latency_endpoint.cli import app; app()", "simulate",
-         SHIPPED, "--processes", "2", *arguments],
-        capture_output=True, text=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+        [
+            sys.executable,
+            "-c",
+            "from low_latency_endpoint.cli import app; app()",
+            "simulate",
+            SHIPPED,
+            "--processes",
+            "2",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert list(tmp_path.rglob("*.nbc")), "the machine code is kept for the next command"
 
 
 # --- the load test's file ----------------------------------------------------------------------
+
 
 def test_the_file_survives_writing_and_reading() -> None:
     first = load_test_result_of(RESULT)
@@ -162,29 +205,47 @@ def test_the_file_survives_writing_and_reading() -> None:
     assert again.service.mean_seconds == pytest.approx(first.service.mean_seconds, rel=1e-3)
 
 
-@pytest.mark.parametrize(("change", "code"), [
-    ({"schema": "other"}, "LLE873"), ({"rate": -1}, "LLE855"), ({"rate": "fast"}, "LLE855"),
-    ({"service_time_ms": {}}, "LLE873"), ({"service_time_ms": {"samples": [1, "x"]}}, "LLE873"),
-    ({"service_time_ms": {"samples": [5]}}, "LLE870"), ({"concurrency": 0}, "LLE853"),
-    ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLE870"),
-    ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLE870"),
-    ({"instances": 0}, "LLE852"), ({"slope": -1}, "LLE854"),
-])
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"schema": "other"}, "LLE873"),
+        ({"rate": -1}, "LLE855"),
+        ({"rate": "fast"}, "LLE855"),
+        ({"service_time_ms": {}}, "LLE873"),
+        ({"service_time_ms": {"samples": [1, "x"]}}, "LLE873"),
+        ({"service_time_ms": {"samples": [5]}}, "LLE870"),
+        ({"concurrency": 0}, "LLE853"),
+        ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLE870"),
+        ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLE870"),
+        ({"instances": 0}, "LLE852"),
+        ({"slope": -1}, "LLE854"),
+    ],
+)
 def test_a_bad_file_has_a_code(change: dict[str, object], code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_test_result_of({**RESULT, **change}, "result.json")
     assert caught.value.code == code
 
 
-INVALID = {"kind": "client-bound", "severity": "invalid", "title": "the generator was the limit",
-           "evidence": ["cpu 99 %"]}
+INVALID = {
+    "kind": "client-bound",
+    "severity": "invalid",
+    "title": "the generator was the limit",
+    "evidence": ["cpu 99 %"],
+}
 LIMIT = {"tps_per_instance": 187.0, "rate": 190.0, "problem": "", "lower_bound": False}
 
 
-@pytest.mark.parametrize("change", [
-    {"verdicts": [INVALID], "limit": LIMIT}, {"verdicts": [INVALID]},
-    {"limit": {**LIMIT, "problem": "not confirmed"}}, {"limit": None, "interrupted": True},
-    {"limit": None, "failure": "the generator ended"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdicts": [INVALID], "limit": LIMIT},
+        {"verdicts": [INVALID]},
+        {"limit": {**LIMIT, "problem": "not confirmed"}},
+        {"limit": None, "interrupted": True},
+        {"limit": None, "failure": "the generator ended"},
+    ],
+)
 def test_what_a_plan_refuses_is_not_simulated(change: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_test_result_of({**RESULT, **change}, "result.json")
@@ -201,14 +262,22 @@ def test_the_simulator_takes_the_throughput_that_the_plan_takes() -> None:
     assert load_test_result_of({**RESULT, "limit": LIMIT}).rate_per_instance == 187
 
 
-@pytest.mark.parametrize(("limit", "holds"), [
-    (None, "200"), ({**LIMIT, "tps_per_instance": 150.0, "lower_bound": True}, "200"),
-    ({**LIMIT, "tps_per_instance": 300.0, "lower_bound": True}, "300")])
-def test_a_rate_that_is_no_limit_is_not_taken_for_one(limit: object, holds: str,
-                                                      tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("limit", "holds"),
+    [
+        (None, "200"),
+        ({**LIMIT, "tps_per_instance": 150.0, "lower_bound": True}, "200"),
+        ({**LIMIT, "tps_per_instance": 300.0, "lower_bound": True}, "300"),
+    ],
+)
+def test_a_rate_that_is_no_limit_is_not_taken_for_one(
+    limit: object, holds: str, tmp_path: Path
+) -> None:
     answer = simulated(tmp_path, {"limit": limit, "rate": 10.0, "concurrency": None})
-    assert any(each.startswith(f"an instance holds {holds} requests per second")
-               for each in answer["assumed"])
+    assert any(
+        each.startswith(f"an instance holds {holds} requests per second")
+        for each in answer["assumed"]
+    )
 
 
 def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
@@ -217,20 +286,23 @@ def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
     text = Path(SHIPPED).read_text("utf-8").splitlines(keepends=True)
     at = next(number for number, line in enumerate(text) if line.strip() == "throughput:")
     settings = tmp_path / "endpoint.yaml"
-    settings.write_text("".join(text[:at] + text[at + 4:]), "utf-8")
-    done = CliRunner().invoke(app, ["simulate", str(settings), "--tps", "100",
-                                    "--from-load-test", str(path)])
+    settings.write_text("".join(text[:at] + text[at + 4 :]), "utf-8")
+    done = CliRunner().invoke(
+        app, ["simulate", str(settings), "--tps", "100", "--from-load-test", str(path)]
+    )
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLE875"
 
 
 def test_a_load_test_of_something_else_is_a_warning(tmp_path: Path) -> None:
-    answer = simulated(tmp_path, {"endpoint": "toxicity",
-                                  "fleet": {"instance_type": "ml.g5.xlarge"}})
+    answer = simulated(
+        tmp_path, {"endpoint": "toxicity", "fleet": {"instance_type": "ml.g5.xlarge"}}
+    )
     assert answer["warnings"] == [
         "the load test called toxicity, the settings' endpoint is sentiment",
         "the load test ran on ml.g5.xlarge, the settings have ml.m5.12xlarge: measure again on the "
-        "type that is planned"]
+        "type that is planned",
+    ]
     assert not simulated(tmp_path, {"endpoint": "sentiment"})["warnings"]
 
 
@@ -250,6 +322,7 @@ def test_no_file_no_json_no_object(content: str | None, tmp_path: Path) -> None:
 
 
 # --- the published table -----------------------------------------------------------------------
+
 
 def test_batching_gives_the_published_gains_and_one_worker_does_not() -> None:
     cases = {case.name: case for case in CASES}

@@ -21,14 +21,20 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     real = module.simulate
-    monkeypatch.setattr(module, "simulate", lambda scenario, **options: real(
-        scenario, **{**options, "requests": 2000}))  # what takes its time
+    monkeypatch.setattr(
+        module,
+        "simulate",
+        lambda scenario, **options: real(scenario, **{**options, "requests": 2000}),
+    )  # what takes its time
     return module
 
 
 def test_parts_of_an_array_job_are_merged_to_the_whole(
-        example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    example: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for part in ("0", "1"):
         monkeypatch.setenv("AWS_BATCH_JOB_ARRAY_INDEX", part)
         monkeypatch.setattr(sys, "argv", [EXAMPLE.name, "--of", "2", "--output", str(tmp_path)])
@@ -44,8 +50,9 @@ def test_parts_of_an_array_job_are_merged_to_the_whole(
     assert example.try_point(example.points()[1]) == written[1][0]
 
 
-def test_a_part_without_a_number_is_refused(example: ModuleType,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_without_a_number_is_refused(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AWS_BATCH_JOB_ARRAY_INDEX", raising=False)
     monkeypatch.setattr(sys, "argv", [EXAMPLE.name, "--of", "2"])
     with pytest.raises(SystemExit) as ended:

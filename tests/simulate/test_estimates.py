@@ -35,16 +35,20 @@ def test_runs_by_time_have_the_luck_of_their_own_requests(seconds: float) -> Non
 
 def test_what_was_drawn_is_what_arrived() -> None:
     """A fixed number of requests, all counted: the drawn mean is the mean of their times."""
-    scenario = Scenario(service=Exponential(1.0), concurrency=4096,
-                        traffic=ArrivalTrace(tuple(map(float, range(1000)))))
+    scenario = Scenario(
+        service=Exponential(1.0),
+        concurrency=4096,
+        traffic=ArrivalTrace(tuple(map(float, range(1000)))),
+    )
     for run in simulate(scenario, requests=1000, discard=0.0).replications:
         assert run.entered == 1000
         assert run.mean_service == pytest.approx(run.mean)
 
 
 def test_a_replication_without_arrivals_takes_no_luck_out() -> None:
-    found = simulate(Scenario(service=Constant(0.1), traffic=OpenLoop(0.01)), seconds=50.0,
-                     discard=0.5)
+    found = simulate(
+        Scenario(service=Constant(0.1), traffic=OpenLoop(0.01)), seconds=50.0, discard=0.5
+    )
     assert None in [run.mean_service for run in found.replications]
     assert found.controls == []
     assert found.utilisation.mean >= 0

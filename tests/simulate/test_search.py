@@ -41,8 +41,12 @@ def model_of(**options: object) -> Model:
     settings = load_settings(SHIPPED)
     endpoint = settings.endpoints["sentiment"]
     assert endpoint.throughput
-    return model_of_plan(plan_endpoint(settings, "sentiment"), latency=endpoint.latency.target,
-                         throughput=endpoint.throughput.measured, **options)
+    return model_of_plan(
+        plan_endpoint(settings, "sentiment"),
+        latency=endpoint.latency.target,
+        throughput=endpoint.throughput.measured,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +65,7 @@ def test_goals_are_read_or_refused() -> None:
 
 # --- fixed fleets ------------------------------------------------------------------------------
 
+
 def test_the_cheapest_fleet_is_the_cheapest(model: Model) -> None:
     result = search(model, parse_goal("p99<200ms at 700 TPS, cheapest"), over=(), requests=20_000)
     best = result.best
@@ -71,19 +76,31 @@ def test_the_cheapest_fleet_is_the_cheapest(model: Model) -> None:
     assert len(search_sentences(result)) == 1
     # It is judged again by a simulation of its own.
     again = simulate(
-        model.steady(instances=best.candidate.maximum, routing=best.candidate.routing)
-        .with_(traffic=model.steady().traffic.__class__(700.0)), requests=50_000, seed=9)
+        model.steady(instances=best.candidate.maximum, routing=best.candidate.routing).with_(
+            traffic=model.steady().traffic.__class__(700.0)
+        ),
+        requests=50_000,
+        seed=9,
+    )
     assert again.percentile(99.0).mean == pytest.approx(best.latency.mean, rel=0.1)
 
 
 def test_between_the_steps_of_a_large_fleet_the_step_is_halved() -> None:
     """At 20,000 TPS steps are six instances; the cheapest lies between two of them."""
-    result = search(model_of(concurrency=1), parse_goal("p99<13ms at 20000 TPS, cheapest"), over=(),
-                    requests=20_000, processes=2)
+    result = search(
+        model_of(concurrency=1),
+        parse_goal("p99<13ms at 20000 TPS, cheapest"),
+        over=(),
+        requests=20_000,
+        processes=2,
+    )
     best = result.best
     assert best
-    same = {each.candidate.minimum: each for each in result.steady
-            if each.candidate.routing == best.candidate.routing}
+    same = {
+        each.candidate.minimum: each
+        for each in result.steady
+        if each.candidate.routing == best.candidate.routing
+    }
     below = same[best.candidate.minimum - 1]  # was looked at too
     assert not below.holds
     assert 99 <= best.candidate.minimum <= 102
@@ -104,16 +121,23 @@ def test_an_impossible_goal_finds_nothing_and_ends(model: Model) -> None:
     result = search(model, parse_goal("p99<20ms at 100 TPS"), over=(), requests=10_000)
     assert result.best is None
     assert max(each.candidate.maximum for each in result.steady) <= 20
-    assert re.match(r"No fleet up to \d+ instances certainly holds p99 under 20 ms at 100 TPS; "
-                    r"the quickest is ", search_sentences(result)[0])
+    assert re.match(
+        r"No fleet up to \d+ instances certainly holds p99 under 20 ms at 100 TPS; "
+        r"the quickest is ",
+        search_sentences(result)[0],
+    )
 
 
 def test_no_fleet_is_smaller_than_a_plan_takes(model: Model) -> None:
     for zones in (2, 3):
-        result = search(replace(model, zones=zones), parse_goal("p99<130ms at 20 TPS"), over=SHORT,
-                        requests=5000, replications=4)
-        assert min(each.candidate.minimum
-                   for each in (*result.steady, *result.over_time)) == zones
+        result = search(
+            replace(model, zones=zones),
+            parse_goal("p99<130ms at 20 TPS"),
+            over=SHORT,
+            requests=5000,
+            replications=4,
+        )
+        assert min(each.candidate.minimum for each in (*result.steady, *result.over_time)) == zones
 
 
 def test_fewer_than_four_replications_are_refused(model: Model) -> None:
@@ -125,14 +149,19 @@ def test_fewer_than_four_replications_are_refused(model: Model) -> None:
 
 # --- policies on shapes ------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nothing_seen_once_is_an_answer_or_on_a_front(model: Model, seed: int) -> None:
     # 126 ms is near what the quickest policies give, so the cheapest one is in question.
-    result = search(model, parse_goal("p99<126ms at 300 TPS"), over=SHORT, requests=10_000,
-                    seed=seed)
+    result = search(
+        model, parse_goal("p99<126ms at 300 TPS"), over=SHORT, requests=10_000, seed=seed
+    )
     assert any(each.replications == 1 for each in result.over_time)
-    assert all(each.verdict in (ONCE, MISSES) and not each.holds
-               for each in result.over_time if each.replications == 1)
+    assert all(
+        each.verdict in (ONCE, MISSES) and not each.holds
+        for each in result.over_time
+        if each.replications == 1
+    )
     best = result.best_over_time
     assert best is None or best in result.points
     for each in result.points:
@@ -142,20 +171,22 @@ def test_nothing_seen_once_is_an_answer_or_on_a_front(model: Model, seed: int) -
     for each in result.over_time:
         if best and each.cost < best.cost:
             assert each.replications >= 4 or each.latency.mean > 1.1 * 0.126 or each.failed
-    for front, found in ((result.front, result.steady),
-                         (result.front_over_time, result.over_time)):
+    for front, found in ((result.front, result.steady), (result.front_over_time, result.over_time)):
         assert front == pareto_front(found)
         for point in front:
-            assert not any(other.cost < point.cost and other.latency.mean < point.latency.mean
-                           for other in found)
+            assert not any(
+                other.cost < point.cost and other.latency.mean < point.latency.mean
+                for other in found
+            )
 
 
 def test_several_shapes_are_judged_by_the_worst(model: Model) -> None:
     calm = Shape("calm", "little, for longer", ((6000.0, 0.2),))
     goal = parse_goal("p99<200ms at 700 TPS")
     both = search(model, goal, over=(calm, SHORT), requests=5000)
-    alone = {each.candidate: each for each in search(model, goal, over=SHORT,
-                                                     requests=5000).over_time}
+    alone = {
+        each.candidate: each for each in search(model, goal, over=SHORT, requests=5000).over_time
+    }
     assert both.best_over_time
     assert {each.shape for each in both.over_time} >= {"short"}
     for each in both.over_time:
@@ -176,18 +207,33 @@ def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(model: M
 
 
 def _found(count: int, milliseconds: float, half: float, verdict: str, failed: int = 0) -> Found:
-    return Found(Candidate(LEAST, count, count), Estimate(milliseconds / 1000, half / 1000),
-                 float(count), failed, 4, verdict)
+    return Found(
+        Candidate(LEAST, count, count),
+        Estimate(milliseconds / 1000, half / 1000),
+        float(count),
+        failed,
+        4,
+        verdict,
+    )
 
 
 def test_what_is_too_near_to_tell_is_called_so() -> None:
     result = SearchResult(
-        Goal(99.0, 0.126, 1000.0), (_found(4, 200, 1, MISSES), _found(5, 125, 3, NEAR)), (), (), 1,
-        8, 4, 200.0, ())
+        Goal(99.0, 0.126, 1000.0),
+        (_found(4, 200, 1, MISSES), _found(5, 125, 3, NEAR)),
+        (),
+        (),
+        1,
+        8,
+        4,
+        200.0,
+        (),
+    )
     assert result.best is None
     assert search_sentences(result) == [
         "No fleet up to 5 instances certainly holds p99 under 126 ms at 1,000 TPS; 5 instances, "
-        "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications."]
+        "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications."
+    ]
 
 
 def test_the_best_is_among_the_points_where_it_is_off_the_front() -> None:
@@ -198,6 +244,7 @@ def test_the_best_is_among_the_points_where_it_is_off_the_front() -> None:
 
 
 # --- the command -------------------------------------------------------------------------------
+
 
 def run(*arguments: object, code: int = 0) -> str:
     done = CliRunner().invoke(app, ["simulate", *map(str, arguments), "--processes", "2"])
@@ -215,22 +262,28 @@ def settings(tmp_path: Path) -> Path:
 @pytest.fixture
 def counts(tmp_path: Path) -> Path:
     file = tmp_path / "counts.csv"
-    file.write_text("".join(f"{60 * minute},{100 if minute < 10 else 1000}\n"
-                            for minute in range(20)), "utf-8")
+    file.write_text(
+        "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
+    )
     return file
 
 
 def test_policies_are_judged_on_recorded_traffic(settings: Path, counts: Path) -> None:
-    answer = json.loads(run(settings, "--search", "p99<400ms at 300 TPS", "--traffic-from", counts,
-                            "--json"))
+    answer = json.loads(
+        run(settings, "--search", "p99<400ms at 300 TPS", "--traffic-from", counts, "--json")
+    )
     assert answer["search"]["shapes"] == ["counts"]
-    assert any("counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
-               "peak at 300" in each for each in answer["assumed"])
+    assert any(
+        "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
+        "peak at 300" in each
+        for each in answer["assumed"]
+    )
     assert "shape 'counts'" in answer["answer"][1]
 
 
 def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
-        settings: Path, counts: Path, tmp_path: Path) -> None:
+    settings: Path, counts: Path, tmp_path: Path
+) -> None:
     goal = ("--search", "p99<400ms at 300 TPS", "--traffic-from", counts)
     found = json.loads(run(settings, *goal, "--json"))["search"]
     policy = next(each for each in found["front_on_shapes"] if each["safety_factor"])
@@ -274,16 +327,31 @@ def test_a_long_search_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_is_written_when_nothing_holds(settings: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.md"
-    output = run(settings, "--search", "p99<20ms at 20 TPS", "--traffic", "steady", "--adopt", plan,
-                 "--write", code=1)
+    output = run(
+        settings,
+        "--search",
+        "p99<20ms at 20 TPS",
+        "--traffic",
+        "steady",
+        "--adopt",
+        plan,
+        "--write",
+        code=1,
+    )
     assert "nothing was written" in output
     assert not plan.exists()
     assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
 
 
 def test_all_shapes_are_those_that_ship() -> None:
-    done = CliRunner().invoke(app, ["simulate", str(SHIPPED), "--search", "p99<1s at 1 TPS",
-                                    "--traffic", "all", "--json"])
+    done = CliRunner().invoke(
+        app, ["simulate", str(SHIPPED), "--search", "p99<1s at 1 TPS", "--traffic", "all", "--json"]
+    )
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["search"]["shapes"] == [
-        "steady", "daily-wave", "spike", "deploy", "zone-loss"]
+        "steady",
+        "daily-wave",
+        "spike",
+        "deploy",
+        "zone-loss",
+    ]

@@ -42,7 +42,8 @@ def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
     logs = {"Fn::GetAtt": [function["LoggingConfig"]["LogGroup"]["Ref"], "Arn"]}
     assert resources == {
         "ec2:DescribeSecurityGroups": "*",  # takes no resource
-        "logs:CreateLogStream": logs, "logs:PutLogEvents": logs,
+        "logs:CreateLogStream": logs,
+        "logs:PutLogEvents": logs,
     }
 
 
@@ -67,10 +68,15 @@ class FakeEc2:
         if self.failure and self.failures:
             self.failures -= 1
             raise self.failure
-        return {"SecurityGroups": [{
-            "GroupId": GroupIds[0], "IpPermissions": self.rules["ingress"],
-            "IpPermissionsEgress": self.rules["egress"],
-        }]}
+        return {
+            "SecurityGroups": [
+                {
+                    "GroupId": GroupIds[0],
+                    "IpPermissions": self.rules["ingress"],
+                    "IpPermissionsEgress": self.rules["egress"],
+                }
+            ]
+        }
 
     def _revoke(self, side, group_id, permissions):
         assert group_id == "sg-default"
@@ -98,8 +104,15 @@ def run(stack, parts, template_of, monkeypatch):
         cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
 
         # The signature of AWS's module.
-        def send(event, context, responseStatus, responseData, physicalResourceId=None,  # noqa: N803
-                 noEcho=False, reason=None):  # noqa: N803
+        def send(
+            event,
+            context,
+            responseStatus,
+            responseData,
+            physicalResourceId=None,  # noqa: N803
+            noEcho=False,
+            reason=None,
+        ):
             sent.append((responseStatus, physicalResourceId, reason))
 
         cfnresponse.send = send
@@ -130,11 +143,14 @@ def test_revokes_every_rule(run, request_type):
     assert ec2.rules == {"ingress": [], "egress": []}
 
 
-@pytest.mark.parametrize(("ingress", "egress", "calls"), [
-    ([], [], ["describe"]),
-    (SELF, [], ["describe", "ingress"]),
-    ([], ANY, ["describe", "egress"]),
-])
+@pytest.mark.parametrize(
+    ("ingress", "egress", "calls"),
+    [
+        ([], [], ["describe"]),
+        (SELF, [], ["describe", "ingress"]),
+        ([], ANY, ["describe", "egress"]),
+    ],
+)
 def test_a_group_that_is_closed_already_stays_so(run, ingress, egress, calls):
     ec2 = FakeEc2(ingress, egress)
     assert run("Create", ec2)[0] == "SUCCESS"

@@ -35,6 +35,11 @@ for path in sys.argv[1:]:
 def test_examples_synthesise(tmp_path: Path):
     """Outside of the tests' process, one after the other: most of each would be Node.js's start."""
     paths = [str(ROOT / "examples" / f"{name}.py") for name in EXAMPLES]
-    done = subprocess.run([sys.executable, "-c", RUN, *paths], cwd=tmp_path, check=False,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *paths],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-2000:]

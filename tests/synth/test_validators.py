@@ -22,15 +22,11 @@ ROOT = Path(__file__).parents[2]
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 REGION = "us-east-1"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
-IGNORED = {
-    "W3010": "the zones are the point: the user states them",
-}
+IGNORED = {"W3010": "the zones are the point: the user states them"}
 
 
 def judged(stack):
-    cdk.Validations.of(cdk.App.of(stack)).add_plugins(
-        cdk_nag.AwsSolutionsChecks(cdk.App.of(stack))
-    )
+    cdk.Validations.of(cdk.App.of(stack)).add_plugins(cdk_nag.AwsSolutionsChecks(cdk.App.of(stack)))
     return stack
 
 
@@ -57,14 +53,15 @@ def test_nothing_to_find(filled):
 def test_buckets_and_keys_of_another_stack(new_stack, parts):
     data = judged(new_stack(name="Data"))
     key = kms.Key(data, "Key", enable_key_rotation=True)
-    bucket = s3.Bucket(data, "Bucket", encryption_key=key, enforce_ssl=True,
-                       server_access_logs_prefix="access/")
+    bucket = s3.Bucket(
+        data, "Bucket", encryption_key=key, enforce_ssl=True, server_access_logs_prefix="access/"
+    )
     stack = new_stack(app=cdk.App.of(data))
-    model = parts.model(stack, containers=[
-        parts.container(data=ModelData.from_s3(bucket, "llama/"))])
+    model = parts.model(
+        stack, containers=[parts.container(data=ModelData.from_s3(bucket, "llama/"))]
+    )
     capture = DataCapture(destination=f"s3://{bucket.bucket_name}/captured", key=key)
-    parts.configuration(
-        stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
+    parts.configuration(stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
     assembly = cdk.App.of(data).synth()  # raises on any finding
     template = (Path(assembly.directory) / "Serving.template.json").read_text()
     assert '"s3:PutObject"' in template
@@ -117,7 +114,8 @@ def test_nothing_to_find_in_a_settings_files_stack(tmp_path, settings):
 
 
 EXAMPLES = [
-    path for path in sorted((ROOT / "examples").glob("*.py"))
+    path
+    for path in sorted((ROOT / "examples").glob("*.py"))
     if "app.synth()" in path.read_text(encoding="utf-8")
 ]
 

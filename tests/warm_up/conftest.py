@@ -30,7 +30,7 @@ class Answer:
 def model_error(status: int, message: str, after: float = 0.0) -> Answer:
     """The model's own refusal, as SageMaker passes it on."""
     body = {
-        "Message": f"Received client error ({status}) from primary with message \"{message}\"",
+        "Message": f'Received client error ({status}) from primary with message "{message}"',
         "OriginalMessage": message,
         "OriginalStatusCode": status,
         "LogStreamArn": "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/Endpoints/x",

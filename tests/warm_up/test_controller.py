@@ -18,9 +18,15 @@ from low_latency_endpoint.warm_up.warm_up_function.measurements import Zone
 CONTEXT = SimpleNamespace(log_group_name="Logs", log_stream_name="stream")
 
 PROPERTIES = {  # CloudFormation makes every scalar a text
-    "EndpointName": "sentiment", "EndpointConfigName": "configuration-2", "RequestsPerZone": "10",
-    "ConcurrencyPerZone": "2", "Last": "5", "Target": {"p99": "200"}, "TimeoutSeconds": "60",
-    "OnMiss": "FAIL", "Payload": "digest",
+    "EndpointName": "sentiment",
+    "EndpointConfigName": "configuration-2",
+    "RequestsPerZone": "10",
+    "ConcurrencyPerZone": "2",
+    "Last": "5",
+    "Target": {"p99": "200"},
+    "TimeoutSeconds": "60",
+    "OnMiss": "FAIL",
+    "Payload": "digest",
 }
 
 
@@ -33,8 +39,11 @@ def zone(*times: float | None, error: str = "") -> dict[str, Any]:
 
 WARM = {"zones": {"az1": zone(900, 12, 11)}, "settled": True, "refused": ""}
 COLD = {"zones": {"az1": zone(900, 800, 700)}, "settled": False, "refused": ""}
-REFUSED = {"zones": {"az1": zone(None, error="no")}, "settled": False,
-           "refused": "the model answered 400: inputs missing"}
+REFUSED = {
+    "zones": {"az1": zone(None, error="no")},
+    "settled": False,
+    "refused": "the model answered 400: inputs missing",
+}
 
 
 @dataclass
@@ -53,9 +62,12 @@ class CloudFormation:
 
     def request(self, kind: str, physical_id: str = "", **properties: Any) -> dict[str, Any]:
         return {
-            "RequestType": kind, "ResponseURL": self.url, "RequestId": "request-1",
+            "RequestType": kind,
+            "ResponseURL": self.url,
+            "RequestId": "request-1",
             "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/Serving/1",
-            "LogicalResourceId": "WarmUp", "ResourceType": "Custom::WarmUp",
+            "LogicalResourceId": "WarmUp",
+            "ResourceType": "Custom::WarmUp",
             "ResourceProperties": {**PROPERTIES, **properties},
             **({"PhysicalResourceId": physical_id} if physical_id else {}),
         }
@@ -84,9 +96,15 @@ def cloudformation(monkeypatch):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     state.url = f"http://127.0.0.1:{server.server_port}/signature-of-the-url"
-    monkeypatch.setattr(controller, "boto3", SimpleNamespace(client=lambda name: SimpleNamespace(
-        describe_stacks=lambda StackName: {"Stacks": [{"StackStatus": state.status}]}  # noqa: N803
-    )))
+    monkeypatch.setattr(
+        controller,
+        "boto3",
+        SimpleNamespace(
+            client=lambda name: SimpleNamespace(
+                describe_stacks=lambda StackName: {"Stacks": [{"StackStatus": state.status}]}  # noqa: N803
+            )
+        ),
+    )
     yield state
     server.shutdown()
     server.server_close()
@@ -101,9 +119,11 @@ def sender_answers(monkeypatch):
     def passes(seconds):
         clock[0] += seconds
 
-    monkeypatch.setattr(controller, "time", SimpleNamespace(
-        monotonic=lambda: clock[0], sleep=passes, time=lambda: 1_800_000_000.5
-    ))
+    monkeypatch.setattr(
+        controller,
+        "time",
+        SimpleNamespace(monotonic=lambda: clock[0], sleep=passes, time=lambda: 1_800_000_000.5),
+    )
 
     def prepare(*answers: Any) -> list[dict[str, Any]]:
         left = list(answers)
@@ -138,15 +158,23 @@ def test_a_create_that_meets_the_target_succeeds_with_the_numbers(
     assert answer["Status"] == "SUCCESS"
     assert answer["PhysicalResourceId"] == "WarmUp"
     assert (answer["StackId"], answer["RequestId"], answer["LogicalResourceId"]) == (
-        "arn:aws:cloudformation:us-east-1:123456789012:stack/Serving/1", "request-1", "WarmUp",
+        "arn:aws:cloudformation:us-east-1:123456789012:stack/Serving/1",
+        "request-1",
+        "WarmUp",
     )
     assert {name: answer["Data"][name] for name in ("Outcome", "Requests", "FailedRequests")} == {
-        "Outcome": "met", "Requests": "3", "FailedRequests": "0",
+        "Outcome": "met",
+        "Requests": "3",
+        "FailedRequests": "0",
     }
     assert json.loads(answer["Data"]["Zones"])["az1"]["first"] == {"p50": 12, "p99": 900}
     (event,) = asked
     assert {**event["run"], "seconds": 0} == {
-        "seconds": 0, "requests": 10, "concurrency": 2, "keep": 5, "target": {"p99": 200.0},
+        "seconds": 0,
+        "requests": 10,
+        "concurrency": 2,
+        "keep": 5,
+        "target": {"p99": 200.0},
     }
     (line,) = capsys.readouterr().out.splitlines()
     report = json.loads(line)
@@ -165,9 +193,7 @@ def test_an_update_keeps_the_physical_id(cloudformation, sender_answers):
     assert run(cloudformation, "Update", physical_id="first")["PhysicalResourceId"] == "first"
 
 
-def test_a_miss_fails_the_deployment_and_says_by_how_much(
-    cloudformation, sender_answers
-):
+def test_a_miss_fails_the_deployment_and_says_by_how_much(cloudformation, sender_answers):
     sender_answers(COLD)
     answer = run(cloudformation, "Create")
     assert answer["Status"] == "FAILED"
@@ -185,9 +211,7 @@ def test_a_miss_only_warns_when_asked_to(cloudformation, sender_answers):
 
 
 @pytest.mark.parametrize(("on_miss", "status"), [("FAIL", "FAILED"), ("WARN", "SUCCESS")])
-def test_a_refusal_ends_it_with_the_models_message(
-    cloudformation, sender_answers, on_miss, status
-):
+def test_a_refusal_ends_it_with_the_models_message(cloudformation, sender_answers, on_miss, status):
     asked = sender_answers(REFUSED)
     answer = run(cloudformation, "Create", OnMiss=on_miss)
     assert (answer["Status"], answer["Data"]["Outcome"]) == (status, "refused")
@@ -196,9 +220,7 @@ def test_a_refusal_ends_it_with_the_models_message(
 
 
 @pytest.mark.parametrize("properties", [{}, {"RequestsPerZone": "nonsense", "Target": None}])
-def test_a_delete_succeeds_at_once_whatever_it_is_given(
-    cloudformation, sender_answers, properties
-):
+def test_a_delete_succeeds_at_once_whatever_it_is_given(cloudformation, sender_answers, properties):
     asked = sender_answers()
     answer = run(cloudformation, "Delete", physical_id="first", **properties)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "first")
@@ -343,8 +365,12 @@ def test_metrics_are_in_cloudwatchs_embedded_format(cloudformation, sender_answe
     assert entry["EndpointName"] == "sentiment"
     values = {metric["Name"]: entry[metric["Name"]] for metric in directive["Metrics"]}
     assert values == {
-        "WarmUpDuration": 60, "WarmUpRequests": 3, "WarmUpFailedRequests": 0, "WarmUpMissed": 0,
-        "WarmUpFirstP99": 900, "WarmUpLastP99": 900,
+        "WarmUpDuration": 60,
+        "WarmUpRequests": 3,
+        "WarmUpFailedRequests": 0,
+        "WarmUpMissed": 0,
+        "WarmUpFirstP99": 900,
+        "WarmUpLastP99": 900,
     }
     assert entry["_aws"]["Timestamp"] == 1_800_000_000_500  # milliseconds
 
@@ -357,9 +383,10 @@ def started(monkeypatch):
     """What the sender was started with."""
     runs: list[dict[str, Any]] = []
     monkeypatch.setattr(controller, "start_sender", runs.append)
-    monkeypatch.setenv("WARM_UP", json.dumps(
-        {"endpoint": "Sentiment", "variants": ["a", "b"], "requests_per_zone": 40}
-    ))
+    monkeypatch.setenv(
+        "WARM_UP",
+        json.dumps({"endpoint": "Sentiment", "variants": ["a", "b"], "requests_per_zone": 40}),
+    )
     return runs
 
 
@@ -374,8 +401,11 @@ def deployment_event(*statuses):
                 for status in statuses
             ],
         }
-    return {"source": "aws.sagemaker", "detail": detail,
-            "detail-type": "SageMaker Endpoint Deployment State Change"}
+    return {
+        "source": "aws.sagemaker",
+        "detail": detail,
+        "detail-type": "SageMaker Endpoint Deployment State Change",
+    }
 
 
 def test_sends_while_a_deployment_bakes(started):
@@ -384,9 +414,9 @@ def test_sends_while_a_deployment_bakes(started):
     assert sender.Run(**started[0]).concurrency == 1  # most of it reaches the serving fleet
 
 
-@pytest.mark.parametrize("statuses", [
-    (), ("Creating",), ("ActivatingTraffic",), ("Deleting",), ("Updating", "Creating"),
-])
+@pytest.mark.parametrize(
+    "statuses", [(), ("Creating",), ("ActivatingTraffic",), ("Deleting",), ("Updating", "Creating")]
+)
 def test_sends_nothing_while_no_traffic_is_on_the_new_fleet(started, statuses):
     assert controller.handler(deployment_event(*statuses), CONTEXT) == "skipped"
     assert started == []
@@ -422,11 +452,14 @@ def test_keeps_warm_while_there_is_no_traffic(monkeypatch, started):
         assert asked["EndTime"].second == 0
 
 
-@pytest.mark.parametrize(("sums", "outcome"), [
-    ({"a": [100.0, 100.0], "b": [99.0]}, "sent"),  # 299 in 300 s
-    ({"a": [100.0, 100.0], "b": [100.0]}, "skipped"),  # 1 per second, of both variants together
-    ({"a": [9000.0]}, "skipped"),
-])
+@pytest.mark.parametrize(
+    ("sums", "outcome"),
+    [
+        ({"a": [100.0, 100.0], "b": [99.0]}, "sent"),  # 299 in 300 s
+        ({"a": [100.0, 100.0], "b": [100.0]}, "skipped"),  # 1 per second, of both variants together
+        ({"a": [9000.0]}, "skipped"),
+    ],
+)
 def test_leaves_it_to_callers_from_the_threshold_on(monkeypatch, started, sums, outcome):
     assert keep_warm(monkeypatch, sums)[0] == outcome
     assert len(started) == (outcome == "sent")

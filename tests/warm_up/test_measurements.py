@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from low_latency_endpoint.warm_up.warm_up_function.measurements import Zone, meets, percentile
 
 
-@pytest.mark.parametrize(("percent", "expected"), [
-    (50, 50), (90, 90), (99, 99), (99.9, 100), (100, 100), (0, 1),
-])
+@pytest.mark.parametrize(
+    ("percent", "expected"), [(50, 50), (90, 90), (99, 99), (99.9, 100), (100, 100), (0, 1)]
+)
 def test_nearest_rank_of_one_to_a_hundred(percent, expected):
     assert percentile([*range(100, 0, -1)], percent) == expected
 
@@ -55,19 +55,27 @@ def test_keeps_the_first_and_the_last():
     assert (zone.first, zone.last) == ([9, None], [6, 5])
 
 
-@pytest.mark.parametrize(("times", "requests", "target", "settled"), [
-    ([5, 5, 5], 3, {}, True),
-    ([5, 5], 3, {}, False),  # too few
-    ([5], 1, {}, True),  # fewer asked for than are kept
-    ([5, 5, None], 3, {}, False),  # the last failed
-    ([None, 5, 5, 5], 3, {}, True),  # the failure is further back than the window
-    ([None, None], 2, {}, False),
-    ([5, 5], 1, {"p99": 10}, False),  # a target needs the whole window
-    ([5, 5, 5], 1, {"p99": 10}, True),
-    ([50, 5, 5, 5], 1, {"p99": 10}, True),
-    ([5, 50, 5, 5], 1, {"p99": 10}, False),
-    ([5, None, 5], 1, {"p50": 10}, False),  # a failure is no fast answer, whatever the statistic
-])
+@pytest.mark.parametrize(
+    ("times", "requests", "target", "settled"),
+    [
+        ([5, 5, 5], 3, {}, True),
+        ([5, 5], 3, {}, False),  # too few
+        ([5], 1, {}, True),  # fewer asked for than are kept
+        ([5, 5, None], 3, {}, False),  # the last failed
+        ([None, 5, 5, 5], 3, {}, True),  # the failure is further back than the window
+        ([None, None], 2, {}, False),
+        ([5, 5], 1, {"p99": 10}, False),  # a target needs the whole window
+        ([5, 5, 5], 1, {"p99": 10}, True),
+        ([50, 5, 5, 5], 1, {"p99": 10}, True),
+        ([5, 50, 5, 5], 1, {"p99": 10}, False),
+        (
+            [5, None, 5],
+            1,
+            {"p50": 10},
+            False,
+        ),  # a failure is no fast answer, whatever the statistic
+    ],
+)
 def test_settled(times, requests, target, settled):
     assert zone_of(*times).settled(requests, 3, target) is settled
 
@@ -75,7 +83,9 @@ def test_settled(times, requests, target, settled):
 def test_reports_the_times_of_what_succeeded():
     report = zone_of(30, None, 10, 20).report()
     assert report == {
-        "requests": 4, "failed": 1, "error": "it broke",
+        "requests": 4,
+        "failed": 1,
+        "error": "it broke",
         "first": {"p50": 10, "p90": 30, "p99": 30},
         "last": {"p50": 10, "p90": 20, "p99": 20},
     }

@@ -34,12 +34,11 @@ def test_sends_to_every_zone_by_its_own_name_and_to_all_at_the_same_time(new_run
             both_there.wait()
         return Answer()
 
-    zones = {
-        name: new_runtime(first_waits_for_the_other_zone) for name in ("use1-az1", "use1-az2")
-    }
+    zones = {name: new_runtime(first_waits_for_the_other_zone) for name in ("use1-az1", "use1-az2")}
     answer = run_sender(zones, requests=4)
     assert {name: zone["sent"] for name, zone in answer["zones"].items()} == {
-        "use1-az1": 4, "use1-az2": 4,
+        "use1-az1": 4,
+        "use1-az2": 4,
     }
     assert [zone["failed"] for zone in answer["zones"].values()] == [0, 0]
     assert [len(runtime.requests) for runtime in zones.values()] == [4, 4]
@@ -67,8 +66,7 @@ def test_keeps_that_many_requests_in_flight_in_each_zone(new_runtime, run_sender
 def test_goes_on_until_the_last_requests_meet_the_target(new_runtime, run_sender):
     cold = 15
     runtime = new_runtime(lambda number: Answer(after=0.3 if number < cold else 0))
-    answer = run_sender({"az1": runtime}, requests=5, concurrency=3, keep=10,
-                        target={"p99": 150.0})
+    answer = run_sender({"az1": runtime}, requests=5, concurrency=3, keep=10, target={"p99": 150.0})
     zone = answer["zones"]["az1"]
     assert answer["settled"]
     assert zone["sent"] >= cold + 10
@@ -125,18 +123,21 @@ def test_a_payload_the_model_refuses_ends_it_at_once(new_runtime, run_sender, st
     assert sum(len(runtime.requests) for runtime in zones.values()) <= 2 * 2 + 2
 
 
-@pytest.mark.parametrize("answer", [
-    model_error(500, "CUDA out of memory"),
-    model_error(503, "loading"),
-    model_error(429, "busy"),
-    model_error(408, "slow"),
-    aws_error(429, "ThrottlingException", "Rate exceeded"),
-    aws_error(429, "ModelNotReadyException", "Model is not ready"),
-    aws_error(500, "InternalFailure", "again"),
-    aws_error(503, "ServiceUnavailable", "again"),
-    aws_error(403, "AccessDeniedException", "not yet authorized"),
-    aws_error(400, "ValidationError", "Endpoint Sentiment not found"),
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        model_error(500, "CUDA out of memory"),
+        model_error(503, "loading"),
+        model_error(429, "busy"),
+        model_error(408, "slow"),
+        aws_error(429, "ThrottlingException", "Rate exceeded"),
+        aws_error(429, "ModelNotReadyException", "Model is not ready"),
+        aws_error(500, "InternalFailure", "again"),
+        aws_error(503, "ServiceUnavailable", "again"),
+        aws_error(403, "AccessDeniedException", "not yet authorized"),
+        aws_error(400, "ValidationError", "Endpoint Sentiment not found"),
+    ],
+)
 def test_what_may_pass_is_tried_again(new_runtime, run_sender, answer):
     runtime = new_runtime(lambda number: answer if number < 3 else Answer())
     result = run_sender({"az1": runtime}, requests=4, keep=2)
@@ -149,12 +150,19 @@ def test_what_may_pass_is_tried_again(new_runtime, run_sender, answer):
     assert zone["error"]
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    (aws_error(403, "AccessDeniedException", "is not authorized to perform"),
-     "AccessDeniedException: is not authorized to perform"),
-    (aws_error(400, "ValidationError", "Endpoint Sentiment of account not found"),
-     "ValidationError: Endpoint Sentiment of account not found"),
-])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            aws_error(403, "AccessDeniedException", "is not authorized to perform"),
+            "AccessDeniedException: is not authorized to perform",
+        ),
+        (
+            aws_error(400, "ValidationError", "Endpoint Sentiment of account not found"),
+            "ValidationError: Endpoint Sentiment of account not found",
+        ),
+    ],
+)
 def test_aws_s_own_refusal_is_final_when_it_lasts(
     new_runtime, run_sender, monkeypatch, answer, said
 ):
@@ -171,9 +179,7 @@ def test_throttling_is_never_final(new_runtime, run_sender, monkeypatch):
     assert (answer["refused"], answer["settled"]) == ("", False)
 
 
-def test_an_endpoint_that_nobody_answers_for_is_a_failure_and_no_crash(
-    new_runtime, run_sender
-):
+def test_an_endpoint_that_nobody_answers_for_is_a_failure_and_no_crash(new_runtime, run_sender):
     runtime = new_runtime()
     runtime.host = "127.0.0.1:1"
     answer = run_sender({"az1": runtime}, seconds=0.3)
@@ -207,7 +213,8 @@ def test_sends_several_payloads_in_turn_each_with_its_headers(new_runtime, run_s
         (seen.headers["x-amzn-sagemaker-target-model"], seen.headers["content-type"], seen.body)
         for seen in runtime.requests
     ] == [
-        ("a.tar.gz", "application/x-npy", bytes(range(256))), ("b.tar.gz", "text/csv", b"1,2"),
+        ("a.tar.gz", "application/x-npy", bytes(range(256))),
+        ("b.tar.gz", "text/csv", b"1,2"),
     ] * 2
     assert runtime.requests[1].headers["accept"] == "text/csv"
 

@@ -111,8 +111,9 @@ class Account:
             return str(self.identity()["Arn"]).split(":")[1]
         return "aws"
 
-    def read(self, service: str, operation: str, /, missing: Collection[str] = (),
-             **arguments: Any) -> Any:
+    def read(
+        self, service: str, operation: str, /, missing: Collection[str] = (), **arguments: Any
+    ) -> Any:
         """One answer; ``None`` when AWS answers with an error code in ``missing``.
 
         Raises
@@ -120,22 +121,44 @@ class Account:
         Unreadable
             For a refusal, any other error code, or no answer.
         """
-        return self._answer(service, operation, missing, arguments, lambda client: getattr(
-            client, operation)(**arguments))
+        return self._answer(
+            service,
+            operation,
+            missing,
+            arguments,
+            lambda client: getattr(client, operation)(**arguments),
+        )
 
-    def every(self, service: str, operation: str, key: str, /, missing: Collection[str] = (),
-              **arguments: Any) -> Any:
+    def every(
+        self,
+        service: str,
+        operation: str,
+        key: str,
+        /,
+        missing: Collection[str] = (),
+        **arguments: Any,
+    ) -> Any:
         """All items under ``key`` from all pages; ``None`` and errors as for :meth:`read`."""
+
         def pages(client: Any) -> list[Any]:
             if not client.can_paginate(operation):
                 return list(getattr(client, operation)(**arguments)[key])
-            return [item for page in client.get_paginator(operation).paginate(**arguments)
-                    for item in page.get(key) or ()]
+            return [
+                item
+                for page in client.get_paginator(operation).paginate(**arguments)
+                for item in page.get(key) or ()
+            ]
 
         return self._answer(service, operation, missing, {**arguments, "every": key}, pages)
 
-    def known(self, what: str, read: Callable[Concatenate[Account, P], T], /, *arguments: P.args,
-              **named: P.kwargs) -> T | None:
+    def known(
+        self,
+        what: str,
+        read: Callable[Concatenate[Account, P], T],
+        /,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T | None:
         """What a function reads of this account, or ``None``; then ``what`` is :attr:`unknown`.
 
         Raises
@@ -153,8 +176,14 @@ class Account:
                 self.unknown.append(unknown)
             return None
 
-    def _answer(self, service: str, operation: str, missing: Collection[str],
-                arguments: Mapping[str, Any], ask: Callable[[Any], Any]) -> Any:
+    def _answer(
+        self,
+        service: str,
+        operation: str,
+        missing: Collection[str],
+        arguments: Mapping[str, Any],
+        ask: Callable[[Any], Any],
+    ) -> Any:
         if not operation.startswith(READ_ONLY):
             raise ValueError(f"{operation} is not a read")
         if not self._once:
@@ -164,8 +193,9 @@ class Account:
             self._answers[key] = self._ask(service, operation, missing, ask)
         return _given(self._answers[key])
 
-    def _ask(self, service: str, operation: str, missing: Collection[str],
-             ask: Callable[[Any], Any]) -> Any:
+    def _ask(
+        self, service: str, operation: str, missing: Collection[str], ask: Callable[[Any], Any]
+    ) -> Any:
         client = self.client(service)
         try:
             return ask(client)

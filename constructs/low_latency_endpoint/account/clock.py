@@ -90,8 +90,11 @@ def read_clock() -> Reading:
     now = time.time()
     if url is None:
         return Reading(now, now)
-    request = urllib.request.Request(f"{url}/_local/runtime/time", method="POST", headers={
-        TOKEN_HEADER: os.environ[TOKEN_VARIABLE]})
+    request = urllib.request.Request(
+        f"{url}/_local/runtime/time",
+        method="POST",
+        headers={TOKEN_HEADER: os.environ[TOKEN_VARIABLE]},
+    )
     # Nothing on loopback is behind a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -115,8 +118,9 @@ def _local_aws() -> str | None:
         return None
     try:
         host = urlsplit(url).hostname or ""
-        loopback = host == "localhost" or host.endswith(".localhost") \
-            or ip_address(host).is_loopback
+        loopback = (
+            host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
+        )
     except ValueError:
         return None
     return url if loopback else None

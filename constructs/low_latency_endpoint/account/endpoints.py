@@ -11,8 +11,15 @@ from .error_codes import ENDPOINT_EXISTS
 from .sessions import Unreadable
 
 __all__ = [
-    "DeployedEndpoint", "DeployedVariant", "describe_configuration", "describe_endpoint",
-    "describe_model", "endpoints_in_service", "existing_endpoint", "find_model", "read_endpoint",
+    "DeployedEndpoint",
+    "DeployedVariant",
+    "describe_configuration",
+    "describe_endpoint",
+    "describe_model",
+    "endpoints_in_service",
+    "existing_endpoint",
+    "find_model",
+    "read_endpoint",
 ]
 
 #: SageMaker's codes for what does not exist.
@@ -112,22 +119,27 @@ class DeployedEndpoint:
         """Production variants by name; one that never was in service may be configured only."""
         running, configured = (
             {each["VariantName"]: each for each in part.get("ProductionVariants") or ()}
-            for part in (self.description, self.configuration))
-        return {name: DeployedVariant(name, running.get(name, {}), configured.get(name, {}))
-                for name in {**running, **configured}}
+            for part in (self.description, self.configuration)
+        )
+        return {
+            name: DeployedVariant(name, running.get(name, {}), configured.get(name, {}))
+            for name in {**running, **configured}
+        }
 
 
 def describe_endpoint(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of an endpoint; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read("sagemaker", "describe_endpoint", _MISSING,
-                                                   EndpointName=name)
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_endpoint", _MISSING, EndpointName=name
+    )
     return found
 
 
 def describe_configuration(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of a configuration; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read("sagemaker", "describe_endpoint_config",
-                                                   _MISSING, EndpointConfigName=name)
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_endpoint_config", _MISSING, EndpointConfigName=name
+    )
     return found
 
 
@@ -157,10 +169,13 @@ def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
     """
     description = describe_endpoint(account, name)
     if description is None:
-        raise ENDPOINT_EXISTS.error(got=" in ".join(filter(None, (name, account.region))),
-                                    allowed="the name of an endpoint")
-    return DeployedEndpoint(description, account.known(
-        "endpoint configuration", _serving, description["EndpointConfigName"]) or {})
+        raise ENDPOINT_EXISTS.error(
+            got=" in ".join(filter(None, (name, account.region))), allowed="the name of an endpoint"
+        )
+    return DeployedEndpoint(
+        description,
+        account.known("endpoint configuration", _serving, description["EndpointConfigName"]) or {},
+    )
 
 
 def _serving(account: Account, name: str) -> Mapping[str, Any]:
@@ -172,14 +187,19 @@ def _serving(account: Account, name: str) -> Mapping[str, Any]:
 
 def endpoints_in_service(account: Account) -> list[str]:
     """The names of all endpoints of the account and region that are in service."""
-    return [str(each["EndpointName"]) for each in account.every(
-        "sagemaker", "list_endpoints", "Endpoints", StatusEquals="InService")]
+    return [
+        str(each["EndpointName"])
+        for each in account.every(
+            "sagemaker", "list_endpoints", "Endpoints", StatusEquals="InService"
+        )
+    ]
 
 
 def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
     """What SageMaker says of a model; ``None`` when there is none of this name."""
-    found: Mapping[str, Any] | None = account.read("sagemaker", "describe_model", _MISSING,
-                                                   ModelName=name)
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_model", _MISSING, ModelName=name
+    )
     return found
 
 

@@ -11,8 +11,17 @@ from ..plan.metrics import metric_facts
 from ..plan.utilization import highest_utilization
 from .calls import Account
 
-__all__ = ["MetricSeries", "Query", "Series", "by_dimension", "median", "metric_data",
-           "period_for", "read_queries", "variant_queries"]
+__all__ = [
+    "MetricSeries",
+    "Query",
+    "Series",
+    "by_dimension",
+    "median",
+    "metric_data",
+    "period_for",
+    "read_queries",
+    "variant_queries",
+]
 
 _INVOCATIONS, _INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 _BATCH = 500  # MetricDataQueries of one GetMetricData
@@ -20,21 +29,31 @@ _BATCH = 500  # MetricDataQueries of one GetMetricData
 _VARIANT = (
     ("ModelLatency", ("p50", "p90", "p99", "Average", "Maximum", "SampleCount")),
     ("OverheadLatency", ("Average", "Maximum")),
-    ("Invocations", ("Sum",)), ("InvocationsPerInstance", ("Sum",)),
-    ("Invocation4XXErrors", ("Sum",)), ("Invocation5XXErrors", ("Sum",)),
-    ("InvocationModelErrors", ("Sum",)), ("MidStreamErrors", ("Sum",)),
+    ("Invocations", ("Sum",)),
+    ("InvocationsPerInstance", ("Sum",)),
+    ("Invocation4XXErrors", ("Sum",)),
+    ("Invocation5XXErrors", ("Sum",)),
+    ("InvocationModelErrors", ("Sum",)),
+    ("MidStreamErrors", ("Sum",)),
     ("ConcurrentRequestsPerModel", ("Maximum",)),
     ("ModelCacheHit", ("Average", "SampleCount")),
     ("ModelLoadingWaitTime", ("Average", "SampleCount")),
-    ("ModelDownloadingTime", ("Average",)), ("ModelLoadingTime", ("Average",)),
-    ("ModelUnloadingTime", ("SampleCount",)), ("LoadedModelCount", ("Average",)),
-    ("CPUUtilization", ("Average", "Maximum")), ("MemoryUtilization", ("Average",)),
-    ("DiskUtilization", ("Average",)), ("GPUUtilization", ("Average",)),
+    ("ModelDownloadingTime", ("Average",)),
+    ("ModelLoadingTime", ("Average",)),
+    ("ModelUnloadingTime", ("SampleCount",)),
+    ("LoadedModelCount", ("Average",)),
+    ("CPUUtilization", ("Average", "Maximum")),
+    ("MemoryUtilization", ("Average",)),
+    ("DiskUtilization", ("Average",)),
+    ("GPUUtilization", ("Average",)),
     ("GPUMemoryUtilization", ("Average",)),
 )
 _PART = {
-    "ModelLatency": ("p99", "Average"), "OverheadLatency": ("Average",), "Invocations": ("Sum",),
-    "Invocation5XXErrors": ("Sum",), "CPUUtilization": ("Average",),
+    "ModelLatency": ("p99", "Average"),
+    "OverheadLatency": ("Average",),
+    "Invocations": ("Sum",),
+    "Invocation5XXErrors": ("Sum",),
+    "CPUUtilization": ("Average",),
 }
 
 Dimensions = tuple[tuple[str, str], ...]
@@ -146,8 +165,9 @@ def period_for(start: datetime, end: datetime, now: datetime) -> timedelta:
     return timedelta(hours=1)
 
 
-def variant_queries(endpoint: str, variant: str, instance_type: str,
-                    statistics: Iterable[tuple[str, str]] = ()) -> Iterator[Query]:
+def variant_queries(
+    endpoint: str, variant: str, instance_type: str, statistics: Iterable[tuple[str, str]] = ()
+) -> Iterator[Query]:
     """The queries of one whole variant, and of further statistics that a target names."""
     base = (("EndpointName", endpoint), ("VariantName", variant))
     wanted = [(metric, s) for metric, all_ in _VARIANT for s in all_]
@@ -158,8 +178,9 @@ def variant_queries(endpoint: str, variant: str, instance_type: str,
             yield Query((variant, "", ""), metric, statistic, base, divisor)
 
 
-def by_dimension(account: Account, endpoint: str, variants: Mapping[str, str]
-                 ) -> tuple[list[Query], dict[str, Dimensions]]:
+def by_dimension(
+    account: Account, endpoint: str, variants: Mapping[str, str]
+) -> tuple[list[Query], dict[str, Dimensions]]:
     """Queries of each instance and zone with metrics; and each configuration's dimensions.
 
     ``variants`` has their instance types. ListMetrics knows what had data in two weeks.
@@ -167,13 +188,21 @@ def by_dimension(account: Account, endpoint: str, variants: Mapping[str, str]
     queries: dict[Query, None] = {}
     configurations: dict[str, Dimensions] = {}
     for namespace in (_INVOCATIONS, _INSTANCES):
-        for metric in account.every("cloudwatch", "list_metrics", "Metrics", Namespace=namespace,
-                                    Dimensions=[{"Name": "EndpointName", "Value": endpoint}]):
+        for metric in account.every(
+            "cloudwatch",
+            "list_metrics",
+            "Metrics",
+            Namespace=namespace,
+            Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
+        ):
             key = tuple((each["Name"], each["Value"]) for each in metric["Dimensions"])
             dimensions, name = dict(key), metric["MetricName"]
             variant = dimensions.get("VariantName", "")
             if name == "Invocations" and set(dimensions) == {
-                    "EndpointName", "VariantName", "EndpointConfigName"}:
+                "EndpointName",
+                "VariantName",
+                "EndpointConfigName",
+            }:
                 configurations[dimensions["EndpointConfigName"]] = key
             part = _part(dimensions)
             if variant not in variants or part is None:
@@ -206,16 +235,32 @@ def _divisor(metric: str, statistic: str, instance_type: str) -> float | None:
     return 1.0
 
 
-def read_queries(account: Account, queries: Sequence[Query], start: datetime, end: datetime,
-                 period: timedelta, progress: Callable[[str], None] = lambda text: None
-                 ) -> dict[Query, Series]:
+def read_queries(
+    account: Account,
+    queries: Sequence[Query],
+    start: datetime,
+    end: datetime,
+    period: timedelta,
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[Query, Series]:
     """Values of all queries."""
     found: list[dict[datetime, float]] = [{} for _ in queries]
-    asked = [{"Id": f"q{number}", "ReturnData": True, "MetricStat": {
-        "Metric": {"Namespace": metric_facts(each.metric).namespace, "MetricName": each.metric,
-                   "Dimensions": [{"Name": n, "Value": v} for n, v in each.dimensions]},
-        "Period": int(period.total_seconds()), "Stat": each.statistic,
-    }} for number, each in enumerate(queries)]
+    asked = [
+        {
+            "Id": f"q{number}",
+            "ReturnData": True,
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": metric_facts(each.metric).namespace,
+                    "MetricName": each.metric,
+                    "Dimensions": [{"Name": n, "Value": v} for n, v in each.dimensions],
+                },
+                "Period": int(period.total_seconds()),
+                "Stat": each.statistic,
+            },
+        }
+        for number, each in enumerate(queries)
+    ]
     for result in metric_data(account, asked, start, end, progress):
         number = int(result["Id"][1:])
         for time, value in zip(result["Timestamps"], result["Values"], strict=True):
@@ -223,16 +268,26 @@ def read_queries(account: Account, queries: Sequence[Query], start: datetime, en
     return {query: Series(points) for query, points in zip(queries, found, strict=True)}
 
 
-def metric_data(account: Account, queries: Sequence[Mapping[str, Any]], start: datetime,
-                end: datetime, progress: Callable[[str], None] = lambda text: None
-                ) -> Iterator[Mapping[str, Any]]:
+def metric_data(
+    account: Account,
+    queries: Sequence[Mapping[str, Any]],
+    start: datetime,
+    end: datetime,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[Mapping[str, Any]]:
     """CloudWatch's results of MetricDataQueries, in as few requests as it allows.
 
     A query has as many results as its answer has pages, the earliest values first.
     """
-    batches = [queries[at:at + _BATCH] for at in range(0, len(queries), _BATCH)]
+    batches = [queries[at : at + _BATCH] for at in range(0, len(queries), _BATCH)]
     for number, batch in enumerate(batches, 1):
         progress(f"Metrics {number} of {len(batches)}" if len(batches) > 1 else "Metrics")
-        yield from account.every("cloudwatch", "get_metric_data", "MetricDataResults",
-                                 MetricDataQueries=list(batch), StartTime=start, EndTime=end,
-                                 ScanBy="TimestampAscending")
+        yield from account.every(
+            "cloudwatch",
+            "get_metric_data",
+            "MetricDataResults",
+            MetricDataQueries=list(batch),
+            StartTime=start,
+            EndTime=end,
+            ScanBy="TimestampAscending",
+        )

@@ -11,9 +11,22 @@ from typing import Any
 from .calls import Account
 
 __all__ = [
-    "SecurityGroupSources", "adopted_interface_endpoint", "describe_subnets", "describe_zones",
-    "https_sources", "interfaces", "interfaces_at", "resolve", "route_table", "runtime_name",
-    "subnets_of_vpc", "vpc_blocks", "vpc_endpoints", "way_out", "way_to_s3", "zones",
+    "SecurityGroupSources",
+    "adopted_interface_endpoint",
+    "describe_subnets",
+    "describe_zones",
+    "https_sources",
+    "interfaces",
+    "interfaces_at",
+    "resolve",
+    "route_table",
+    "runtime_name",
+    "subnets_of_vpc",
+    "vpc_blocks",
+    "vpc_endpoints",
+    "way_out",
+    "way_to_s3",
+    "zones",
     "zones_of_subnets",
 ]
 
@@ -23,9 +36,12 @@ EVERYWHERE = "0.0.0.0/0"
 HTTPS = 443
 
 _TARGETS = {
-    "NatGatewayId": "NAT gateway", "TransitGatewayId": "transit gateway",
-    "NetworkInterfaceId": "network interface", "InstanceId": "instance",
-    "VpcPeeringConnectionId": "peering", "CoreNetworkArn": "core network",
+    "NatGatewayId": "NAT gateway",
+    "TransitGatewayId": "transit gateway",
+    "NetworkInterfaceId": "network interface",
+    "InstanceId": "instance",
+    "VpcPeeringConnectionId": "peering",
+    "CoreNetworkArn": "core network",
 }
 
 
@@ -91,15 +107,18 @@ def subnets_of_vpc(account: Account, vpc_id: str) -> list[Subnet]:
 
 def zones_of_subnets(subnets: Iterable[Subnet]) -> set[str]:
     """The zones of subnets, each by its name and by its ID."""
-    return {zone for each in subnets
-            for zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])}
+    return {
+        zone for each in subnets for zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
+    }
 
 
 def vpc_blocks(account: Account, vpc_id: str) -> list[str]:
     """The ranges of a VPC."""
-    return [str(each["CidrBlock"])
-            for vpc in _of(account, "describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
-            for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))]
+    return [
+        str(each["CidrBlock"])
+        for vpc in _of(account, "describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
+        for each in (vpc, *vpc.get("CidrBlockAssociationSet", ()))
+    ]
 
 
 def vpc_endpoints(account: Account, vpc_ids: Iterable[str]) -> list[Mapping[str, Any]]:
@@ -111,58 +130,92 @@ def vpc_endpoints(account: Account, vpc_ids: Iterable[str]) -> list[Mapping[str,
 def adopted_interface_endpoint(account: Account, id: str) -> Mapping[str, Any] | None:
     """The interface endpoint of an ID that somebody states; ``None`` without such a one."""
     found = account.read(
-        "ec2", "describe_vpc_endpoints",
-        ("InvalidVpcEndpointId.NotFound", "InvalidVpcEndpointId.Malformed"), VpcEndpointIds=[id])
+        "ec2",
+        "describe_vpc_endpoints",
+        ("InvalidVpcEndpointId.NotFound", "InvalidVpcEndpointId.Malformed"),
+        VpcEndpointIds=[id],
+    )
     return next(iter((found or {}).get("VpcEndpoints") or ()), None)
 
 
 def interfaces(account: Account, ids: Iterable[str]) -> list[Mapping[str, Any]]:
     """The network interfaces of these IDs that exist."""
-    return _of(account, "describe_network_interfaces", "NetworkInterfaces",
-               "network-interface-id", ids)
+    return _of(
+        account, "describe_network_interfaces", "NetworkInterfaces", "network-interface-id", ids
+    )
 
 
 def interfaces_at(account: Account, vpc_id: str, address: str) -> list[Mapping[str, Any]]:
     """The network interfaces of a VPC with a private address."""
-    return _of(account, "describe_network_interfaces", "NetworkInterfaces", "vpc-id", [vpc_id],
-               {"Name": "addresses.private-ip-address", "Values": [address]})
+    return _of(
+        account,
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        "vpc-id",
+        [vpc_id],
+        {"Name": "addresses.private-ip-address", "Values": [address]},
+    )
 
 
-def _of(account: Account, operation: str, key: str, name: str, values: Iterable[str],
-        *more: Mapping[str, Any]) -> list[Any]:
+def _of(
+    account: Account,
+    operation: str,
+    key: str,
+    name: str,
+    values: Iterable[str],
+    *more: Mapping[str, Any],
+) -> list[Any]:
     """What EC2 has where ``name`` is one of the values; without values, nothing."""
     wanted = sorted(set(values))
-    return list(account.every("ec2", operation, key, Filters=[
-        {"Name": name, "Values": wanted}, *more])) if wanted else []
+    return (
+        list(
+            account.every("ec2", operation, key, Filters=[{"Name": name, "Values": wanted}, *more])
+        )
+        if wanted
+        else []
+    )
 
 
-def https_sources(account: Account, group_ids: Iterable[str],
-                  port: int = HTTPS) -> SecurityGroupSources:
+def https_sources(
+    account: Account, group_ids: Iterable[str], port: int = HTTPS
+) -> SecurityGroupSources:
     """Whom the security groups let in on a port."""
     found = _of(account, "describe_security_groups", "SecurityGroups", "group-id", group_ids)
-    rules = [rule for group in found for rule in group.get("IpPermissions", ())
-             if _opens(rule, port)]
+    rules = [
+        rule for group in found for rule in group.get("IpPermissions", ()) if _opens(rule, port)
+    ]
     return SecurityGroupSources(
         tuple(sorted({each["CidrIp"] for rule in rules for each in rule.get("IpRanges", ())})),
-        tuple(sorted({each["GroupId"] for rule in rules
-                      for each in rule.get("UserIdGroupPairs", ()) if "GroupId" in each})),
-        tuple(sorted({each["PrefixListId"] for rule in rules
-                      for each in rule.get("PrefixListIds", ())})),
+        tuple(
+            sorted(
+                {
+                    each["GroupId"]
+                    for rule in rules
+                    for each in rule.get("UserIdGroupPairs", ())
+                    if "GroupId" in each
+                }
+            )
+        ),
+        tuple(
+            sorted(
+                {each["PrefixListId"] for rule in rules for each in rule.get("PrefixListIds", ())}
+            )
+        ),
     )
 
 
 def _opens(rule: Mapping[str, Any], port: int) -> bool:
     if rule["IpProtocol"] == "-1":
         return True
-    return (rule["IpProtocol"] in ("tcp", "6")
-            and rule.get("FromPort", 0) <= port <= rule.get("ToPort", 65535))
+    return rule["IpProtocol"] in ("tcp", "6") and rule.get("FromPort", 0) <= port <= rule.get(
+        "ToPort", 65535
+    )
 
 
 def route_table(account: Account, subnet: Subnet) -> Mapping[str, Any] | None:
     """The subnet's own route table, or its VPC's main one."""
     main = None
-    for table in _of(account, "describe_route_tables", "RouteTables", "vpc-id",
-                     [subnet["VpcId"]]):
+    for table in _of(account, "describe_route_tables", "RouteTables", "vpc-id", [subnet["VpcId"]]):
         for association in table.get("Associations", ()):
             if association.get("SubnetId") == subnet["SubnetId"]:
                 return dict(table)
@@ -189,11 +242,17 @@ def way_out(table: Mapping[str, Any] | None) -> str:
 def way_to_s3(account: Account, subnet: Subnet) -> str:
     """How a subnet reaches S3; empty when it does not."""
     table = route_table(account, subnet)
-    found = [each for each in vpc_endpoints(account, [subnet["VpcId"]])
-             if each["ServiceName"].endswith(".s3")]
+    found = [
+        each
+        for each in vpc_endpoints(account, [subnet["VpcId"]])
+        if each["ServiceName"].endswith(".s3")
+    ]
     for each in found:
-        if (each["VpcEndpointType"] == "Gateway" and table is not None
-                and table["RouteTableId"] in each.get("RouteTableIds", ())):
+        if (
+            each["VpcEndpointType"] == "Gateway"
+            and table is not None
+            and table["RouteTableId"] in each.get("RouteTableIds", ())
+        ):
             return f"gateway endpoint {each['VpcEndpointId']}"
     for each in found:
         if each["VpcEndpointType"] == "Interface" and each.get("PrivateDnsEnabled"):

@@ -25,8 +25,17 @@ from ..errors import ConfigurationError, LowLatencyEndpointError
 from .error_codes import CREDENTIALS
 
 __all__ = [
-    "AwsUnavailable", "ClientFactory", "Unreadable", "aws_errors_in_words", "client_config",
-    "error_code", "iam_action", "in_words", "is_denied", "open_clients", "open_session",
+    "AwsUnavailable",
+    "ClientFactory",
+    "Unreadable",
+    "aws_errors_in_words",
+    "client_config",
+    "error_code",
+    "iam_action",
+    "in_words",
+    "is_denied",
+    "open_clients",
+    "open_session",
     "who_is_asking",
 ]
 
@@ -34,11 +43,25 @@ ClientFactory = Callable[[str], Any]
 """Service name to boto3 client."""
 
 # How codes begin: services put Exception, Operation or nothing behind them.
-_DENIED = ("AccessDenied", "UnauthorizedOperation", "AuthorizationError", "NotAuthorized",
-           "Forbidden", "403")
-_NOT_YOU = ("ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidSignature",
-            "SignatureDoesNotMatch", "MissingAuthenticationToken", "RequestExpired",
-            "InvalidToken", "InvalidAccessKeyId")
+_DENIED = (
+    "AccessDenied",
+    "UnauthorizedOperation",
+    "AuthorizationError",
+    "NotAuthorized",
+    "Forbidden",
+    "403",
+)
+_NOT_YOU = (
+    "ExpiredToken",
+    "InvalidClientTokenId",
+    "UnrecognizedClient",
+    "InvalidSignature",
+    "SignatureDoesNotMatch",
+    "MissingAuthenticationToken",
+    "RequestExpired",
+    "InvalidToken",
+    "InvalidAccessKeyId",
+)
 # IAM names some actions otherwise than the API.
 _ACTIONS = {
     ("s3", "HeadObject"): "s3:GetObject",
@@ -65,8 +88,14 @@ class Unreadable(AwsUnavailable):
         boto3's exception; ``None`` for an answer that is none.
     """
 
-    def __init__(self, evidence: str, mend: str = "", *, why: str = "",
-                 error: ClientError | BotoCoreError | None = None) -> None:
+    def __init__(
+        self,
+        evidence: str,
+        mend: str = "",
+        *,
+        why: str = "",
+        error: ClientError | BotoCoreError | None = None,
+    ) -> None:
         super().__init__(evidence)
         self.evidence, self.mend, self.error = evidence, mend, error
         self.why = why or evidence
@@ -81,14 +110,18 @@ class Unreadable(AwsUnavailable):
         if not isinstance(error, ClientError):
             return cls(f"{service} {name}: {error}", why=why, error=error)
         if is_denied(error):
-            return cls(f"these credentials may not read it: {action} is denied",
-                       f"Allow {action} to these credentials, or ask somebody who may.",
-                       why=why, error=error)
+            return cls(
+                f"these credentials may not read it: {action} is denied",
+                f"Allow {action} to these credentials, or ask somebody who may.",
+                why=why,
+                error=error,
+            )
         message = str(error.response.get("Error", {}).get("Message", ""))
         if message.lstrip().startswith("<"):
             message = "a page, and no answer of the service's"  # a proxy's, or an unknown server's
-        return cls(f"{action} was answered with {error_code(error)}: {message[:200]}",
-                   why=why, error=error)
+        return cls(
+            f"{action} was answered with {error_code(error)}: {message[:200]}", why=why, error=error
+        )
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -104,12 +137,14 @@ def open_session(profile: str | None = None, region: str | None = None) -> Any:
 
 def client_config() -> Config:
     """Few, quick retries: a command that hangs helps nobody."""
-    return Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5,
-                  read_timeout=30)
+    return Config(
+        retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=5, read_timeout=30
+    )
 
 
-def open_clients(profile: str | None, region: str | None,
-                 otherwise: str | None = None) -> tuple[ClientFactory, str]:
+def open_clients(
+    profile: str | None, region: str | None, otherwise: str | None = None
+) -> tuple[ClientFactory, str]:
     """A factory of clients, and their region: the first given one, else the profile's.
 
     Parameters
@@ -130,8 +165,7 @@ def open_clients(profile: str | None, region: str | None,
             raise NoRegionError
         validate_region_name(session.region_name)
     configuration = client_config()
-    return (lambda service: session.client(service, config=configuration),
-            str(session.region_name))
+    return (lambda service: session.client(service, config=configuration), str(session.region_name))
 
 
 def error_code(error: ClientError) -> str:
@@ -168,7 +202,8 @@ def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | No
     """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
-            got=str(error), allowed="one that `aws configure list-profiles` prints")
+            got=str(error), allowed="one that `aws configure list-profiles` prints"
+        )
     if isinstance(error, NoCredentialsError | PartialCredentialsError | NoRegionError):
         return CREDENTIALS.error(got=str(error), allowed="credentials and a region")
     if isinstance(error, InvalidRegionError):
@@ -177,7 +212,8 @@ def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | No
         said = str(error.response["Error"].get("Message", "")).rstrip(".")
         return CREDENTIALS.error(
             got=": ".join(filter(None, (error_code(error), said))),
-            allowed="credentials that are valid and have not expired")
+            allowed="credentials that are valid and have not expired",
+        )
     return None
 
 

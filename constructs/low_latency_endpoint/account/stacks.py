@@ -10,8 +10,17 @@ from typing import Any
 from .calls import Account
 from .sessions import Unreadable
 
-__all__ = ["PLAN_METADATA", "StackEndpoint", "owner_of", "stack_description", "stack_endpoints",
-           "stack_ids", "stack_resources", "template", "template_resources"]
+__all__ = [
+    "PLAN_METADATA",
+    "StackEndpoint",
+    "owner_of",
+    "stack_description",
+    "stack_endpoints",
+    "stack_ids",
+    "stack_resources",
+    "template",
+    "template_resources",
+]
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
@@ -44,8 +53,7 @@ class StackEndpoint:
 def stack_description(account: Account, name: str) -> dict[str, Any] | None:
     """What DescribeStacks says; ``None`` when there is no such stack."""
     # CloudFormation has no code of its own for a missing stack: it is a ValidationError.
-    answer = account.read("cloudformation", "describe_stacks", ("ValidationError",),
-                          StackName=name)
+    answer = account.read("cloudformation", "describe_stacks", ("ValidationError",), StackName=name)
     stacks = (answer or {}).get("Stacks") or [None]
     stack = stacks[0]
     return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
@@ -53,8 +61,13 @@ def stack_description(account: Account, name: str) -> dict[str, Any] | None:
 
 def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str]]:
     """Logical ID, type and physical ID of each live resource; nested stacks included."""
-    found = account.every("cloudformation", "list_stack_resources", "StackResourceSummaries",
-                          ("ValidationError",), StackName=name)
+    found = account.every(
+        "cloudformation",
+        "list_stack_resources",
+        "StackResourceSummaries",
+        ("ValidationError",),
+        StackName=name,
+    )
     for resource in found or ():
         if resource["ResourceStatus"] == "DELETE_COMPLETE":
             continue
@@ -66,8 +79,11 @@ def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str
 
 def stack_ids(account: Account, name: str, kind: str) -> dict[str, str]:
     """Logical ID to physical ID of the stack's resources of a type."""
-    return {logical: physical for logical, each, physical in stack_resources(account, name)
-            if each == kind and physical}
+    return {
+        logical: physical
+        for logical, each, physical in stack_resources(account, name)
+        if each == kind and physical
+    }
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
@@ -106,20 +122,34 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
         arn = arns.get(logical_id, "")
         stated = properties.get("EndpointName")
         plan = (resource.get("Metadata") or {}).get(PLAN_METADATA) or {}
-        found.append(StackEndpoint(
-            logical_id=logical_id,
-            name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
-            arn=arn,
-            properties=properties,
-            plan={decision["name"]: decision for decision in plan.get("decisions", ())},
-        ))
+        found.append(
+            StackEndpoint(
+                logical_id=logical_id,
+                name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
+                arn=arn,
+                properties=properties,
+                plan={decision["name"]: decision for decision in plan.get("decisions", ())},
+            )
+        )
     return found
 
 
 def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
     """The stack that owns a resource, and its logical ID there; ``None`` without one."""
-    found = account.read("cloudformation", "describe_stack_resources", ("ValidationError",),
-                         PhysicalResourceId=physical_id) or {}
-    return next(((str(each["StackName"]), str(each["LogicalResourceId"]))
-                 for each in found.get("StackResources", ())
-                 if each.get("PhysicalResourceId") == physical_id), None)
+    found = (
+        account.read(
+            "cloudformation",
+            "describe_stack_resources",
+            ("ValidationError",),
+            PhysicalResourceId=physical_id,
+        )
+        or {}
+    )
+    return next(
+        (
+            (str(each["StackName"]), str(each["LogicalResourceId"]))
+            for each in found.get("StackResources", ())
+            if each.get("PhysicalResourceId") == physical_id
+        ),
+        None,
+    )

@@ -35,11 +35,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: dict[str, Callable[..., None]] = {
-    "plan": plan.plan, "preflight": preflight.preflight, "verify": verify.verify,
-    "simulate": simulate.simulate, "load-test": load_test.load_test,
-    "compare-routing": compare_routing.compare_routing, "recommend": recommend.recommend,
-    "recommend-generative": recommend_generative.recommend_generative, "schema": schema.schema,
-    "errors": errors.errors, "dashboard": dashboard.dashboard, "diagnose": diagnose.diagnose,
+    "plan": plan.plan,
+    "preflight": preflight.preflight,
+    "verify": verify.verify,
+    "simulate": simulate.simulate,
+    "load-test": load_test.load_test,
+    "compare-routing": compare_routing.compare_routing,
+    "recommend": recommend.recommend,
+    "recommend-generative": recommend_generative.recommend_generative,
+    "schema": schema.schema,
+    "errors": errors.errors,
+    "dashboard": dashboard.dashboard,
+    "diagnose": diagnose.diagnose,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
@@ -54,8 +61,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
 

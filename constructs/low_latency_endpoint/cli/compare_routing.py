@@ -27,39 +27,66 @@ class Preset(StrEnum):
 class Blocks:
     """How the sides are loaded in turn."""
 
-    users: Annotated[int | None, typer.Option(
-        metavar="N", help="Closed loop: callers that each wait for their answer.")] = None
-    rate: Annotated[float | None, typer.Option(
-        metavar="TPS", help="Open loop: requests per second, whoever waits.")] = None
-    pairs: Annotated[int, typer.Option(
-        help="How often each side is loaded; more see smaller differences.")] = 10
-    block: Annotated[str, typer.Option(
-        metavar="TIME", help="Length of each block that counts; much longer than an answer "
-        "takes.")] = "30s"
-    settle: Annotated[str, typer.Option(
-        metavar="TIME", help="Sent after each switch, and not counted.")] = "3s"
-    confidence: Annotated[float, typer.Option(
-        help="Of each interval.")] = 0.95
-    same_routing: Annotated[bool, typer.Option(
-        "--same-routing", help="Compare sides that route alike: a test of the test.")] = False
+    users: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Closed loop: callers that each wait for their answer."),
+    ] = None
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="TPS", help="Open loop: requests per second, whoever waits."),
+    ] = None
+    pairs: Annotated[
+        int, typer.Option(help="How often each side is loaded; more see smaller differences.")
+    ] = 10
+    block: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Length of each block that counts; much longer than an answer takes.",
+        ),
+    ] = "30s"
+    settle: Annotated[
+        str, typer.Option(metavar="TIME", help="Sent after each switch, and not counted.")
+    ] = "3s"
+    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95
+    same_routing: Annotated[
+        bool,
+        typer.Option("--same-routing", help="Compare sides that route alike: a test of the test."),
+    ] = False
 
 
 @dataclass
 class Walk:
     """The published comparison, from size to size."""
 
-    preset: Annotated[Preset | None, typer.Option(
-        help="published: AWS's table, four users for each of 1, 5, 10, 15 and 20 instances. "
-        "Prints how, and what it costs; see --change-instances.")] = None
-    change_instances: Annotated[bool, typer.Option(
-        "--change-instances", help="With --preset: change the instance counts of both variants "
-        "from size to size, and set them back. Costs instance-hours; asks before.")] = False
-    size: Annotated[list[int] | None, typer.Option(
-        metavar="N", min=1, help="With --preset: only these numbers of instances.")] = None
-    hourly_price: Annotated[float | None, typer.Option(
-        metavar="USD", min=0, help="With --preset: of one instance, to tell the cost.")] = None
-    yes: Annotated[bool, typer.Option(
-        "--yes", "-y", help="With --change-instances: do not ask.")] = False
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            help="published: AWS's table, four users for each of 1, 5, 10, 15 and 20 instances. "
+            "Prints how, and what it costs; see --change-instances."
+        ),
+    ] = None
+    change_instances: Annotated[
+        bool,
+        typer.Option(
+            "--change-instances",
+            help="With --preset: change the instance counts of both variants "
+            "from size to size, and set them back. Costs instance-hours; asks before.",
+        ),
+    ] = False
+    size: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", min=1, help="With --preset: only these numbers of instances."),
+    ] = None
+    hourly_price: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD", min=0, help="With --preset: of one instance, to tell the cost."
+        ),
+    ] = None
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --change-instances: do not ask.")
+    ] = False
 
     def check(self, blocks: Blocks) -> None:
         """Refuse options that do not go together."""
@@ -76,13 +103,26 @@ class Walk:
 
 @grouped
 def compare_routing(
-    endpoints: Annotated[list[str], typer.Argument(
-        metavar="ENDPOINT [OTHER]", show_default=False,
-        help="An endpoint of two variants, or two endpoints.")],
-    blocks: Blocks, walk: Walk, sending: Sending, results: Results,
-    variant: Annotated[list[str] | None, typer.Option(
-        metavar="NAME", help="Production variant of each side, in turn; give it twice. Default: "
-        "the endpoint's only two, or the first of each endpoint.")] = None,
+    endpoints: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ENDPOINT [OTHER]",
+            show_default=False,
+            help="An endpoint of two variants, or two endpoints.",
+        ),
+    ],
+    blocks: Blocks,
+    walk: Walk,
+    sending: Sending,
+    results: Results,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Production variant of each side, in turn; give it twice. Default: "
+            "the endpoint's only two, or the first of each endpoint.",
+        ),
+    ] = None,
 ) -> None:
     """Compare RANDOM with LEAST_OUTSTANDING_REQUESTS on your model. Costs what the requests cost.
 
@@ -107,11 +147,17 @@ def compare_routing(
     walk.check(blocks)
     variants = variant or []
     plan = ComparisonPlan(
-        users=4 if walk.preset else blocks.users, rate=blocks.rate, pairs=blocks.pairs,
+        users=4 if walk.preset else blocks.users,
+        rate=blocks.rate,
+        pairs=blocks.pairs,
         block_seconds=seconds_of(blocks.block, "--block"),
-        settle_seconds=seconds_of(blocks.settle, "--settle"), poisson=not sending.constant,
-        confidence=blocks.confidence, allowed_errors=sending.allowed_errors, seed=sending.seed,
-        same_routing=blocks.same_routing)
+        settle_seconds=seconds_of(blocks.settle, "--settle"),
+        poisson=not sending.constant,
+        confidence=blocks.confidence,
+        allowed_errors=sending.allowed_errors,
+        seed=sending.seed,
+        same_routing=blocks.same_routing,
+    )
     stated = sending.stated(endpoints[0])
     if stated is not None and stated.endpoint_name:
         endpoints = [stated.endpoint_name, *endpoints[1:]]
@@ -125,18 +171,34 @@ def compare_routing(
     from .compare_routing_view import Live, summary
 
     with Live(quiet=results.json) as live:
+
         def compare(one: ComparisonPlan) -> RoutingComparison:
-            return compared(endpoints, payloads, one, variants=variants, target=target,
-                            processes=sending.processes, profile=profile, region=region,
-                            watch=live.watch)
+            return compared(
+                endpoints,
+                payloads,
+                one,
+                variants=variants,
+                target=target,
+                processes=sending.processes,
+                profile=profile,
+                region=region,
+                watch=live.watch,
+            )
 
         report: RoutingComparison | PublishedComparison
         if walk.preset:
             from ..load_test.compare.published import compare_published
 
-            report = compare_published(endpoints, plan, compare, variants=variants,
-                                       sizes=walk.sizes, profile=profile, region=region,
-                                       watch=live.watch)
+            report = compare_published(
+                endpoints,
+                plan,
+                compare,
+                variants=variants,
+                sizes=walk.sizes,
+                profile=profile,
+                region=region,
+                watch=live.watch,
+            )
         else:
             report = compare(plan)
     if results.output is not None:
@@ -154,8 +216,14 @@ def compare_routing(
         raise typer.Exit(1)
 
 
-def _print_instructions(endpoints: list[str], variants: list[str], plan: ComparisonPlan,
-                        walk: Walk, profile: str | None, region: str) -> None:
+def _print_instructions(
+    endpoints: list[str],
+    variants: list[str],
+    plan: ComparisonPlan,
+    walk: Walk,
+    profile: str | None,
+    region: str,
+) -> None:
     from ..account.calls import Account
     from ..account.sessions import open_clients
     from ..load_test.compare.published import PublishedCost, instructions

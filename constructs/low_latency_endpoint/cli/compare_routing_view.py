@@ -16,8 +16,7 @@ __all__ = ["Live", "summary"]
 
 
 class Live(LiveDisplay):
-    """The blocks while they run, and what can be said so far; where nobody looks, a line a pair.
-    """
+    """The blocks while they run, and what can be said so far; where nobody looks, a line a pair."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
@@ -44,7 +43,8 @@ class Live(LiveDisplay):
             self._now = Text.assemble(
                 f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
                 f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}",
-                (f", {p.failed:,} failed" if p.failed else "", "red"))
+                (f", {p.failed:,} failed" if p.failed else "", "red"),
+            )
         elif isinstance(event, PairEnded):
             self._so_far = event.so_far
             self._line(_line(event))
@@ -59,8 +59,10 @@ class Live(LiveDisplay):
 
 def _line(event: PairEnded) -> str:
     pair, report = event.pair, event.so_far
-    parts = [f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
-             for label, each in zip(report.sides.labels, pair.results, strict=True)]
+    parts = [
+        f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
+        for label, each in zip(report.sides.labels, pair.results, strict=True)
+    ]
     repeated = bool(report.set_aside) and report.set_aside[-1] is pair
     said = " (to be repeated: client-bound)" if repeated else ""
     return f"Pair {len(report.pairs) + repeated}: {'; '.join(parts)}{said}"
@@ -69,13 +71,16 @@ def _line(event: PairEnded) -> str:
 def summary(report: RoutingComparison | PublishedComparison) -> None:
     """The answer for people: a sentence, a table, what to be careful about."""
     parts: list[RenderableType] = [
-        Text(report.sentence, style="bold" if report.valid else "bold red")]
+        Text(report.sentence, style="bold" if report.valid else "bold red")
+    ]
     table = report.table()
     if table.rows:
         parts.append(table)
     if isinstance(report, RoutingComparison):
-        parts += [Text(f"{label}: {side.text}", style="dim") for label, side in
-                  zip(report.sides.labels, report.sides, strict=True)]
+        parts += [
+            Text(f"{label}: {side.text}", style="dim")
+            for label, side in zip(report.sides.labels, report.sides, strict=True)
+        ]
     parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
     if isinstance(report, RoutingComparison):
         parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]

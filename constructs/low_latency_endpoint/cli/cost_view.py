@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
-__all__ = ["cost_parts", "minutes_data", "minutes_of", "minutes_parts", "total_line",
-           "with_prices"]
+__all__ = ["cost_parts", "minutes_data", "minutes_of", "minutes_parts", "total_line", "with_prices"]
 
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
@@ -56,8 +55,9 @@ def total_line(cost: StackCost) -> str:
 
     if cost.usd("at_most") is None:
         return ""
-    amounts = ", ".join(f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}"
-                        for moment in MOMENTS)
+    amounts = ", ".join(
+        f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
+    )
     return f"All endpoints and their interface endpoints, in US dollars per hour: {amounts}."
 
 
@@ -70,22 +70,44 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
 
     rows: list[list[str | Cell]] = []
     for key, each in cost.endpoints.items():
-        price = f"{each.price.usd:g} each, {each.price.origin}" if each.price else (
-            "price not known")
-        rows.append([f"{key}: {each.instance_type}, {price}", *(
-            f"{each.instances(moment)} x" if each.price is None else
-            f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
-            for moment in MOMENTS)])
+        price = (
+            f"{each.price.usd:g} each, {each.price.origin}" if each.price else ("price not known")
+        )
+        rows.append(
+            [
+                f"{key}: {each.instance_type}, {price}",
+                *(
+                    f"{each.instances(moment)} x"
+                    if each.price is None
+                    else f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
+                    for moment in MOMENTS
+                ),
+            ]
+        )
     if cost.endpoint_zones:
-        price = f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}" if cost.zone_price else (
-            "price not known")
-        rows.append([f"interface endpoints: {cost.endpoint_zones} zones, {price}",
-                     *[_usd(cost.link_usd)] * len(MOMENTS)])
+        price = (
+            f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}"
+            if cost.zone_price
+            else ("price not known")
+        )
+        rows.append(
+            [
+                f"interface endpoints: {cost.endpoint_zones} zones, {price}",
+                *[_usd(cost.link_usd)] * len(MOMENTS),
+            ]
+        )
     if cost.usd("at_most") is not None:
-        rows.append([Cell(text, "strong") for text in (
-            "together", *(_usd(cost.usd(moment)) for moment in MOMENTS))])
-    table = Table(["What", *(moment.replace("_", " ") for moment in MOMENTS)], rows,
-                  f"{settings.stack_name}: US dollars per hour")
+        rows.append(
+            [
+                Cell(text, "strong")
+                for text in ("together", *(_usd(cost.usd(moment)) for moment in MOMENTS))
+            ]
+        )
+    table = Table(
+        ["What", *(moment.replace("_", " ") for moment in MOMENTS)],
+        rows,
+        f"{settings.stack_name}: US dollars per hour",
+    )
     yield table
     if cost.without_price:
         yield Text(_how_to_give(cost.without_price))
@@ -99,9 +121,11 @@ def _how_to_give(items: Sequence[str]) -> str:
     given = ", ".join(f"{item}: USD" for item in items)
     options = " ".join(f"--price {item}=USD" for item in items)
     pairs = " ".join(f"{item}=USD" for item in items)
-    return (f"Price not known: {', '.join(items)}. AWS has it for each Region on "
-            f"{' and '.join(dict.fromkeys(pages))}; state it in the settings file, prices: "
-            f"{{{given}}}, or with {options}; make deploy takes PRICES=\"{pairs}\".")
+    return (
+        f"Price not known: {', '.join(items)}. AWS has it for each Region on "
+        f"{' and '.join(dict.fromkeys(pages))}; state it in the settings file, prices: "
+        f'{{{given}}}, or with {options}; make deploy takes PRICES="{pairs}".'
+    )
 
 
 def _usd(amount: float | None) -> str:

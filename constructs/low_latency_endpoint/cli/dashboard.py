@@ -15,8 +15,9 @@ __all__ = ["dashboard"]
 
 def dashboard(
     name: Annotated[str, typer.Argument(help="The dashboard's name.", show_default=False)],
-    picture: Annotated[Path, typer.Argument(
-        help="File to write: .svg, .png or .pdf.", show_default=False)],
+    picture: Annotated[
+        Path, typer.Argument(help="File to write: .svg, .png or .pdf.", show_default=False)
+    ],
     hours: Annotated[float, typer.Option(help="How far back, in hours.", min=0.1, max=72)] = 3,
     profile: Profile = None,
     region: Region = None,
@@ -37,6 +38,11 @@ def dashboard(
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         account = Account(*open_clients(profile, region))
         end = account_now()
-        draw_dashboard(account, read_dashboard_body(account, name), picture,
-                       start=end - timedelta(hours=hours), end=end)
+        draw_dashboard(
+            account,
+            read_dashboard_body(account, name),
+            picture,
+            start=end - timedelta(hours=hours),
+            end=end,
+        )
     typer.echo(f"wrote {picture}")

@@ -17,16 +17,27 @@ if TYPE_CHECKING:
 
 def diagnose(
     endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
-    since: Annotated[str, typer.Option(
-        metavar="TIME", help="Length of the window: 30m, 1h, 2d.")] = "1h",
-    until: Annotated[str | None, typer.Option(
-        metavar="TIME", help="End of the window, such as 2026-11-20T03:30Z; now without it.")
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of the window: 30m, 1h, 2d.")
+    ] = "1h",
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="End of the window, such as 2026-11-20T03:30Z; now without it."
+        ),
     ] = None,
-    target: Annotated[list[str] | None, typer.Option(
-        metavar="STAT=TIME", help="How long callers may wait, such as p99=200ms. Default: the "
-        "thresholds of the endpoint's alarms, or its stack's plan.")] = None,
-    client_latency: Annotated[list[str] | None, typer.Option(
-        metavar="STAT=TIME", help="What callers measured, such as p99=240ms.")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STAT=TIME",
+            help="How long callers may wait, such as p99=200ms. Default: the "
+            "thresholds of the endpoint's alarms, or its stack's plan.",
+        ),
+    ] = None,
+    client_latency: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STAT=TIME", help="What callers measured, such as p99=240ms."),
+    ] = None,
     html: Html = None,
     json: Json = False,
     profile: Profile = None,
@@ -67,9 +78,15 @@ def diagnose(
         raise typer.Exit(1)
 
 
-def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
-              client_latency: list[str], profile: str | None,
-              region: str | None) -> Diagnosis:
+def _diagnose(
+    endpoint: str,
+    since: str,
+    until: str | None,
+    target: list[str],
+    client_latency: list[str],
+    profile: str | None,
+    region: str | None,
+) -> Diagnosis:
     from ..account.clock import account_now
     from ..account.sessions import open_clients
     from ..operate.diagnose import diagnose
@@ -86,15 +103,25 @@ def _diagnose(endpoint: str, since: str, until: str | None, target: list[str],
     measured = parse_latencies(client_latency, CLIENT_LATENCY_FORM)
     client, region = open_clients(profile, region)
     with progress_on_terminal(f"Reading {endpoint}") as progress:
-        return diagnose(client, endpoint, start=start, end=end, now=now,
-                        region=region, targets=targets,
-                        client_latency=measured, progress=progress)
+        return diagnose(
+            client,
+            endpoint,
+            start=start,
+            end=end,
+            now=now,
+            region=region,
+            targets=targets,
+            client_latency=measured,
+            progress=progress,
+        )
 
 
 def _writable(path: Path) -> None:
     """Say before the reading that the page cannot be written."""
     if path.is_dir() or not path.parent.is_dir():
-        typer.echo(f"{path} cannot be written: "
-                   + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
-                   err=True)
+        typer.echo(
+            f"{path} cannot be written: "
+            + ("it is a folder" if path.is_dir() else f"{path.parent} is no folder"),
+            err=True,
+        )
         raise typer.Exit(2)

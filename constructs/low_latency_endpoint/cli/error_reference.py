@@ -14,9 +14,14 @@ __all__ = ["all_rules", "errors_markdown", "explained"]
 _REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
 
 _AREAS = {
-    "1": "Network", "2": "PrivateLink", "3": "Model, and arguments of all constructs",
+    "1": "Network",
+    "2": "PrivateLink",
+    "3": "Model, and arguments of all constructs",
     "4": "Variants and endpoint configuration",
-    "5": "Endpoint and deployments", "6": "Scaling", "7": "Metrics and alarms", "8": "Plan",
+    "5": "Endpoint and deployments",
+    "6": "Scaling",
+    "7": "Metrics and alarms",
+    "8": "Plan",
     "9": "Settings file, load tests, recommendations",
 }
 

@@ -8,10 +8,16 @@ import typer
 
 
 def errors(
-    code: Annotated[str | None, typer.Argument(
-        metavar="CODE", help="Code such as LLE604; all codes without it.")] = None,
-    markdown: Annotated[bool, typer.Option(
-        "--markdown", help="All codes as a Markdown page, as docs/errors.md holds them.")] = False,
+    code: Annotated[
+        str | None,
+        typer.Argument(metavar="CODE", help="Code such as LLE604; all codes without it."),
+    ] = None,
+    markdown: Annotated[
+        bool,
+        typer.Option(
+            "--markdown", help="All codes as a Markdown page, as docs/errors.md holds them."
+        ),
+    ] = False,
 ) -> None:
     """Explain an error code, or list them all.
 

@@ -28,19 +28,31 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 class JobOptions:
     """A job that AWS runs: a new one, or one to come back to."""
 
-    endpoint: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Endpoint of the file, when it has several.")] = None
-    job_name: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Name of the new job. Default: made from endpoint and time.")] = None
-    job: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Come back to a job: follow it, show its results.")] = None
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Endpoint of the file, when it has several.")
+    ] = None
+    job_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the new job. Default: made from endpoint and time."
+        ),
+    ] = None
+    job: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Come back to a job: follow it, show its results."),
+    ] = None
     list_: Annotated[bool, typer.Option("--list", help="List the newest jobs.")] = False
     stop: Annotated[bool, typer.Option("--stop", help="With --job: stop it.")] = False
-    adopt: Annotated[int | None, typer.Option(
-        metavar="N", help="With --job: write result N into the settings file, after showing the "
-        "difference.")] = None
-    no_wait: Annotated[bool, typer.Option(
-        "--no-wait", help="Do not follow the job to its end.")] = False
+    adopt: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --job: write result N into the settings file, after showing the difference.",
+        ),
+    ] = None
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not follow the job to its end.")
+    ] = False
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
     json: Json = False
     profile: Profile = None
@@ -82,10 +94,15 @@ class Run:
     @property
     def again(self) -> str:
         """The command that comes back to a job."""
-        given = {"--endpoint": self.options.endpoint, **self.more,
-                 "--profile": self.options.profile, "--region": self.options.region}
+        given = {
+            "--endpoint": self.options.endpoint,
+            **self.more,
+            "--profile": self.options.profile,
+            "--region": self.options.region,
+        }
         return f"low-latency {self.command} {self.path}{self.flag}" + "".join(
-            f" {option} {value}" for option, value in given.items() if value)
+            f" {option} {value}" for option, value in given.items() if value
+        )
 
     @property
     def new_name(self) -> str:
@@ -93,10 +110,12 @@ class Run:
         from datetime import UTC, datetime
 
         return self.options.job_name or (
-            f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+            f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        )
 
-    def show_jobs(self, jobs: Sequence[Listed], heads: Sequence[str],
-                  rows: Sequence[Sequence[str]]) -> None:
+    def show_jobs(
+        self, jobs: Sequence[Listed], heads: Sequence[str], rows: Sequence[Sequence[str]]
+    ) -> None:
         """The jobs of the account."""
         if self.options.json:
             print_json([each.to_dict() for each in jobs])
@@ -110,8 +129,10 @@ class Run:
         if self.options.yes:
             return
         if not sys.stdin.isatty():
-            typer.echo("Nothing was changed: there is no terminal to ask on. Pass --yes to go on.",
-                       err=True)
+            typer.echo(
+                "Nothing was changed: there is no terminal to ask on. Pass --yes to go on.",
+                err=True,
+            )
             raise typer.Exit(2)
         typer.confirm(question, abort=True, err=True)
 
@@ -135,9 +156,12 @@ class Run:
                 with console.status("Asking AWS") as status:
                     yield lambda text: status.update(text)
         except KeyboardInterrupt:
-            typer.echo(f"\nThe job {name} goes on in AWS, and so does its cost.\n"
-                       f"  come back:  {self.again} --job {name}\n"
-                       f"  stop it:    {self.again} --job {name} --stop", err=True)
+            typer.echo(
+                f"\nThe job {name} goes on in AWS, and so does its cost.\n"
+                f"  come back:  {self.again} --job {name}\n"
+                f"  stop it:    {self.again} --job {name} --stop",
+                err=True,
+            )
             raise typer.Exit(INTERRUPTED) from None
 
     def write_settings(self, values: dict[Place, Any], notes: Sequence[str]) -> dict[str, Any]:
@@ -154,8 +178,9 @@ class Run:
             typer.echo(f"Note: {note}", err=json)
         self.confirm(f"Write this into {self.path}?")
         write_edit(edit)
-        typer.echo(f"wrote {self.path}; see what follows with: low-latency plan {self.path}",
-                   err=True)
+        typer.echo(
+            f"wrote {self.path}; see what follows with: low-latency plan {self.path}", err=True
+        )
         return {"changed": True, "diff": edit.diff(), "notes": list(notes)}
 
     def show(self, name: str, data: dict[str, Any], *, results: bool) -> None:
@@ -166,8 +191,9 @@ class Run:
             typer.echo(f"Take one over with: {self.again} --job {name} --adopt N")
 
 
-def opened(command: str, path: Path, options: JobOptions, *, flag: str = "",
-           **more: str | None) -> Run:
+def opened(
+    command: str, path: Path, options: JobOptions, *, flag: str = "", **more: str | None
+) -> Run:
     """The settings, the endpoint meant and the account."""
     from ..settings import load_settings
 
@@ -177,10 +203,19 @@ def opened(command: str, path: Path, options: JobOptions, *, flag: str = "",
         wanted = endpoints[0]
     if wanted is None or wanted not in endpoints:
         got = f"there is no endpoint {wanted}" if wanted else "the file has several endpoints"
-        raise typer.BadParameter(f"{got}: choose one of {', '.join(endpoints)}.",
-                                 param_hint="--endpoint")
+        raise typer.BadParameter(
+            f"{got}: choose one of {', '.join(endpoints)}.", param_hint="--endpoint"
+        )
     from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
-    return Run(command, path, settings, wanted, client, options, flag,
-               {f"--{name.replace('_', '-')}": value for name, value in more.items()})
+    return Run(
+        command,
+        path,
+        settings,
+        wanted,
+        client,
+        options,
+        flag,
+        {f"--{name.replace('_', '-')}": value for name, value in more.items()},
+    )

@@ -19,16 +19,23 @@ class LiveDisplay:
     def __init__(self, *, quiet: bool) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._quiet = quiet
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True) \
-            if self._console.is_terminal and not quiet else None
+        self._live = (
+            Live(console=self._console, refresh_per_second=4, transient=True)
+            if self._console.is_terminal and not quiet
+            else None
+        )
 
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._live is not None:
             self._live.stop()
 

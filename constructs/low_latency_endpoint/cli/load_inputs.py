@@ -1,5 +1,4 @@
-"""What the commands that send load have in common: what is sent, from where, and what is written.
-"""
+"""What the commands that send load have in common: what is sent, from where, and what is written."""
 
 from __future__ import annotations
 
@@ -25,31 +24,53 @@ __all__ = ["Results", "Sending", "seconds_of"]
 class Sending:
     """What is sent, and how."""
 
-    settings: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Settings file: latency target, peak, warm-up payload.")] = None
-    payload: Annotated[str | None, typer.Option(
-        metavar="SOURCE", help="File (.jsonl: a request per line), folder, module:function, or a "
-        "JSON text. Default: the settings' warm-up payload.")] = None
+    settings: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Settings file: latency target, peak, warm-up payload."),
+    ] = None
+    payload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="File (.jsonl: a request per line), folder, module:function, or a "
+            "JSON text. Default: the settings' warm-up payload.",
+        ),
+    ] = None
     content_type: Annotated[str | None, typer.Option(help="Default: application/json.")] = None
     accept: Annotated[str | None, typer.Option(help="Form of the answer.")] = None
-    expect: Annotated[str | None, typer.Option(
-        metavar="REGEX", help="Must occur in every good answer.")] = None
+    expect: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Must occur in every good answer.")
+    ] = None
     stream: Annotated[bool, typer.Option("--stream", help="Ask for response streams.")] = False
     timeout: Annotated[str, typer.Option(metavar="TIME", help="For a whole request.")] = "60s"
-    zonal: Annotated[list[str] | None, typer.Option(
-        metavar="URL", help="Base URL, such as the interface endpoint's of a zone; repeat it, they "
-        "are taken in turn.")] = None
-    allow_plain_http: Annotated[bool, typer.Option(
-        "--allow-plain-http", help="Let http:// URLs lead to other machines, requests and "
-        "signatures in clear.")] = False
-    constant: Annotated[bool, typer.Option(
-        "--constant/--poisson", help="Open loop: send at equal gaps, or at random as many "
-        "independent callers do.")] = False
+    zonal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Base URL, such as the interface endpoint's of a zone; repeat it, they "
+            "are taken in turn.",
+        ),
+    ] = None
+    allow_plain_http: Annotated[
+        bool,
+        typer.Option(
+            "--allow-plain-http",
+            help="Let http:// URLs lead to other machines, requests and signatures in clear.",
+        ),
+    ] = False
+    constant: Annotated[
+        bool,
+        typer.Option(
+            "--constant/--poisson",
+            help="Open loop: send at equal gaps, or at random as many independent callers do.",
+        ),
+    ] = False
     seed: Annotated[int, typer.Option(help="The same seed sends at the same times.")] = 1
-    allowed_errors: Annotated[float, typer.Option(
-        help="Share of requests that may fail.")] = 0.001
-    processes: Annotated[int, typer.Option(
-        help="Generator processes on this machine, for each side of a comparison.")] = 1
+    allowed_errors: Annotated[float, typer.Option(help="Share of requests that may fail.")] = 0.001
+    processes: Annotated[
+        int,
+        typer.Option(help="Generator processes on this machine, for each side of a comparison."),
+    ] = 1
     profile: Profile = None
     region: Region = None
 
@@ -83,27 +104,43 @@ class Sending:
             endpoint = stated.endpoint_name or endpoint
             more["target_model"] = more.get("target_model") or stated.target_model
         return Target(
-            endpoint, self.found_region(stated), tuple(self.zonal or ()),
+            endpoint,
+            self.found_region(stated),
+            tuple(self.zonal or ()),
             content_type=self.content_type or payload_type or "application/json",
-            accept=self.accept, streaming=self.stream, expected=self.expect,
+            accept=self.accept,
+            streaming=self.stream,
+            expected=self.expect,
             timeout_seconds=seconds_of(self.timeout, "--timeout"),
-            allow_plain_http=self.allow_plain_http, **more)
+            allow_plain_http=self.allow_plain_http,
+            **more,
+        )
 
     def found_region(self, stated: StatedEndpoint | None) -> str:
         """The option's, else the settings', else the AWS CLI's."""
         from ..account.sessions import open_clients
 
-        return self.region or (stated.region if stated else None) or \
-            open_clients(self.profile, None)[1]
+        return (
+            self.region
+            or (stated.region if stated else None)
+            or open_clients(self.profile, None)[1]
+        )
 
 
 @dataclass
 class Results:
     """What is written."""
 
-    output: Annotated[Path | None, typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the result as JSON: plan and simulate read "
-        "a load test's with --from-load-test.")] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the result as JSON: plan and simulate read "
+            "a load test's with --from-load-test.",
+        ),
+    ] = None
     html: Html = None
     json: Json = False
 
@@ -116,14 +153,22 @@ class Results:
         """Say before anything is sent what is missing, and what cannot be written."""
         from ..load_test.search.result_file import WRITTEN
 
-        check_packages("boto3", "locust", "geventhttpclient", "hdrh",
-                       *(("jinja2",) if self.html is not None else ()))
+        check_packages(
+            "boto3",
+            "locust",
+            "geventhttpclient",
+            "hdrh",
+            *(("jinja2",) if self.html is not None else ()),
+        )
         self.files.extend(each for each in others if each is not None)
         for file in self.files:
             if file.is_dir() or not file.parent.is_dir():
-                raise WRITTEN.error(got=f"{file}: it is a folder" if file.is_dir() else
-                                    f"{file.parent} is no folder",
-                                    allowed="a file in a folder that exists")
+                raise WRITTEN.error(
+                    got=f"{file}: it is a folder"
+                    if file.is_dir()
+                    else f"{file.parent} is no folder",
+                    allowed="a file in a folder that exists",
+                )
 
     def said(self) -> None:
         """Name what was written."""
@@ -140,4 +185,5 @@ def seconds_of(text: str, option: str) -> float:
         return parse_duration(text).total_seconds()
     except BreachError:
         raise typer.BadParameter(
-            f"{option} {text}: write a number and a unit, such as 60s or 5m") from None
+            f"{option} {text}: write a number and a unit, such as 60s or 5m"
+        ) from None

@@ -27,65 +27,113 @@ _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 class Load:
     """What is sent, step by step."""
 
-    rate: Annotated[list[str] | None, typer.Option(
-        metavar="TPS", help="Open loop: requests per second, whoever "
-        "waits; 10..200 for a ramp. Repeat it for further steps.")] = None
-    users: Annotated[list[int] | None, typer.Option(
-        metavar="N", help="Closed loop: callers that each wait for their "
-        "answer. Repeat it for further steps.")] = None
-    replay: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Open loop: a recorded traffic shape.")] = None
-    find_limit: Annotated[bool, typer.Option(
-        "--find-limit", help="Find the highest rate that holds the "
-        "target: rising, then bisecting, then confirming.")] = False
-    confirm: Annotated[bool, typer.Option(
-        "--confirm", help="Send what production will: --rate, or the "
-        "settings' peak_tps.")] = False
-    duration: Annotated[str | None, typer.Option(
-        metavar="TIME", help="Length of each step. Default: 60s; 5m with "
-        "--confirm.")] = None
-    alone: Annotated[str | None, typer.Option(
-        metavar="TIME", help="How long one caller at a time is measured "
-        "first: the service time; 0s for not at all. Default: a sixth of a step, at most 10s.",
-    )] = None
-    up_to: Annotated[float | None, typer.Option(
-        metavar="TPS", help="With --find-limit: where rising ends.")] = None
-    precision: Annotated[float, typer.Option(
-        help="With --find-limit: how close to look, as a share.")] = 0.05
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TPS",
+            help="Open loop: requests per second, whoever "
+            "waits; 10..200 for a ramp. Repeat it for further steps.",
+        ),
+    ] = None
+    users: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N",
+            help="Closed loop: callers that each wait for their "
+            "answer. Repeat it for further steps.",
+        ),
+    ] = None
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Open loop: a recorded traffic shape.")
+    ] = None
+    find_limit: Annotated[
+        bool,
+        typer.Option(
+            "--find-limit",
+            help="Find the highest rate that holds the "
+            "target: rising, then bisecting, then confirming.",
+        ),
+    ] = False
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            "--confirm", help="Send what production will: --rate, or the settings' peak_tps."
+        ),
+    ] = False
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Length of each step. Default: 60s; 5m with --confirm."),
+    ] = None
+    alone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How long one caller at a time is measured "
+            "first: the service time; 0s for not at all. Default: a sixth of a step, at most 10s.",
+        ),
+    ] = None
+    up_to: Annotated[
+        float | None, typer.Option(metavar="TPS", help="With --find-limit: where rising ends.")
+    ] = None
+    precision: Annotated[
+        float, typer.Option(help="With --find-limit: how close to look, as a share.")
+    ] = 0.05
 
 
 @dataclass
 class Measuring:
     """What is judged, and of which part of the endpoint."""
 
-    target: Annotated[list[str] | None, typer.Option(
-        metavar="STAT=TIME", help="How long callers may wait, such as "
-        "p99=200ms; with --stream for the first byte, too: ttfb-p99=80ms. Default: the settings'.",
-    )] = None
-    instances: Annotated[int | None, typer.Option(
-        min=1, help="Instances that serve, or copies of the inference component. Default: what "
-        "SageMaker says; --find-limit needs it where that is not known.")] = None
-    variant: Annotated[str | None, typer.Option(
-        help="Send to this production variant only.")] = None
-    target_model: Annotated[str | None, typer.Option(
-        help="Of a multi-model endpoint.")] = None
-    inference_component: Annotated[str | None, typer.Option(
-        help="Of an endpoint that hosts several.")] = None
-    metrics_wait: Annotated[str, typer.Option(
-        metavar="TIME", help="How long to wait for CloudWatch, which is a "
-        "minute or two late; 0s to leave it out. With it, steps of a minute or more settle until a "
-        "full minute begins.")] = "3m"
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STAT=TIME",
+            help="How long callers may wait, such as "
+            "p99=200ms; with --stream for the first byte, too: ttfb-p99=80ms. Default: the settings'.",
+        ),
+    ] = None
+    instances: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Instances that serve, or copies of the inference component. Default: what "
+            "SageMaker says; --find-limit needs it where that is not known.",
+        ),
+    ] = None
+    variant: Annotated[str | None, typer.Option(help="Send to this production variant only.")] = (
+        None
+    )
+    target_model: Annotated[str | None, typer.Option(help="Of a multi-model endpoint.")] = None
+    inference_component: Annotated[
+        str | None, typer.Option(help="Of an endpoint that hosts several.")
+    ] = None
+    metrics_wait: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long to wait for CloudWatch, which is a "
+            "minute or two late; 0s to leave it out. With it, steps of a minute or more settle until a "
+            "full minute begins.",
+        ),
+    ] = "3m"
 
 
 @grouped
 def load_test(
     endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
-    load: Load, measuring: Measuring, sending: Sending, results: Results,
-    csv: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a line per step.")] = None,
-    fleet: Annotated[int | None, typer.Option(
-        metavar="N", help="Send from N tasks of the endpoint's load-test "
-        "fleet, in its client zones, instead of from here; see docs/load-test-fleet.md.")] = None,
+    load: Load,
+    measuring: Measuring,
+    sending: Sending,
+    results: Results,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line per step.")] = None,
+    fleet: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Send from N tasks of the endpoint's load-test "
+            "fleet, in its client zones, instead of from here; see docs/load-test-fleet.md.",
+        ),
+    ] = None,
 ) -> None:
     """Load an endpoint, and say what it holds and what limits it. Costs what the requests cost.
 
@@ -114,22 +162,45 @@ def load_test(
     plan = _plan(load, sending, _goal(measuring.target, sending.allowed_errors, stated), stated)
     payloads = sending.payloads(stated)
     to = sending.target(
-        endpoint, stated, target_variant=measuring.variant, target_model=measuring.target_model,
-        inference_component=measuring.inference_component)
+        endpoint,
+        stated,
+        target_variant=measuring.variant,
+        target_model=measuring.target_model,
+        inference_component=measuring.inference_component,
+    )
     from .load_test_view import Live, summary
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
-    told: dict[str, Any] = {} if stated is None else {
-        "peak_tps": stated.peak_tps, "safety_factor": stated.safety_factor,
-        "planned_instances": stated.planned_instances}
+    told: dict[str, Any] = (
+        {}
+        if stated is None
+        else {
+            "peak_tps": stated.peak_tps,
+            "safety_factor": stated.safety_factor,
+            "planned_instances": stated.planned_instances,
+        }
+    )
     with Live(to, plan, quiet=results.json) as live:
-        run = None if fleet is None else _fleet_run(to, payloads, plan, fleet, sending.profile,
-                                                    live.note)
-        report = tested(to, payloads, plan, processes=sending.processes, profile=sending.profile,
-                        generator=run.open if run is not None else None,
-                        metrics_wait=waiting or None, emit=live.event, say=live.say,
-                        warn=live.note, instances=measuring.instances, **told)
+        run = (
+            None
+            if fleet is None
+            else _fleet_run(to, payloads, plan, fleet, sending.profile, live.note)
+        )
+        report = tested(
+            to,
+            payloads,
+            plan,
+            processes=sending.processes,
+            profile=sending.profile,
+            generator=run.open if run is not None else None,
+            metrics_wait=waiting or None,
+            emit=live.event,
+            say=live.say,
+            warn=live.note,
+            instances=measuring.instances,
+            **told,
+        )
     if results.output is not None:
         write_text(results.output, report.to_json())
     if csv is not None:
@@ -149,51 +220,80 @@ def load_test(
         raise typer.Exit(1)
 
 
-def _fleet_run(target: Target, payloads: Payloads, plan: RunPlan, workers: int,
-               profile: str | None, tell: Callable[[str], None]) -> FleetRun:
+def _fleet_run(
+    target: Target,
+    payloads: Payloads,
+    plan: RunPlan,
+    workers: int,
+    profile: str | None,
+    tell: Callable[[str], None],
+) -> FleetRun:
     from ..account.sessions import open_clients
     from ..load_test.fleet.running import FleetRun
 
     client, _ = open_clients(profile, target.region)
-    return FleetRun(client, target, payloads, workers=workers, tell=tell,
-                    expected_seconds=plan.seconds)
+    return FleetRun(
+        client, target, payloads, workers=workers, tell=tell, expected_seconds=plan.seconds
+    )
 
 
-def _plan(load: Load, sending: Sending, goal: LatencyGoal,
-          stated: StatedEndpoint | None) -> RunPlan:
+def _plan(
+    load: Load, sending: Sending, goal: LatencyGoal, stated: StatedEndpoint | None
+) -> RunPlan:
     from ..load_test.engine.arrivals import ReplayedArrivals
     from ..load_test.search import run_plans
     from ..load_test.search.judging import LATENCY_NEEDED
     from ..load_test.search.limit_search import SearchPlan
     from ..load_test.search.run_plans import LOAD_FORM
 
-    given = [name for name, value in (
-        ("--rate", bool(load.rate) and not load.confirm), ("--users", load.users),
-        ("--replay", load.replay), ("--find-limit", load.find_limit),
-        ("--confirm", load.confirm)) if value]
+    given = [
+        name
+        for name, value in (
+            ("--rate", bool(load.rate) and not load.confirm),
+            ("--users", load.users),
+            ("--replay", load.replay),
+            ("--find-limit", load.find_limit),
+            ("--confirm", load.confirm),
+        )
+        if value
+    ]
     if len(given) != 1:
-        raise LOAD_FORM.error(got=" and ".join(given) or "none",
-                              allowed="one of --rate, --users, --replay, --find-limit, --confirm")
+        raise LOAD_FORM.error(
+            got=" and ".join(given) or "none",
+            allowed="one of --rate, --users, --replay, --find-limit, --confirm",
+        )
     seconds = _CONFIRM_SECONDS if load.confirm else _STEP_SECONDS
     if load.duration is not None:
         seconds = seconds_of(load.duration, "--duration")
     alone = None if load.alone is None else seconds_of(load.alone, "--alone")
-    common: dict[str, Any] = {"seconds": seconds, "goal": goal, "alone_seconds": alone,
-                              "seed": sending.seed}
+    common: dict[str, Any] = {
+        "seconds": seconds,
+        "goal": goal,
+        "alone_seconds": alone,
+        "seed": sending.seed,
+    }
     if load.users:
         return run_plans.users_plan(load.users, **common)
     if load.find_limit:
         if not goal.targets:
             raise LATENCY_NEEDED.error(got="none", allowed="--target or --settings")
         search: dict[str, Any] = {"highest_rate": load.up_to} if load.up_to else {}
-        return run_plans.limit_plan(SearchPlan(
-            goal, seconds, min(10.0, seconds / 2) if alone is None else alone,
-            precision=load.precision, poisson=not sending.constant, seed=sending.seed,
-            **search))
+        return run_plans.limit_plan(
+            SearchPlan(
+                goal,
+                seconds,
+                min(10.0, seconds / 2) if alone is None else alone,
+                precision=load.precision,
+                poisson=not sending.constant,
+                seed=sending.seed,
+                **search,
+            )
+        )
     common["poisson"] = not sending.constant
     if load.replay is not None:
         recorded = ReplayedArrivals.of_file(
-            load.replay, peak_rate=stated.peak_tps if stated else None)
+            load.replay, peak_rate=stated.peak_tps if stated else None
+        )
         if load.duration is None:
             common["seconds"] = recorded.seconds
         return run_plans.rate_plan([recorded], **common)
@@ -203,9 +303,11 @@ def _plan(load: Load, sending: Sending, goal: LatencyGoal,
         raise LATENCY_NEEDED.error(got="none", allowed="--target or --settings")
     peak = [_rate(each) for each in load.rate or ()] or [stated.peak_tps if stated else None]
     if len(peak) != 1 or not isinstance(peak[0], float | int):
-        raise LOAD_FORM.error(got="--confirm without the load of production",
-                              allowed="one --rate, or --settings with throughput.peak_tps",
-                              mend="Give --rate the requests per second that production sends.")
+        raise LOAD_FORM.error(
+            got="--confirm without the load of production",
+            allowed="one --rate, or --settings with throughput.peak_tps",
+            mend="Give --rate the requests per second that production sends.",
+        )
     return run_plans.confirm_plan(peak[0], **common)
 
 
@@ -224,15 +326,22 @@ def _rate(text: str) -> Any:
     return values[0] if len(values) == 1 else RampArrivals(values[0], values[1])
 
 
-def _goal(target: list[str] | None, allowed_errors: float,
-          stated: StatedEndpoint | None) -> LatencyGoal:
+def _goal(
+    target: list[str] | None, allowed_errors: float, stated: StatedEndpoint | None
+) -> LatencyGoal:
     from ..load_test.search.judging import FIRST_BYTE, LatencyGoal
     from ..operate.diagnose.options import TARGET_FORM, parse_latencies
 
     targets: dict[str, float] = {}
     for prefix in ("", FIRST_BYTE):
-        given = parse_latencies([text.removeprefix(prefix) for text in target or []
-                                 if text.startswith(FIRST_BYTE) == bool(prefix)], TARGET_FORM)
+        given = parse_latencies(
+            [
+                text.removeprefix(prefix)
+                for text in target or []
+                if text.startswith(FIRST_BYTE) == bool(prefix)
+            ],
+            TARGET_FORM,
+        )
         targets |= {prefix + name: value / 1000 for name, value in given.items()}
     if not targets and stated is not None:
         targets = stated.targets

@@ -35,8 +35,11 @@ class StepsTable:
 
     def __init__(self, steps: Sequence[MeasuredStep], report: LoadTestReport | None = None) -> None:
         self._steps, self._report = tuple(steps), report
-        self._columns = [_aligned(each) for each in step_columns(self._steps, report)
-                         if each.left_out is not None]
+        self._columns = [
+            _aligned(each)
+            for each in step_columns(self._steps, report)
+            if each.left_out is not None
+        ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = list(self._columns)
@@ -66,18 +69,25 @@ def _aligned(column: StepColumn) -> StepColumn:
     marked = [cell.text[-1:] in _MARKS for cell in column.cells]
     if not any(marked):
         return column
-    return replace(column, cells=tuple(
-        cell if mark else replace(cell, text=f"{cell} ")
-        for cell, mark in zip(column.cells, marked, strict=True)))
+    return replace(
+        column,
+        cells=tuple(
+            cell if mark else replace(cell, text=f"{cell} ")
+            for cell, mark in zip(column.cells, marked, strict=True)
+        ),
+    )
 
 
 def _generator(steps: Sequence[MeasuredStep]) -> str:
     """What sending cost, beside what was measured with it."""
     loads = [each.result.generator for each in steps]
     sent = sum(each.result.sent for each in steps)
-    seconds = sum(each.result.generator.cpu_seconds_per_request * each.result.sent
-                  for each in steps)
+    seconds = sum(
+        each.result.generator.cpu_seconds_per_request * each.result.sent for each in steps
+    )
     processes = max((each.processes for each in loads), default=1)
-    return (f"Generator: {max((each.cpu_share for each in loads), default=0.0):.0%} of a core at "
-            f"most, {1e6 * seconds / max(sent, 1):,.0f} us a request"
-            + (f", {processes} processes" if processes > 1 else ""))
+    return (
+        f"Generator: {max((each.cpu_share for each in loads), default=0.0):.0%} of a core at "
+        f"most, {1e6 * seconds / max(sent, 1):,.0f} us a request"
+        + (f", {processes} processes" if processes > 1 else "")
+    )

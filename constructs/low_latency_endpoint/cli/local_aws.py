@@ -7,9 +7,14 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(name="local-aws", context_settings={
-        "allow_extra_args": True, "allow_interspersed_args": False,
-        "ignore_unknown_options": True})(local_aws)
+    app.command(
+        name="local-aws",
+        context_settings={
+            "allow_extra_args": True,
+            "allow_interspersed_args": False,
+            "ignore_unknown_options": True,
+        },
+    )(local_aws)
 
 
 def local_aws(context: typer.Context) -> None:
@@ -34,6 +39,8 @@ def local_aws(context: typer.Context) -> None:
         from ..simulate.compilation import EXTRA_NEEDED
 
         raise EXTRA_NEEDED.error(
-            got="local-sagemaker is not installed", allowed="local-sagemaker",
-            mend="pip install 'cdk-low-latency-endpoint[local]'.") from None
+            got="local-sagemaker is not installed",
+            allowed="local-sagemaker",
+            mend="pip install 'cdk-low-latency-endpoint[local]'.",
+        ) from None
     local_sagemaker(context.args, prog_name="low-latency local-aws")

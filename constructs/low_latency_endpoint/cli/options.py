@@ -11,33 +11,49 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-__all__ = ["Html", "Json", "Profile", "Quiet", "Region", "SettingsFile", "SettingsRegion", "Strict",
-           "Verbose", "grouped"]
+__all__ = [
+    "Html",
+    "Json",
+    "Profile",
+    "Quiet",
+    "Region",
+    "SettingsFile",
+    "SettingsRegion",
+    "Strict",
+    "Verbose",
+    "grouped",
+]
 
-SettingsFile = Annotated[Path, typer.Argument(
-    show_default=False, help="The settings file, such as endpoint.yaml.")]
+SettingsFile = Annotated[
+    Path, typer.Argument(show_default=False, help="The settings file, such as endpoint.yaml.")
+]
 
-Html = Annotated[Path | None, typer.Option(
-    metavar="FILE", help="Write one self-contained page with charts.")]
+Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with charts.")
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-Profile = Annotated[str | None, typer.Option(
-    help="Profile of the AWS CLI.", show_default=False)]
+Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI.", show_default=False)]
 
-Region = Annotated[str | None, typer.Option(
-    help="Region; default: the profile's.", show_default=False)]
+Region = Annotated[
+    str | None, typer.Option(help="Region; default: the profile's.", show_default=False)
+]
 
-SettingsRegion = Annotated[str | None, typer.Option(
-    "--region", help="Region; default: the settings', else the profile's.", show_default=False)]
+SettingsRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--region", help="Region; default: the settings', else the profile's.", show_default=False
+    ),
+]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what passes.")]
 
-Strict = Annotated[bool, typer.Option(
-    "--strict", help="Fail on a warning, and on what could not be read.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail on a warning, and on what could not be read.")
+]
 
-Verbose = Annotated[bool, typer.Option(
-    "--verbose", "-v", help="Name the page behind each check.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Name the page behind each check.")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,18 +66,24 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(each.replace(annotation=hints[each.name]))
             continue
         kinds = get_type_hints(groups[each.name], include_extras=True)
-        parameters += [inspect.Parameter(
-            field.name, each.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
-            for field in fields(groups[each.name])]
+        parameters += [
+            inspect.Parameter(
+                field.name, each.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
+            )
+            for field in fields(groups[each.name])
+        ]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        made = {name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-                for name, kind in groups.items()}
+        made = {
+            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            for name, kind in groups.items()
+        }
         command(**given, **made)
 
     del run.__wrapped__  # typer would read the options there
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(kind=each.KEYWORD_ONLY) for each in parameters])
+        [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
+    )
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

@@ -19,9 +19,14 @@ def preflight(
     verbose: Verbose = False,
     profile: Profile = None,
     region: SettingsRegion = None,
-    wait: Annotated[str | None, typer.Option(
-        metavar="TIME", help="Wait up to this long, such as 15m, while a scaling action runs on "
-                             "the deployed endpoint; default: not at all.")] = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Wait up to this long, such as 15m, while a scaling action runs on "
+            "the deployed endpoint; default: not at all.",
+        ),
+    ] = None,
 ) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
@@ -52,8 +57,18 @@ def preflight(
 
     client, chosen = open_clients(profile, region, loaded.region)
     if longest:
-        wait_for_endpoints(loaded, client, chosen, seconds=longest, on_wait=lambda text: typer.echo(
-            f"{text}: waiting up to {wait} for it to be InService", err=True))
-    report = with_progress(lambda on_check: run_preflight(
-        loaded, client, chosen, what=str(settings), on_check=on_check))
+        wait_for_endpoints(
+            loaded,
+            client,
+            chosen,
+            seconds=longest,
+            on_wait=lambda text: typer.echo(
+                f"{text}: waiting up to {wait} for it to be InService", err=True
+            ),
+        )
+    report = with_progress(
+        lambda on_check: run_preflight(
+            loaded, client, chosen, what=str(settings), on_check=on_check
+        )
+    )
     finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

@@ -24,10 +24,18 @@ _LEAST_WIDTH, _MOST_WIDTH = 40, 1000
 
 #: The extra that brings a package: pyproject.toml's, by the names that are imported.
 _EXTRAS = {
-    "boto3": "operations", "botocore": "operations", "httptools": "operations",
-    "uvloop": "async-client", "matplotlib": "charts", "numba": "simulation",
-    "numpy": "simulation", "jinja2": "report", "gevent": "load-test",
-    "geventhttpclient": "load-test", "hdrh": "load-test", "locust": "load-test",
+    "boto3": "operations",
+    "botocore": "operations",
+    "httptools": "operations",
+    "uvloop": "async-client",
+    "matplotlib": "charts",
+    "numba": "simulation",
+    "numpy": "simulation",
+    "jinja2": "report",
+    "gevent": "load-test",
+    "geventhttpclient": "load-test",
+    "hdrh": "load-test",
+    "locust": "load-test",
 }
 
 
@@ -73,7 +81,8 @@ def _text(descriptor: int, before: Any, *, must_arrive: bool) -> io.TextIOWrappe
         io.BufferedWriter(_Output(descriptor, must_arrive=must_arrive)),
         encoding=getattr(before, "encoding", "utf-8"),
         errors="backslashreplace" if errors == "strict" else errors,
-        line_buffering=os.isatty(descriptor) or descriptor == 2)
+        line_buffering=os.isatty(descriptor) or descriptor == 2,
+    )
 
 
 def use_width() -> None:
@@ -140,8 +149,10 @@ def check_packages(*packages: str) -> None:
 
 def needs(package: str) -> str:
     """What to install when a package is missing."""
-    return (f"This needs {package}, which is not installed: "
-            f"pip install 'cdk-low-latency-endpoint[{_EXTRAS[package]}]'")
+    return (
+        f"This needs {package}, which is not installed: "
+        f"pip install 'cdk-low-latency-endpoint[{_EXTRAS[package]}]'"
+    )
 
 
 def _said(text: str) -> int:

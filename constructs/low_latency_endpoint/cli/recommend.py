@@ -28,66 +28,123 @@ __all__ = ["recommend"]
 class Tests:
     """What is tried, and with which traffic."""
 
-    instance_type: Annotated[list[str] | None, typer.Option(
-        "--instance-type", "-t", metavar="TYPE", help="Type to try; again for each, up to ten. "
-        "Makes it a load test (Advanced job). Default: the settings' recommendation; without any, "
-        "AWS chooses (Default job).")] = None
-    any_type: Annotated[bool, typer.Option(
-        "--any-type", help="Let AWS choose the types, though the settings name some.")] = False
-    phase: Annotated[list[str] | None, typer.Option(
-        metavar="SHAPE", help="users=1,spawn-rate=3,duration=10m; again for each phase. Default: "
-        "the settings' recommendation, else this one.")] = None
-    stairs: Annotated[str | None, typer.Option(
-        metavar="SHAPE", help="steps=5,users-per-step=3,duration=10m, instead of phases.")] = None
-    vary: Annotated[list[str] | None, typer.Option(
-        metavar="NAME=A,B", help="Environment variable of the container to try with several "
-        "values; each combination is a test.")] = None
-    latency_threshold: Annotated[str | None, typer.Option(
-        metavar="STAT=TIME", help="Where a test ends, such as p95=150ms. Default: the settings' "
-        "latency target.")] = None
-    max_invocations: Annotated[int, typer.Option(
-        metavar="N", help="Requests per minute at which a test ends.")] = 30_000
-    max_duration: Annotated[str, typer.Option(
-        metavar="TIME", help="AWS stops the load test after this time, at most 5h.")] = "2h"
-    max_parallel: Annotated[int, typer.Option(
-        metavar="N", help="Tests at the same time.")] = 3
-    continue_when_flat: Annotated[bool, typer.Option(
-        "--continue-when-flat", help="Go on when the rate no longer rises.")] = False
+    instance_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance-type",
+            "-t",
+            metavar="TYPE",
+            help="Type to try; again for each, up to ten. "
+            "Makes it a load test (Advanced job). Default: the settings' recommendation; without any, "
+            "AWS chooses (Default job).",
+        ),
+    ] = None
+    any_type: Annotated[
+        bool,
+        typer.Option("--any-type", help="Let AWS choose the types, though the settings name some."),
+    ] = False
+    phase: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="users=1,spawn-rate=3,duration=10m; again for each phase. Default: "
+            "the settings' recommendation, else this one.",
+        ),
+    ] = None
+    stairs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE", help="steps=5,users-per-step=3,duration=10m, instead of phases."
+        ),
+    ] = None
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=A,B",
+            help="Environment variable of the container to try with several "
+            "values; each combination is a test.",
+        ),
+    ] = None
+    latency_threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STAT=TIME",
+            help="Where a test ends, such as p95=150ms. Default: the settings' latency target.",
+        ),
+    ] = None
+    max_invocations: Annotated[
+        int, typer.Option(metavar="N", help="Requests per minute at which a test ends.")
+    ] = 30_000
+    max_duration: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="AWS stops the load test after this time, at most 5h."),
+    ] = "2h"
+    max_parallel: Annotated[int, typer.Option(metavar="N", help="Tests at the same time.")] = 3
+    continue_when_flat: Annotated[
+        bool, typer.Option("--continue-when-flat", help="Go on when the rate no longer rises.")
+    ] = False
 
 
 @dataclass
 class Subject:
     """The model that is tested, and what it is asked."""
 
-    role_arn: Annotated[str | None, typer.Option(
-        metavar="ARN", help="Role with which AWS makes the endpoints under test.")] = None
-    sample_payload: Annotated[str | None, typer.Option(
-        metavar="FILE", help="Request to send: s3://bucket/name.tar.gz, or a file. Default: the "
-        "warm-up's payload of the settings.")] = None
-    upload_to: Annotated[str | None, typer.Option(
-        metavar="S3_PREFIX", help="Where a payload goes that is not in S3 yet.")] = None
-    content_type: Annotated[str | None, typer.Option(
-        metavar="TYPE", help="Content type of the payload. Default: the warm-up's.")] = None
-    model_name: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Model in SageMaker. Default: the deployed endpoint's.")] = None
-    model_package_arn: Annotated[str | None, typer.Option(
-        metavar="ARN", help="Version in the model registry, instead of a model.")] = None
-    domain: Annotated[str | None, typer.Option(
-        help="Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
-        "Default, here and below: what image and HF_TASK say.")] = None
-    task: Annotated[str | None, typer.Option(
-        help="Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER.")] = None
-    framework: Annotated[str | None, typer.Option(
-        help="TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.")] = None
-    framework_version: Annotated[str | None, typer.Option(
-        metavar="VERSION", help="Such as 2.6.0.")] = None
+    role_arn: Annotated[
+        str | None,
+        typer.Option(metavar="ARN", help="Role with which AWS makes the endpoints under test."),
+    ] = None
+    sample_payload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Request to send: s3://bucket/name.tar.gz, or a file. Default: the "
+            "warm-up's payload of the settings.",
+        ),
+    ] = None
+    upload_to: Annotated[
+        str | None,
+        typer.Option(metavar="S3_PREFIX", help="Where a payload goes that is not in S3 yet."),
+    ] = None
+    content_type: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Content type of the payload. Default: the warm-up's."),
+    ] = None
+    model_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Model in SageMaker. Default: the deployed endpoint's."),
+    ] = None
+    model_package_arn: Annotated[
+        str | None,
+        typer.Option(metavar="ARN", help="Version in the model registry, instead of a model."),
+    ] = None
+    domain: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
+            "Default, here and below: what image and HF_TASK say."
+        ),
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(help="Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER."),
+    ] = None
+    framework: Annotated[
+        str | None, typer.Option(help="TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.")
+    ] = None
+    framework_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Such as 2.6.0.")
+    ] = None
 
 
 @grouped
 def recommend(
-    settings: SettingsFile, tests: Tests, subject: Subject, options: JobOptions,
-    scaling: Annotated[int | None, typer.Option(
-        metavar="N", help="With --job: AWS's scaling policy for result N.")] = None,
+    settings: SettingsFile,
+    tests: Tests,
+    subject: Subject,
+    options: JobOptions,
+    scaling: Annotated[
+        int | None, typer.Option(metavar="N", help="With --job: AWS's scaling policy for result N.")
+    ] = None,
 ) -> None:
     """Find the instance type with SageMaker Inference Recommender. Costs instance hours.
 
@@ -119,9 +176,14 @@ def recommend(
 
     if options.list_:
         jobs = recommendation.newest_jobs(run.client)
-        run.show_jobs(jobs, ("Job", "Type", "Status", "Created"), [
-            (each.name, each.job_type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
-            for each in jobs])
+        run.show_jobs(
+            jobs,
+            ("Job", "Type", "Status", "Created"),
+            [
+                (each.name, each.job_type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
+                for each in jobs
+            ],
+        )
         return
     if options.stop and options.job is not None:
         recommendation.stop(run.client, options.job)
@@ -138,8 +200,9 @@ def recommend(
     _results(run, job, threshold, scaling)
 
 
-def _request(run: Run, tests: Tests, subject: Subject, threshold: LatencyThreshold
-             ) -> tuple[RecommendationRequest, SamplePayload, list[str]]:
+def _request(
+    run: Run, tests: Tests, subject: Subject, threshold: LatencyThreshold
+) -> tuple[RecommendationRequest, SamplePayload, list[str]]:
     """The job, what it sends, and what is doubtful about it."""
     from ..operate import recommend as recommendation
     from ..operate.recommend.rules import JOB_ROLE
@@ -151,17 +214,33 @@ def _request(run: Run, tests: Tests, subject: Subject, threshold: LatencyThresho
     if not (types or tests.any_type) and stated is not None:
         types = stated.instance_types or ()
     described = recommendation.describe_container(
-        endpoint, domain=subject.domain, task=subject.task, framework=subject.framework,
-        framework_version=subject.framework_version)
+        endpoint,
+        domain=subject.domain,
+        task=subject.task,
+        framework=subject.framework,
+        framework_version=subject.framework_version,
+    )
     payload = recommendation.sample_payload(
-        subject.sample_payload, subject.upload_to, subject.content_type, endpoint)
+        subject.sample_payload, subject.upload_to, subject.content_type, endpoint
+    )
     test = _load_test(types, tests, threshold, stated)
     doubts = recommendation.check_types_to_try(types, endpoint)
     source, vpc = _model(run, subject.model_name, subject.model_package_arn)
-    return recommendation.RecommendationRequest(
-        job_name=run.new_name, role_arn=subject.role_arn or "", model=source,
-        container=described, sample_payload=payload.uri, content_type=payload.content_type,
-        instance_types=types, load_test=test, vpc=vpc), payload, doubts
+    return (
+        recommendation.RecommendationRequest(
+            job_name=run.new_name,
+            role_arn=subject.role_arn or "",
+            model=source,
+            container=described,
+            sample_payload=payload.uri,
+            content_type=payload.content_type,
+            instance_types=types,
+            load_test=test,
+            vpc=vpc,
+        ),
+        payload,
+        doubts,
+    )
 
 
 def _threshold(run: Run, given: str | None) -> LatencyThreshold:
@@ -172,8 +251,12 @@ def _threshold(run: Run, given: str | None) -> LatencyThreshold:
     return threshold_of(run.settings.endpoints[run.key].latency.target.milliseconds)
 
 
-def _load_test(types: tuple[str, ...], tests: Tests, threshold: LatencyThreshold,
-               stated: RecommendationSettings | None) -> LoadTest | None:
+def _load_test(
+    types: tuple[str, ...],
+    tests: Tests,
+    threshold: LatencyThreshold,
+    stated: RecommendationSettings | None,
+) -> LoadTest | None:
     from ..operate.recommend import LoadTest, parse_phases, parse_stairs
     from ..operate.recommend.traffic import seconds_of_text, stated_traffic
 
@@ -181,8 +264,10 @@ def _load_test(types: tuple[str, ...], tests: Tests, threshold: LatencyThreshold
         raise typer.BadParameter("--phase and --stairs exclude each other.")
     if not types:
         if tests.phase or tests.stairs or tests.vary:
-            raise typer.BadParameter("--phase, --stairs and --vary are for load tests: name the "
-                                     "types to try with --instance-type.")
+            raise typer.BadParameter(
+                "--phase, --stairs and --vary are for load tests: name the "
+                "types to try with --instance-type."
+            )
         return None
     environment = {}
     for text in tests.vary or ():
@@ -192,12 +277,17 @@ def _load_test(types: tuple[str, ...], tests: Tests, threshold: LatencyThreshold
         environment[name] = values.split(",")
     return LoadTest(
         threshold=threshold,
-        traffic=parse_stairs(tests.stairs) if tests.stairs
-        else parse_phases(tests.phase) if tests.phase else stated_traffic(stated),
+        traffic=parse_stairs(tests.stairs)
+        if tests.stairs
+        else parse_phases(tests.phase)
+        if tests.phase
+        else stated_traffic(stated),
         max_invocations=tests.max_invocations,
         max_seconds=seconds_of_text(tests.max_duration, "--max-duration"),
-        max_parallel=tests.max_parallel, continue_when_flat=tests.continue_when_flat,
-        environment=environment)
+        max_parallel=tests.max_parallel,
+        continue_when_flat=tests.continue_when_flat,
+        environment=environment,
+    )
 
 
 def _model(run: Run, name: str | None, package: str | None) -> tuple[Any, Any]:
@@ -210,13 +300,17 @@ def _model(run: Run, name: str | None, package: str | None) -> tuple[Any, Any]:
         return ModelSource(name, package), None
     with aws_errors_in_words():
         account = Account(run.client)
-        found = (read_model(account, name) if name else
-                 find_deployed_model(account, run.settings, run.key))
+        found = (
+            read_model(account, name)
+            if name
+            else find_deployed_model(account, run.settings, run.key)
+        )
     return ModelSource(found.name), found.vpc
 
 
-def _start(run: Run, request: RecommendationRequest, payload: SamplePayload,
-           doubts: list[str]) -> str:
+def _start(
+    run: Run, request: RecommendationRequest, payload: SamplePayload, doubts: list[str]
+) -> str:
     from ..account.sessions import aws_errors_in_words
     from ..operate.recommend import job_request, start, upload
     from ..operate.recommend.view import price_lines
@@ -260,14 +354,23 @@ def _wait(run: Run, name: str) -> Job:
     from ..operate.recommend import wait
 
     with run.following(name) as line:
-        return wait(run.client, name, sleep=sleep, on_poll=lambda job, progress: line(
-            f"{name}: {job.status}" + (f", tests: {progress}" if progress else "")))
+        return wait(
+            run.client,
+            name,
+            sleep=sleep,
+            on_poll=lambda job, progress: line(
+                f"{name}: {job.status}" + (f", tests: {progress}" if progress else "")
+            ),
+        )
 
 
 def _shown(job: Job, threshold: LatencyThreshold) -> dict[str, Any]:
     return {
-        "job": job.name, "type": job.job_type, "status": job.status,
-        "failure_reason": job.failure_reason or None, "created": job.created.isoformat(),
+        "job": job.name,
+        "type": job.job_type,
+        "status": job.status,
+        "failure_reason": job.failure_reason or None,
+        "created": job.created.isoformat(),
         "completed": job.completed.isoformat() if job.completed else None,
         "target_ms": threshold.milliseconds,
         "tests_ended_at_ms": job.threshold.milliseconds if job.threshold else None,
@@ -282,8 +385,9 @@ def _scaling(run: Run, job: Job, number: int) -> dict[str, Any]:
     from ..settings import plan_endpoint
 
     throughput = run.settings.endpoints[run.key].throughput
-    advice = ask_for_scaling(run.client, job, chosen(job, number),
-                             throughput.peak_tps if throughput else None)
+    advice = ask_for_scaling(
+        run.client, job, chosen(job, number), throughput.peak_tps if throughput else None
+    )
     if not run.options.json:
         policy = plan_endpoint(run.settings, run.key).scaling
         planned = policy.target if policy and policy.metric == INVOCATIONS_METRIC else None

@@ -29,32 +29,63 @@ __all__ = ["recommend_generative"]
 class Subject:
     """What is found out, of which model."""
 
-    benchmark: Annotated[bool, typer.Option(
-        "--benchmark", help="Measure the deployed endpoint, instead of finding a type.")] = False
-    role_arn: Annotated[str | None, typer.Option(
-        metavar="ARN", help="Role with which AWS reads the model or calls the endpoint.")] = None
-    output: Annotated[str | None, typer.Option(
-        metavar="S3_PREFIX", help="Where the results go.")] = None
-    model: Annotated[str | None, typer.Option(
-        metavar="S3_PREFIX", help="Hugging Face checkpoint with SafeTensors. Default: s3_prefix "
-        "of the settings' model data.")] = None
-    goal: Annotated[str, typer.Option(
-        metavar="METRIC", help="ttft-ms (time to first token), throughput or cost.")] = "ttft-ms"
-    instance_type: Annotated[list[str] | None, typer.Option(
-        "--instance-type", "-t", metavar="TYPE", help="GPU type to try; again for each, up to "
-        "three. Default: AWS chooses.")] = None
-    framework: Annotated[str | None, typer.Option(
-        help="LMI or VLLM. Default: AWS chooses.")] = None
-    optimize: Annotated[bool, typer.Option(
-        "--optimize", help="Let AWS change the model too (speculative decoding, kernels): hours "
-        "instead of minutes.")] = False
-    model_package_group: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Where an optimized model is registered.")] = None
-    inference_component: Annotated[list[str] | None, typer.Option(
-        metavar="NAME", help="With --benchmark: inference component to call; again for each.")
+    benchmark: Annotated[
+        bool,
+        typer.Option(
+            "--benchmark", help="Measure the deployed endpoint, instead of finding a type."
+        ),
+    ] = False
+    role_arn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARN", help="Role with which AWS reads the model or calls the endpoint."
+        ),
     ] = None
-    no_vpc: Annotated[bool, typer.Option(
-        "--no-vpc", help="With --benchmark: call from outside the model's VPC.")] = False
+    output: Annotated[
+        str | None, typer.Option(metavar="S3_PREFIX", help="Where the results go.")
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S3_PREFIX",
+            help="Hugging Face checkpoint with SafeTensors. Default: s3_prefix "
+            "of the settings' model data.",
+        ),
+    ] = None
+    goal: Annotated[
+        str,
+        typer.Option(metavar="METRIC", help="ttft-ms (time to first token), throughput or cost."),
+    ] = "ttft-ms"
+    instance_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance-type",
+            "-t",
+            metavar="TYPE",
+            help="GPU type to try; again for each, up to three. Default: AWS chooses.",
+        ),
+    ] = None
+    framework: Annotated[str | None, typer.Option(help="LMI or VLLM. Default: AWS chooses.")] = None
+    optimize: Annotated[
+        bool,
+        typer.Option(
+            "--optimize",
+            help="Let AWS change the model too (speculative decoding, kernels): hours "
+            "instead of minutes.",
+        ),
+    ] = False
+    model_package_group: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where an optimized model is registered.")
+    ] = None
+    inference_component: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="With --benchmark: inference component to call; again for each."
+        ),
+    ] = None
+    no_vpc: Annotated[
+        bool, typer.Option("--no-vpc", help="With --benchmark: call from outside the model's VPC.")
+    ] = False
 
     def check(self) -> None:
         """What is missing is said before AWS is asked for the endpoint."""
@@ -69,23 +100,36 @@ class Subject:
 class Load:
     """What the model is asked."""
 
-    workload: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Workload configuration that exists. Default: one is made from the "
-        "options below and named as the job.")] = None
-    workload_file: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="AWS's whole workload specification, YAML or JSON.")] = None
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Workload configuration that exists. Default: one is made from the "
+            "options below and named as the job.",
+        ),
+    ] = None
+    workload_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="AWS's whole workload specification, YAML or JSON."),
+    ] = None
     input_tokens: Annotated[int, typer.Option(metavar="N", help="Mean length of prompts.")] = 550
     output_tokens: Annotated[int, typer.Option(metavar="N", help="Mean length of answers.")] = 150
     concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in flight.")] = 10
     requests: Annotated[int, typer.Option(metavar="N", help="Requests in all.")] = 300
-    no_streaming: Annotated[bool, typer.Option(
-        "--no-streaming", help="Whole answers instead of streams.")] = False
-    tokenizer: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Tokenizer on the Hugging Face Hub. Default: AWS's.")] = None
-    token_secret_arn: Annotated[str | None, typer.Option(
-        metavar="ARN", help="Secret with a Hub token, for a gated tokenizer.")] = None
-    dataset: Annotated[str | None, typer.Option(
-        metavar="S3_PREFIX", help="Recorded requests, in AWS's formats.")] = None
+    no_streaming: Annotated[
+        bool, typer.Option("--no-streaming", help="Whole answers instead of streams.")
+    ] = False
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Tokenizer on the Hugging Face Hub. Default: AWS's."),
+    ] = None
+    token_secret_arn: Annotated[
+        str | None,
+        typer.Option(metavar="ARN", help="Secret with a Hub token, for a gated tokenizer."),
+    ] = None
+    dataset: Annotated[
+        str | None, typer.Option(metavar="S3_PREFIX", help="Recorded requests, in AWS's formats.")
+    ] = None
 
     def made(self) -> Workload | None:
         """The workload to create; ``None`` where one is named that exists."""
@@ -95,18 +139,26 @@ class Load:
             if self.workload_file is not None or self.dataset is not None:
                 raise typer.BadParameter(
                     "--workload names a configuration that exists: it excludes --workload-file "
-                    "and --dataset.")
+                    "and --dataset."
+                )
             return None
         if self.workload_file is not None:
             return generative_requests.workload_of_file(self.workload_file, self.dataset)
         return generative_requests.Workload(
-            self.input_tokens, self.output_tokens, self.concurrency, self.requests,
-            not self.no_streaming, self.tokenizer, self.token_secret_arn, self.dataset)
+            self.input_tokens,
+            self.output_tokens,
+            self.concurrency,
+            self.requests,
+            not self.no_streaming,
+            self.tokenizer,
+            self.token_secret_arn,
+            self.dataset,
+        )
 
 
 @grouped
 def recommend_generative(
-    settings: SettingsFile, subject: Subject, load: Load, options: JobOptions,
+    settings: SettingsFile, subject: Subject, load: Load, options: JobOptions
 ) -> None:
     """Find type and configuration for a language model, or benchmark one. Costs GPU hours.
 
@@ -132,16 +184,20 @@ def recommend_generative(
     options.check()
     if subject.benchmark and options.adopt is not None:
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
-    run = opened("recommend-generative", settings, options,
-                 flag=" --benchmark" if subject.benchmark else "")
+    run = opened(
+        "recommend-generative", settings, options, flag=" --benchmark" if subject.benchmark else ""
+    )
     from ..operate.recommend import generative_jobs
 
     kind = generative_jobs.BENCHMARK if subject.benchmark else generative_jobs.RECOMMENDATION
     generative_jobs.check_boto3(run.client)
     if options.list_:
         jobs = generative_jobs.list_generative(run.client, kind)
-        run.show_jobs(jobs, ("Job", "Status", "Created"), [
-            (each.name, each.status, f"{each.created:%Y-%m-%d %H:%M}") for each in jobs])
+        run.show_jobs(
+            jobs,
+            ("Job", "Status", "Created"),
+            [(each.name, each.status, f"{each.created:%Y-%m-%d %H:%M}") for each in jobs],
+        )
         return
     if options.stop and options.job is not None:
         generative_jobs.stop_generative(run.client, kind, options.job)
@@ -158,17 +214,26 @@ def recommend_generative(
     _results(run, kind, job)
 
 
-def _request(run: Run, name: str, subject: Subject,
-             workload: str) -> Benchmark | GenerativeRecommendation:
+def _request(
+    run: Run, name: str, subject: Subject, workload: str
+) -> Benchmark | GenerativeRecommendation:
     from ..operate.recommend.generative_requests import GenerativeRecommendation
 
     if subject.benchmark:
         subject.check()
         return _benchmark(run, name, subject, workload)
     return GenerativeRecommendation(
-        name, subject.role_arn or "", subject.model or _model_of(run.settings, run.key),
-        subject.output or "", workload, subject.goal, tuple(subject.instance_type or ()),
-        subject.framework, subject.optimize, subject.model_package_group)
+        name,
+        subject.role_arn or "",
+        subject.model or _model_of(run.settings, run.key),
+        subject.output or "",
+        workload,
+        subject.goal,
+        tuple(subject.instance_type or ()),
+        subject.framework,
+        subject.optimize,
+        subject.model_package_group,
+    )
 
 
 def _model_of(settings: Settings, key: str) -> str:
@@ -176,7 +241,9 @@ def _model_of(settings: Settings, key: str) -> str:
     if data is None or data.s3_prefix is None:
         raise typer.BadParameter(
             "the settings name no uncompressed model (data: {s3_prefix: ...}): pass --model "
-            "s3://bucket/prefix/ with a Hugging Face checkpoint.", param_hint="--model")
+            "s3://bucket/prefix/ with a Hugging Face checkpoint.",
+            param_hint="--model",
+        )
     return data.s3_prefix
 
 
@@ -191,14 +258,19 @@ def _benchmark(run: Run, name: str, subject: Subject, workload: str) -> Benchmar
         account = Account(run.client, once=False)
         found = find_endpoint(account, run.settings, run.key)
         # An endpoint of inference components has no model that names a network.
-        vpc = None if subject.no_vpc or components else find_deployed_model(
-            account, run.settings, run.key).vpc
-    return Benchmark(name, subject.role_arn or "", found, subject.output or "", workload,
-                     components, vpc)
+        vpc = (
+            None
+            if subject.no_vpc or components
+            else find_deployed_model(account, run.settings, run.key).vpc
+        )
+    return Benchmark(
+        name, subject.role_arn or "", found, subject.output or "", workload, components, vpc
+    )
 
 
-def _start(run: Run, job: Benchmark | GenerativeRecommendation, made: Workload | None,
-           named: str | None) -> None:
+def _start(
+    run: Run, job: Benchmark | GenerativeRecommendation, made: Workload | None, named: str | None
+) -> None:
     from ..operate.recommend import generative_jobs as jobs
     from ..operate.recommend import generative_requests as requests
     from ..operate.recommend.generative_view import generative_price_lines
@@ -241,5 +313,6 @@ def _wait(run: Run, kind: Kind, name: str) -> GenerativeJob:
     from ..operate.recommend.generative_jobs import wait_generative
 
     with run.following(name) as line:
-        return wait_generative(run.client, kind, name, sleep=sleep,
-                               on_poll=lambda job: line(f"{name}: {job.status}"))
+        return wait_generative(
+            run.client, kind, name, sleep=sleep, on_poll=lambda job: line(f"{name}: {job.status}")
+        )

@@ -20,53 +20,101 @@ if TYPE_CHECKING:
 
 def simulate(
     settings: SettingsFile,
-    endpoint: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Which endpoint of the file; the first without it.")] = None,
-    compare_routing: Annotated[bool, typer.Option(
-        "--compare-routing", help="Compare the routing strategies.")] = False,
-    search: Annotated[str | None, typer.Option(
-        metavar="GOAL", help='Search fleets and policies: "p99<200ms at 1000 TPS, cheapest".',
-    )] = None,
-    traffic: Annotated[str | None, typer.Option(
-        metavar="SHAPE", help="Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or "
-                              "all; with the plan's scaling, or with the policies of --search, "
-                              "which takes spike without it.")] = None,
-    traffic_from: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Recorded traffic over time: CSV of times and counts, or CloudWatch's "
-                             "answer with sums of Invocations (JSON).")] = None,
-    from_load_test: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Service times and throughput as a load test measured them.")] = None,
-    tps: Annotated[float | None, typer.Option(
-        help="Requests per second at the peak; the settings' without it.")] = None,
-    instances: Annotated[int | None, typer.Option(
-        help="Instances; the plan's at peak without it.")] = None,
-    routing: Annotated[str | None, typer.Option(
-        metavar="STRATEGY", help="Routing strategy; the plan's without it.")] = None,
-    service_time: Annotated[str | None, typer.Option(
-        metavar="DURATION", help="Mean time of a request that has an instance to itself, such as "
-                                 "45ms.")] = None,
-    variation: Annotated[float | None, typer.Option(
-        help="Standard deviation of service times divided by their mean.")] = None,
-    concurrency: Annotated[int | None, typer.Option(
-        help="Requests that an instance works on at once.")] = None,
-    slope: Annotated[float | None, typer.Option(
-        help="By how much each neighbour lengthens a request: batching.")] = None,
-    replications: Annotated[int | None, typer.Option(
-        help="Independent runs. Without it 8; 4 over time.")] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which endpoint of the file; the first without it."),
+    ] = None,
+    compare_routing: Annotated[
+        bool, typer.Option("--compare-routing", help="Compare the routing strategies.")
+    ] = False,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GOAL", help='Search fleets and policies: "p99<200ms at 1000 TPS, cheapest".'
+        ),
+    ] = None,
+    traffic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE",
+            help="Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or "
+            "all; with the plan's scaling, or with the policies of --search, "
+            "which takes spike without it.",
+        ),
+    ] = None,
+    traffic_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Recorded traffic over time: CSV of times and counts, or CloudWatch's "
+            "answer with sums of Invocations (JSON).",
+        ),
+    ] = None,
+    from_load_test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Service times and throughput as a load test measured them."
+        ),
+    ] = None,
+    tps: Annotated[
+        float | None,
+        typer.Option(help="Requests per second at the peak; the settings' without it."),
+    ] = None,
+    instances: Annotated[
+        int | None, typer.Option(help="Instances; the plan's at peak without it.")
+    ] = None,
+    routing: Annotated[
+        str | None,
+        typer.Option(metavar="STRATEGY", help="Routing strategy; the plan's without it."),
+    ] = None,
+    service_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Mean time of a request that has an instance to itself, such as 45ms.",
+        ),
+    ] = None,
+    variation: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of service times divided by their mean."),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Requests that an instance works on at once.")
+    ] = None,
+    slope: Annotated[
+        float | None, typer.Option(help="By how much each neighbour lengthens a request: batching.")
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(help="Independent runs. Without it 8; 4 over time.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same results.")] = 1,
-    processes: Annotated[int | None, typer.Option(
-        help="Processes; as many as there are processors without it.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes; as many as there are processors without it.")
+    ] = None,
     json: Json = False,
     html: Html = None,
-    point: Annotated[int | None, typer.Option(
-        metavar="NUMBER", help="With --search: the point of its tables to adopt; the best fixed "
-                               "fleet without it.")] = None,
-    adopt: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="With --search: write the plan with that point, its numbers naming "
-                             "the simulation as their source (Markdown).")] = None,
-    write: Annotated[bool, typer.Option(
-        "--write", help="With --search: write that point into the settings file; comments "
-                        "stay.")] = False,
+    point: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="With --search: the point of its tables to adopt; the best fixed "
+            "fleet without it.",
+        ),
+    ] = None,
+    adopt: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --search: write the plan with that point, its numbers naming "
+            "the simulation as their source (Markdown).",
+        ),
+    ] = None,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write", help="With --search: write that point into the settings file; comments stay."
+        ),
+    ] = False,
 ) -> None:
     """Say what would happen: latency, use and cost of an endpoint, without renting it.
 
@@ -91,25 +139,51 @@ def simulate(
     if html is not None:
         check_packages("jinja2")
     _check_options(
-        compare_routing=compare_routing, search=search, traffic=traffic, traffic_from=traffic_from,
-        tps=tps, instances=instances, routing=routing, point=point, adopt=adopt, write=write,
-        variation=variation, measured=from_load_test is not None and service_time is None)
+        compare_routing=compare_routing,
+        search=search,
+        traffic=traffic,
+        traffic_from=traffic_from,
+        tps=tps,
+        instances=instances,
+        routing=routing,
+        point=point,
+        adopt=adopt,
+        write=write,
+        variation=variation,
+        measured=from_load_test is not None and service_time is None,
+    )
     name, plan, stated = _planned(settings, endpoint)
     load_test = read_load_test_result(from_load_test) if from_load_test else None
     model = model_of_plan(
-        plan, throughput=stated.throughput.measured if stated.throughput else None,
-        latency=stated.latency.target, load_test=load_test,
-        service_seconds=None if service_time is None else seconds_of(
-            service_time, "--service-time"), variation=variation, concurrency=concurrency,
-        slope=slope, peak_tps=tps, instances=instances,
+        plan,
+        throughput=stated.throughput.measured if stated.throughput else None,
+        latency=stated.latency.target,
+        load_test=load_test,
+        service_seconds=None
+        if service_time is None
+        else seconds_of(service_time, "--service-time"),
+        variation=variation,
+        concurrency=concurrency,
+        slope=slope,
+        peak_tps=tps,
+        instances=instances,
         routing=routing.upper().replace("-", "_") if routing else None,
-        deployment=simulated_deployment(stated))
+        deployment=simulated_deployment(stated),
+    )
     shapes = _shapes(traffic, traffic_from)
     if shapes and search is None and instances is not None and model.scales:
-        raise typer.BadParameter("--instances goes with a fleet that does not scale: over time "
-                                 "scaling decides, within the settings' instances")
-    report = Report(name, settings, model, plan, {
-        "seed": seed, "processes": processes or os.cpu_count() or 1}, replications)
+        raise typer.BadParameter(
+            "--instances goes with a fleet that does not scale: over time "
+            "scaling decides, within the settings' instances"
+        )
+    report = Report(
+        name,
+        settings,
+        model,
+        plan,
+        {"seed": seed, "processes": processes or os.cpu_count() or 1},
+        replications,
+    )
     if search is not None:
         report.search(search, shapes, point, adopt, write=write)
     elif shapes:
@@ -123,9 +197,17 @@ def simulate(
     report.show(json, html)
 
 
-def _check_options(*, compare_routing: bool, search: str | None, traffic: str | None,
-                   traffic_from: Path | None, variation: float | None, measured: bool, write: bool,
-                   **given: Any) -> None:
+def _check_options(
+    *,
+    compare_routing: bool,
+    search: str | None,
+    traffic: str | None,
+    traffic_from: Path | None,
+    variation: float | None,
+    measured: bool,
+    write: bool,
+    **given: Any,
+) -> None:
     """Refuse what would be dropped in silence."""
     over_time = traffic is not None or traffic_from is not None
     if traffic is not None and traffic_from is not None:
@@ -139,17 +221,22 @@ def _check_options(*, compare_routing: bool, search: str | None, traffic: str | 
         if write:
             raise typer.BadParameter("--write goes with --search")
     else:
-        for name, why in (("tps", "the goal says how many"),
-                          ("instances", "the search walks over them"),
-                          ("routing", "the search tries the strategies")):
+        for name, why in (
+            ("tps", "the goal says how many"),
+            ("instances", "the search walks over them"),
+            ("routing", "the search tries the strategies"),
+        ):
             if given[name] is not None:
                 raise typer.BadParameter(f"--{name} does not go with --search: {why}")
     if compare_routing and given["routing"] is not None:
-        raise typer.BadParameter("--routing does not go with --compare-routing, which compares "
-                                 "the strategies")
+        raise typer.BadParameter(
+            "--routing does not go with --compare-routing, which compares the strategies"
+        )
     if variation is not None and measured:
-        raise typer.BadParameter("--variation does not go with --from-load-test, which measured "
-                                 "it; add --service-time to assume both")
+        raise typer.BadParameter(
+            "--variation does not go with --from-load-test, which measured "
+            "it; add --service-time to assume both"
+        )
 
 
 def _shapes(traffic: str | None, recorded: Path | None) -> list[Shape]:
@@ -167,10 +254,15 @@ def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> l
     from ..plan.load_test_validity import other_instance_type
 
     found = []
-    if load_test.endpoint and stated.endpoint_name and load_test.endpoint not in (
-            stated.endpoint_name, key):
-        found.append(f"the load test called {load_test.endpoint}, the settings' endpoint is "
-                     f"{stated.endpoint_name}")
+    if (
+        load_test.endpoint
+        and stated.endpoint_name
+        and load_test.endpoint not in (stated.endpoint_name, key)
+    ):
+        found.append(
+            f"the load test called {load_test.endpoint}, the settings' endpoint is "
+            f"{stated.endpoint_name}"
+        )
     if other := other_instance_type(load_test.instance_type, stated.instance_type):
         found.append(other)
     return found

@@ -21,12 +21,23 @@ def latency_chart(results: Mapping[str, SimulationResult], model: Model) -> Char
     lines = []
     for name, result in results.items():
         values = [result.percentile(at).scaled(1000) for at in _PERCENTILES]
-        lines.append(Line(
-            name, [f"p{at:g}" for at in _PERCENTILES], [each.mean for each in values],
-            _COLOURS.get(name, "purple"), "bars", low=[each.low for each in values],
-            high=[each.high for each in values]))
-    return Chart("latency", [Panel("Client latency by percentile", lines, " ms",
-                                   _target(model, "target at p99"))], "names", height=280)
+        lines.append(
+            Line(
+                name,
+                [f"p{at:g}" for at in _PERCENTILES],
+                [each.mean for each in values],
+                _COLOURS.get(name, "purple"),
+                "bars",
+                low=[each.low for each in values],
+                high=[each.high for each in values],
+            )
+        )
+    return Chart(
+        "latency",
+        [Panel("Client latency by percentile", lines, " ms", _target(model, "target at p99"))],
+        "names",
+        height=280,
+    )
 
 
 def timeline_chart(shape: Shape, result: SimulationResult, model: Model) -> Chart:
@@ -34,14 +45,35 @@ def timeline_chart(shape: Shape, result: SimulationResult, model: Model) -> Char
     lines = result.replications[0].timeline
     minutes = [line.end / 60 for line in lines]
     rates = [line.requests / (line.end - line.begin) for line in lines]
-    return Chart(f"timeline-{shape.name}", [
-        Panel("Answers a second", [Line("answers", minutes, rates, "grey", "area")]),
-        Panel("Instances", [
-            Line("paid", minutes, [line.launched for line in lines], "grey", "steps", dash=True),
-            Line("serving", minutes, [line.serving for line in lines], "blue", "steps")]),
-        Panel("Client latency", [Line("p99", minutes, [1000 * line.p99 for line in lines], "red")],
-              " ms", _target(model, "target"), logarithmic=True),
-    ], title=f"Minutes of {shape.name}: {shape.description}", height=150)
+    return Chart(
+        f"timeline-{shape.name}",
+        [
+            Panel("Answers a second", [Line("answers", minutes, rates, "grey", "area")]),
+            Panel(
+                "Instances",
+                [
+                    Line(
+                        "paid",
+                        minutes,
+                        [line.launched for line in lines],
+                        "grey",
+                        "steps",
+                        dash=True,
+                    ),
+                    Line("serving", minutes, [line.serving for line in lines], "blue", "steps"),
+                ],
+            ),
+            Panel(
+                "Client latency",
+                [Line("p99", minutes, [1000 * line.p99 for line in lines], "red")],
+                " ms",
+                _target(model, "target"),
+                logarithmic=True,
+            ),
+        ],
+        title=f"Minutes of {shape.name}: {shape.description}",
+        height=150,
+    )
 
 
 def front_chart(result: SearchResult) -> Chart:
@@ -50,21 +82,41 @@ def front_chart(result: SearchResult) -> Chart:
     lines = [*_points(result.steady, result.front, f"steady {goal.tps:,g} TPS", "blue")]
     if result.over_time:
         lines += _points(result.over_time, result.front_over_time, traffic_name(result), "red")
-    return Chart("front", [Panel(
-        f"p{goal.percentile:g} against cost: up and to the right is worse", lines, " ms",
-        [(f"goal: {1000 * goal.seconds:g} ms", 1000 * goal.seconds)], logarithmic=True)],
-        title="Paid instances on average", height=320)
+    return Chart(
+        "front",
+        [
+            Panel(
+                f"p{goal.percentile:g} against cost: up and to the right is worse",
+                lines,
+                " ms",
+                [(f"goal: {1000 * goal.seconds:g} ms", 1000 * goal.seconds)],
+                logarithmic=True,
+            )
+        ],
+        title="Paid instances on average",
+        height=320,
+    )
 
 
-def _points(found: Sequence[Found], front: Sequence[Found], name: str,
-            colour: str) -> list[Line]:
-    return [Line(
-        title, [each.cost for each in points], [1000 * each.latency.mean for each in points],
-        colour, kind, marks=[mark] * len(points),
-        notes=[f"{each.candidate}: {each.cost:.2f} instances, {1000 * each.latency.mean:.1f} ms"
-               for each in points])
-        for title, points, kind, mark in ((name, found, "marks", "○"),
-                                          (f"{name}, front", front, "line", "●"))]
+def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: str) -> list[Line]:
+    return [
+        Line(
+            title,
+            [each.cost for each in points],
+            [1000 * each.latency.mean for each in points],
+            colour,
+            kind,
+            marks=[mark] * len(points),
+            notes=[
+                f"{each.candidate}: {each.cost:.2f} instances, {1000 * each.latency.mean:.1f} ms"
+                for each in points
+            ],
+        )
+        for title, points, kind, mark in (
+            (name, found, "marks", "○"),
+            (f"{name}, front", front, "line", "●"),
+        )
+    ]
 
 
 def _target(model: Model, name: str) -> list[tuple[str, float]]:

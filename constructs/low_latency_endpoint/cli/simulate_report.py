@@ -28,8 +28,15 @@ __all__ = ["Report"]
 class Report:
     """The answer of one command, made by one of its methods and shown by the last."""
 
-    def __init__(self, name: str, settings: Path, model: Model, plan: Plan,
-                 options: dict[str, Any], replications: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Path,
+        model: Model,
+        plan: Plan,
+        options: dict[str, Any],
+        replications: int | None,
+    ) -> None:
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
         self.sentences: list[str] = []
@@ -60,14 +67,22 @@ class Report:
         from .simulate_charts import latency_chart
 
         both: Comparison = compare(
-            {routing: self.model.steady(routing=routing)
-             for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")},
-            replications=self._replications(8), **self.options)
+            {
+                routing: self.model.steady(routing=routing)
+                for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+            },
+            replications=self._replications(8),
+            **self.options,
+        )
         self.sentences.append(comparison_sentence(self.model, both))
         self._say_prefix_aware("compared")
         self.tables.append(Table(*steady_table(both.results)))
-        self.tables.append(Table(["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests",
-                                  "Change"], change_rows(both)))
+        self.tables.append(
+            Table(
+                ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests", "Change"],
+                change_rows(both),
+            )
+        )
         self.charts.append(lambda: latency_chart(both.results, self.model))
         self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
 
@@ -81,18 +96,29 @@ class Report:
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
-            result: SimulationResult = run(self.model.over_time(one), replications=replications,
-                                           **self.options)
+            result: SimulationResult = run(
+                self.model.over_time(one), replications=replications, **self.options
+            )
             self.sentences.append(shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
-        self._assume_over_time(shapes, self.model.peak_tps, dict.fromkeys(
-            each for one in shapes for each in self.model.assumed_over_time(one)))
+        self._assume_over_time(
+            shapes,
+            self.model.peak_tps,
+            dict.fromkeys(each for one in shapes for each in self.model.assumed_over_time(one)),
+        )
 
-    def search(self, text: str, shapes: Sequence[Shape], number: int | None, adopt_to: Path | None,
-               *, write: bool) -> None:
+    def search(
+        self,
+        text: str,
+        shapes: Sequence[Shape],
+        number: int | None,
+        adopt_to: Path | None,
+        *,
+        write: bool,
+    ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
         from ..simulate.search_wording import points_tables, search_data, search_sentences
@@ -102,35 +128,50 @@ class Report:
         goal, shapes = parse_goal(text), shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
         result: SearchResult = search(
-            self.model, goal, over=shapes, replications=self._replications(8),
-            shape_replications=self._replications(4), **self.options)
+            self.model,
+            goal,
+            over=shapes,
+            replications=self._replications(8),
+            shape_replications=self._replications(4),
+            **self.options,
+        )
         self.sentences += search_sentences(result)
         self._say_prefix_aware("searched")
-        self.tables += [Table(heads, rows, title)
-                        for title, heads, rows in points_tables(result)]
+        self.tables += [Table(heads, rows, title) for title, heads, rows in points_tables(result)]
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
         if self.model.concurrency_target is not None:
-            self.assumed.append("the search tries scaling on invocations per instance, while the "
-                                "settings scale on requests in flight")
-        self._assume_over_time(result.shapes, result.goal.tps, [
-            "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
-            "minute; instances are paid for from their launch"])
+            self.assumed.append(
+                "the search tries scaling on invocations per instance, while the "
+                "settings scale on requests in flight"
+            )
+        self._assume_over_time(
+            result.shapes,
+            result.goal.tps,
+            [
+                "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
+                "minute; instances are paid for from their launch"
+            ],
+        )
         points = result.points
         if number is not None and not 1 <= number <= len(points):
-            raise typer.BadParameter(f"--point {number}: the search found the points 1 to "
-                                     f"{len(points)}")
+            raise typer.BadParameter(
+                f"--point {number}: the search found the points 1 to {len(points)}"
+            )
         found = result.best if number is None else points[number - 1]
         if found is None:
             if adopt_to is not None or write:
                 self.failed = True
-                self.sentences.append("Nothing holds the goal, so nothing was written; --point "
-                                      "takes a point all the same.")
+                self.sentences.append(
+                    "Nothing holds the goal, so nothing was written; --point "
+                    "takes a point all the same."
+                )
             return
         self._adopt(found, points.index(found) + 1, result, adopt_to, write=write)
 
-    def _adopt(self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *,
-               write: bool) -> None:
+    def _adopt(
+        self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *, write: bool
+    ) -> None:
         """Show what a point changes in the settings, and write what was asked for."""
         from ..settings.search_adoption import adopt_found
 
@@ -146,9 +187,14 @@ class Report:
         if not adopted.edit.changed:
             self.sentences.append(f"{self.settings} has point {number} already.")
         else:
-            self.code.append((f"Point {number} in the settings ("
-                              + ("written" if done else "--write changes them") + ")",
-                              adopted.edit.diff()))
+            self.code.append(
+                (
+                    f"Point {number} in the settings ("
+                    + ("written" if done else "--write changes them")
+                    + ")",
+                    adopted.edit.diff(),
+                )
+            )
         if adopt_to is not None:
             _write(adopt_to, f"## {self.name}\n\n{adopted.after.to_markdown()}")
         if done:
@@ -164,10 +210,12 @@ class Report:
         if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
-                "on the prefixes of your requests; in Python, PrefixCache simulates it.")
+                "on the prefixes of your requests; in Python, PrefixCache simulates it."
+            )
 
-    def _assume_over_time(self, shapes: Sequence[Shape], peak_tps: float,
-                          said: Iterable[str]) -> None:
+    def _assume_over_time(
+        self, shapes: Sequence[Shape], peak_tps: float, said: Iterable[str]
+    ) -> None:
         from ..simulate import shapes as made
 
         self.assumed += said
@@ -176,16 +224,25 @@ class Report:
         self.assumed += [
             f"the traffic of {each.name} ({each.description}) has its peak at "
             f"{peak_tps:,g} requests per second"
-            for each in shapes if each.name not in made()]
+            for each in shapes
+            if each.name not in made()
+        ]
 
     def show(self, as_json: bool, html: Path | None) -> None:
         """Print it, and write the page."""
         if html is not None:
             _write(html, self._page())
         if as_json:
-            print_json({"settings": str(self.settings), "endpoint": self.name,
-                        "answer": self.sentences, "warnings": self.warnings, **self.data,
-                        "assumed": self.assumed})
+            print_json(
+                {
+                    "settings": str(self.settings),
+                    "endpoint": self.name,
+                    "answer": self.sentences,
+                    "warnings": self.warnings,
+                    **self.data,
+                    "assumed": self.assumed,
+                }
+            )
         else:
             self._print()
         if self.failed:
@@ -199,12 +256,19 @@ class Report:
 
         charts = [make() for make in self.charts]
         first, *others = self.sentences
-        return page(f"{self.name}: what would happen", [
-            *others, *self._warned(), *(Section("", [chart]) for chart in charts if chart),
-            *(Section(each.title, [replace(each, title="")]) for each in self.tables),
-            *(Section(head, [Code([(text, "")])]) for head, text in self.code),
-            Section("Assumed", [Listed(self.assumed, soft=True)])],
-            verdict=first, good=not self.failed)
+        return page(
+            f"{self.name}: what would happen",
+            [
+                *others,
+                *self._warned(),
+                *(Section("", [chart]) for chart in charts if chart),
+                *(Section(each.title, [replace(each, title="")]) for each in self.tables),
+                *(Section(head, [Code([(text, "")])]) for head, text in self.code),
+                Section("Assumed", [Listed(self.assumed, soft=True)]),
+            ],
+            verdict=first,
+            good=not self.failed,
+        )
 
     def _print(self) -> None:
         from rich.padding import Padding
@@ -215,8 +279,9 @@ class Report:
         print_parts(*parts, *self.tables)
         for head, text in self.code:
             typer.echo(f"{head}:\n\n{text}")  # lines stay whole, to be copied
-        print_parts(Text("Assumed:"),
-                    *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed))
+        print_parts(
+            Text("Assumed:"), *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed)
+        )
 
 
 def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
@@ -224,8 +289,9 @@ def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
     runs = 25  # a dozen policies once, and three or four of them with all replications
     million = runs * tps * sum(each.seconds * each.mean_share for each in shapes) / 1e6
     if million > 200:
-        typer.echo(f"About {million:,.0f} million requests to simulate: this takes minutes.",
-                   err=True)
+        typer.echo(
+            f"About {million:,.0f} million requests to simulate: this takes minutes.", err=True
+        )
 
 
 def _write(path: Path, text: str) -> None:

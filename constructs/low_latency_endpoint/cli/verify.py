@@ -12,8 +12,12 @@ __all__ = ["verify"]
 
 
 def verify(
-    stack: Annotated[str, typer.Argument(
-        show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint.")],
+    stack: Annotated[
+        str,
+        typer.Argument(
+            show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint."
+        ),
+    ],
     json: Json = False,
     quiet: Quiet = False,
     strict: Strict = False,
@@ -42,6 +46,7 @@ def verify(
     from .checks import finish, with_progress
 
     client, chosen = open_clients(profile, region)
-    report = with_progress(lambda on_check: run_verification(
-        stack, client, chosen, on_check=on_check))
+    report = with_progress(
+        lambda on_check: run_verification(stack, client, chosen, on_check=on_check)
+    )
     finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)

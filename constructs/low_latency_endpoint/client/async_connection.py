@@ -26,11 +26,20 @@ _NEVER = float("inf")
 class Answer:
     """Status, headers (names in lower case) and body; of a stream, what came so far."""
 
-    __slots__ = ("_connection", "_parts", "_unread", "complete", "failure", "headers", "status",
-                 "waiter")
+    __slots__ = (
+        "_connection",
+        "_parts",
+        "_unread",
+        "complete",
+        "failure",
+        "headers",
+        "status",
+        "waiter",
+    )
 
-    def __init__(self, status: int, headers: Mapping[str, str], parts: list[bytes],
-                 connection: Connection) -> None:
+    def __init__(
+        self, status: int, headers: Mapping[str, str], parts: list[bytes], connection: Connection
+    ) -> None:
         self.status = status
         self.headers = headers
         self.complete = False
@@ -131,8 +140,9 @@ class Connection(asyncio.Protocol):
         kind = StaleConnectionError if stale else ConnectionClosedError
         self._fail(kind(endpoint_url=self.url, error=error, request=None))
 
-    def send(self, data: bytes, *, stream: bool, reused: bool,
-             deadline: float) -> asyncio.Future[Answer]:
+    def send(
+        self, data: bytes, *, stream: bool, reused: bool, deadline: float
+    ) -> asyncio.Future[Answer]:
         """Write a request; the future is done with the answer's end, of a stream with its head."""
         self._waiter = waiter = self._loop.create_future()
         self._answer, self._stream, self._reused = None, stream, reused
@@ -219,8 +229,7 @@ class Connection(asyncio.Protocol):
         """End the exchange; once per exchange, whatever became of it."""
         if self._waiter is None or answer is not self._answer:
             return
-        reusable = (answer is not None and answer.complete and self._reader.keep
-                    and not self._paused)
+        reusable = answer is not None and answer.complete and self._reader.keep and not self._paused
         self._waiter = self._answer = None
         if not reusable:
             self.abort()

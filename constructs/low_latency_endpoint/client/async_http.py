@@ -45,8 +45,9 @@ class HttpPool:
         self._kept: KeptConnections[Connection] = KeptConnections(options.idle.total_seconds())
         self._all: set[Connection] = set()
 
-    async def exchange(self, origin: str, data: bytes, attempts: Attempts, *,
-                       stream: bool = False) -> Answer:
+    async def exchange(
+        self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
+    ) -> Answer:
         """Send a request and get its answer; ``close()`` it when done.
 
         Parameters
@@ -158,7 +159,8 @@ class HttpPool:
                 plain = await self._tcp(host, port)
                 try:
                     _, connection = await self.loop.create_connection(
-                        lambda: Connection(self, origin, plain), sock=plain,
+                        lambda: Connection(self, origin, plain),
+                        sock=plain,
                         ssl=self._options.tls if secure else None,
                         server_hostname=host if secure else None,
                     )

@@ -83,8 +83,12 @@ class AsyncRuntimeClient(ClientBase):
             await self.preconnect(self.options.preconnect)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -96,8 +100,7 @@ class AsyncRuntimeClient(ClientBase):
             await asyncio.sleep(0)  # so that the event loop sees the sockets go
 
     async def preconnect(self, connections: int) -> int:
-        """Open connections now, to the zone and one to the Region; returns how many are open.
-        """
+        """Open connections now, to the zone and one to the Region; returns how many are open."""
         pool, opened = self._http(), 0
         if self.route is not None:
             opened += await pool.open(self.route.zonal, connections)
@@ -117,7 +120,10 @@ class AsyncRuntimeClient(ClientBase):
 
         async def call() -> dict[str, Any]:
             answer, attempts = await self._send(
-                self._wire.invoke, parameters, body, Attempts(self._rules, idempotent, started),
+                self._wire.invoke,
+                parameters,
+                body,
+                Attempts(self._rules, idempotent, started),
                 stream=False,
             )
             content = await answer.read()
@@ -139,16 +145,29 @@ class AsyncRuntimeClient(ClientBase):
         body = body_bytes(parameters.pop("Body", None))
         started = time.perf_counter()
         answer, attempts = await self._send(
-            self._wire.stream, parameters, body,
-            Attempts(self._rules, idempotent, time.monotonic()), stream=True,
+            self._wire.stream,
+            parameters,
+            body,
+            Attempts(self._rules, idempotent, time.monotonic()),
+            stream=True,
         )
         return self._wire.answer(
-            self._wire.stream, answer.status, answer.headers,
-            AsyncResponseStream(answer, self._wire, started), attempts,
+            self._wire.stream,
+            answer.status,
+            answer.headers,
+            AsyncResponseStream(answer, self._wire, started),
+            attempts,
         )
 
-    async def _send(self, operation: Operation, parameters: dict[str, Any], body: bytes,
-                    attempts: Attempts, *, stream: bool) -> tuple[Answer, int]:
+    async def _send(
+        self,
+        operation: Operation,
+        parameters: dict[str, Any],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool,
+    ) -> tuple[Answer, int]:
         """One call with its retries; an answer below 300 is returned as it is."""
         pool = self._http()
         if time.monotonic() >= self._refresh_at:
@@ -160,8 +179,7 @@ class AsyncRuntimeClient(ClientBase):
             prepared = self._wire.prepare(origin, operation, parameters)
             error: Exception
             try:
-                answer = await pool.exchange(origin, prepared.signed(body), attempts,
-                                             stream=stream)
+                answer = await pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
                 if answer.status < 300:
                     attempts.answered(origin, answer.status)
                     return answer, attempts.made
@@ -170,8 +188,9 @@ class AsyncRuntimeClient(ClientBase):
                 finally:
                     answer.close()
                 pause = attempts.answered(origin, answer.status)
-                error = self._wire.error(operation, answer.status, answer.headers, content,
-                                         attempts.made)
+                error = self._wire.error(
+                    operation, answer.status, answer.headers, content, attempts.made
+                )
             except (HTTPClientError, NoConnectionError) as problem:
                 pause = attempts.failed(origin, problem)
                 error = problem
@@ -184,7 +203,8 @@ class AsyncRuntimeClient(ClientBase):
         if pool is None or (pool.loop is not asyncio.get_running_loop() and not pool.closed):
             raise CLIENT_LOOP.error(
                 got="a client that was not entered" if pool is None else "another event loop",
-                allowed="the event loop in which the client was entered")
+                allowed="the event loop in which the client was entered",
+            )
         if pool.closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
         return pool

@@ -33,8 +33,13 @@ __all__ = ["BlockingConnection", "BlockingPool"]
 _BLOCK = 64 * 1024
 _NEVER = float("inf")
 # The peer's farewell or its reset, before a byte of an answer.
-_ENDS = (MalformedAnswer, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError,
-         ssl.SSLZeroReturnError)
+_ENDS = (
+    MalformedAnswer,
+    ConnectionResetError,
+    BrokenPipeError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+)
 
 
 class BlockingConnection:
@@ -184,11 +189,13 @@ class BlockingPool:
     def _start(self) -> None:
         self._lock = threading.RLock()  # KeptConnections closes some, which comes back here
         self._kept: KeptConnections[BlockingConnection] = KeptConnections(
-            self._options.idle.total_seconds(), self._options.size)
+            self._options.idle.total_seconds(), self._options.size
+        )
         self._all: set[BlockingConnection] = set()
 
-    def exchange(self, origin: str, data: bytes, attempts: Attempts, *,
-                 stream: bool = False) -> BlockingConnection:
+    def exchange(
+        self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
+    ) -> BlockingConnection:
         """Send a request and get its answer, in the connection's reader; then ``give_back()`` it.
 
         Raises
@@ -223,6 +230,7 @@ class BlockingPool:
 
     def open(self, origin: str, number: int) -> int:
         """Open connections ahead; returns how many are open. Failures are not raised."""
+
         def connect(_: int) -> BlockingConnection | None:
             try:
                 return self._connect(origin, self._options.ahead_seconds)
@@ -298,9 +306,12 @@ class BlockingPool:
     def _connected(self, origin: str, deadline: float) -> socket.socket:
         host, port, secure = name_of(origin)
         made: socket.socket = connected(
-            socket.socket, _resolved(host, port, deadline), self._options.sockets,
+            socket.socket,
+            _resolved(host, port, deadline),
+            self._options.sockets,
             partial(self._options.tls.wrap_socket, server_hostname=host) if secure else None,
-            lambda: _left(deadline))
+            lambda: _left(deadline),
+        )
         return made
 
 

@@ -91,8 +91,9 @@ class _Options(ClientOptions):
     config: Config | None = None
 
 
-def _spelled_out(make: Callable[[_Options], Boto3RuntimeClient],
-                 options: Callable[Fields, _Options]) -> Callable[Fields, Boto3RuntimeClient]:
+def _spelled_out(
+    make: Callable[[_Options], Boto3RuntimeClient], options: Callable[Fields, _Options]
+) -> Callable[Fields, Boto3RuntimeClient]:
     def runtime_client(*fields: Fields.args, **named: Fields.kwargs) -> Boto3RuntimeClient:
         """A boto3 client for ``InvokeEndpoint``, fit to a latency target.
 
@@ -150,15 +151,19 @@ def _made(given: _Options) -> Boto3RuntimeClient:
     regional = client.meta.endpoint_url
     # From the environment or the profile, where boto3 takes a path as well.
     parts = urlsplit(regional)
-    checked_origin(f"{parts.scheme}://{parts.netloc}", "endpoint_url of the configuration",
-                   allow_plain_http=options.allow_plain_http)
+    checked_origin(
+        f"{parts.scheme}://{parts.netloc}",
+        "endpoint_url of the configuration",
+        allow_plain_http=options.allow_plain_http,
+    )
     client.timing, client.counts, client.zone = options.timing, counts, own_zone
     client.route = ZonalRoute(zonal, regional, counts) if zonal else None
     connections = None
     if not _proxied(regional, client.meta.config.proxies):
         connections = Connections(options.for_connections())
-    client._handlers = Handlers(client, connections, options.hedging_state(counts),
-                                2 * options.concurrency)
+    client._handlers = Handlers(
+        client, connections, options.hedging_state(counts), 2 * options.concurrency
+    )
     if options.preconnect:
         client.preconnect(options.preconnect)
     return client
@@ -188,8 +193,9 @@ def _create(options: ClientOptions, url: str | None, config: Config) -> Boto3Run
     with _CREATING:
         session.events.register(event, add_base, unique_id="low-latency-runtime-client")
         try:
-            client = session.client(_SERVICE, region_name=region, endpoint_url=url,
-                                    verify=ca_file, config=fixed)
+            client = session.client(
+                _SERVICE, region_name=region, endpoint_url=url, verify=ca_file, config=fixed
+            )
         finally:
             session.events.unregister(event, unique_id="low-latency-runtime-client")
     return cast(Boto3RuntimeClient, client)

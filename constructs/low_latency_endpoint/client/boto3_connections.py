@@ -79,8 +79,10 @@ class Connections:
             num_pools=8,
             maxsize=options.size,
             block=False,
-            timeout=Timeout(connect=options.connect_timeout.total_seconds(),
-                            read=options.read_timeout.total_seconds()),
+            timeout=Timeout(
+                connect=options.connect_timeout.total_seconds(),
+                read=options.read_timeout.total_seconds(),
+            ),
             ssl_context=options.tls,
             cert_reqs="CERT_REQUIRED",
             socket_options=options.sockets,
@@ -107,9 +109,15 @@ class Connections:
         origin = f"{parts.scheme}://{parts.netloc}"
         try:
             raw = self._pool(origin).urlopen(
-                request.method, url[len(origin):] or "/", body=request.body,
-                headers=request.headers, retries=_NO_RETRY, redirect=False,
-                assert_same_host=False, preload_content=False, decode_content=False,
+                request.method,
+                url[len(origin) :] or "/",
+                body=request.body,
+                headers=request.headers,
+                retries=_NO_RETRY,
+                redirect=False,
+                assert_same_host=False,
+                preload_content=False,
+                decode_content=False,
             )
             response = AWSResponse(url, raw.status, raw.headers, raw)
             if not request.stream_output:
@@ -126,8 +134,7 @@ class Connections:
         except urllib3_errors.ReadTimeoutError as error:
             raise ReadTimeoutError(endpoint_url=url, error=error) from error
         except urllib3_errors.ProtocolError as error:
-            raise ConnectionClosedError(error=error, request=request,
-                                        endpoint_url=url) from error
+            raise ConnectionClosedError(error=error, request=request, endpoint_url=url) from error
         except urllib3_errors.HTTPError as error:
             raise HTTPClientError(error=error) from error
         return response

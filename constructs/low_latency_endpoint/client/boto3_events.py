@@ -29,8 +29,13 @@ _log = logging.getLogger(__name__)
 class Handlers:
     """One client's handlers of botocore's events."""
 
-    def __init__(self, client: Any, connections: Connections | None,
-                 hedging: HedgingState | None, threads: int) -> None:
+    def __init__(
+        self,
+        client: Any,
+        connections: Connections | None,
+        hedging: HedgingState | None,
+        threads: int,
+    ) -> None:
         self._counts: ClientCounts = client.counts
         self._route: ZonalRoute | None = client.route
         self._regional: str = client.meta.endpoint_url
@@ -89,13 +94,15 @@ class Handlers:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def take_idempotent(self, params: Mapping[str, Any], context: dict[str, Any],
-                        **_: Any) -> Mapping[str, Any] | None:
+    def take_idempotent(
+        self, params: Mapping[str, Any], context: dict[str, Any], **_: Any
+    ) -> Mapping[str, Any] | None:
         """Handle ``provide-client-params``: our parameter is not for AWS."""
         if self._closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
-        context["low_latency_attempts"] = Attempts(self._rules, is_idempotent(params),
-                                                   time.monotonic())
+        context["low_latency_attempts"] = Attempts(
+            self._rules, is_idempotent(params), time.monotonic()
+        )
         if "Idempotent" not in params:
             return None
         return {name: value for name, value in params.items() if name != "Idempotent"}
@@ -109,10 +116,11 @@ class Handlers:
         origin = request.context["low_latency_attempts"].origin()
         request.context["low_latency_origin"] = origin
         if origin != self._regional and request.url.startswith(self._regional):
-            request.url = origin + request.url[len(self._regional):]
+            request.url = origin + request.url[len(self._regional) :]
 
-    def decide_on_retry(self, response: Any, caught_exception: Any,
-                        request_dict: dict[str, Any], **_: Any) -> float | bool | None:
+    def decide_on_retry(
+        self, response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any
+    ) -> float | bool | None:
         """Handle ``needs-retry``: seconds to wait, or ``False`` for no further attempt."""
         context = request_dict["context"]
         attempts: Attempts = context["low_latency_attempts"]

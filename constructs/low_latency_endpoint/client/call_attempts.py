@@ -75,8 +75,13 @@ class CallRules:
         Chooses between the zone's name and the regional one.
     """
 
-    def __init__(self, timing: CallTiming, counts: ClientCounts, regional: str,
-                 route: ZonalRoute | None = None) -> None:
+    def __init__(
+        self,
+        timing: CallTiming,
+        counts: ClientCounts,
+        regional: str,
+        route: ZonalRoute | None = None,
+    ) -> None:
         self.timing = timing
         self.counts = counts
         self.regional = regional
@@ -84,7 +89,6 @@ class CallRules:
         self.budget = Budget(RETRY_SHARE)
         self.longest_seconds = timing.longest_call.total_seconds()
         self.delay_seconds = timing.retry_delay.total_seconds()
-
 
     def start_anew(self) -> None:
         """In a forked child: a thread of the parent's may have held a lock."""
@@ -165,9 +169,14 @@ class Attempts:
                 rules.counts.add("retries")
                 rules.counts.add("reconnects")
                 return 0.0
-        if (not timed_out and rules.route is not None and rules.route.failed(origin)
-                and not self._failed_over and (not sent or self._idempotent)
-                and self._in_time(0.0)):
+        if (
+            not timed_out
+            and rules.route is not None
+            and rules.route.failed(origin)
+            and not self._failed_over
+            and (not sent or self._idempotent)
+            and self._in_time(0.0)
+        ):
             self._failed_over = True  # on top of the retries, once
             return 0.0
         return self._again(sent=sent, status=None, timed_out=timed_out)

@@ -140,8 +140,12 @@ class ClientOptions:
     @cached_property
     def timing(self) -> CallTiming:
         """Timeouts and retries."""
-        return call_timing(self.latency_target, connect_timeout=self.connect_timeout,
-                           read_timeout=self.read_timeout, retries=self.retries)
+        return call_timing(
+            self.latency_target,
+            connect_timeout=self.connect_timeout,
+            read_timeout=self.read_timeout,
+            retries=self.retries,
+        )
 
     @property
     def connections(self) -> int:
@@ -173,22 +177,27 @@ class ClientOptions:
         """What a pool needs of them; reads the certificate authorities, once."""
         timing = self.timing
         return ConnectionOptions(
-            size=self.connections, connect_timeout=timing.connect_timeout,
-            read_timeout=timing.read_timeout, tls=tls_context(self.ca_file),
-            sockets=socket_options(self.keepalive, timing.connect_timeout))
+            size=self.connections,
+            connect_timeout=timing.connect_timeout,
+            read_timeout=timing.read_timeout,
+            tls=tls_context(self.ca_file),
+            sockets=socket_options(self.keepalive, timing.connect_timeout),
+        )
 
     def find_route(self) -> tuple[ClientZone | None, str | None]:
         """The caller's zone and its URL; may ask the network."""
-        return client_route(self.zonal_urls, self.zone, self.zone_timeout,
-                            allow_plain_http=self.allow_plain_http)
+        return client_route(
+            self.zonal_urls, self.zone, self.zone_timeout, allow_plain_http=self.allow_plain_http
+        )
 
     def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
         """What hedging remembers; ``None`` without it."""
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
 
 
-def takes(options: Callable[Fields, Options]) -> Callable[
-        [Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
+def takes(
+    options: Callable[Fields, Options],
+) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
     """Let an ``__init__`` of options be called with their fields, as typed as those are.
 
     Examples
@@ -200,8 +209,10 @@ def takes(options: Callable[Fields, Options]) -> Callable[
     >>> Client(latency_target=timedelta(milliseconds=50), retries=2).retries
     2
     """
-    def decorated(make: Callable[[Owner, Options], None]) -> Callable[
-            Concatenate[Owner, Fields], None]:
+
+    def decorated(
+        make: Callable[[Owner, Options], None],
+    ) -> Callable[Concatenate[Owner, Fields], None]:
         def called(self: Owner, /, *fields: Fields.args, **named: Fields.kwargs) -> None:
             make(self, options(*fields, **named))
 
@@ -238,15 +249,17 @@ class ClientBase:
         assert session is not None
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=options.region)
-        self._regional = checked_origin(options.url or probe.meta.endpoint_url, "url",
-                                        allow_plain_http=options.allow_plain_http)
+        self._regional = checked_origin(
+            options.url or probe.meta.endpoint_url, "url", allow_plain_http=options.allow_plain_http
+        )
         headers = {"User-Agent": probe.meta.config.user_agent}
         probe.close()
         self._credentials = session.get_credentials()
         if self._credentials is None:
             raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
-        self._wire = Wire(Sigv4Signer(self._signing_credentials(), region=str(options.region)),
-                          headers)
+        self._wire = Wire(
+            Sigv4Signer(self._signing_credentials(), region=str(options.region)), headers
+        )
         self.exceptions: Any = self._wire.exceptions
         self.counts = ClientCounts()
         self.zone: ClientZone | None = None

@@ -29,70 +29,116 @@ _IDLE_PAGE = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 
 CLIENT_DURATION = Range(
-    rule("LLE571", "a duration of the runtime client is out of range",
-         mend="Give a timedelta above zero. AWS lets a model answer for 60 s, and asks for a "
-              "client timeout of 70 s where it needs 50 to 60.", source=_INVOKE_PAGE),
-    "the duration", 1, 900_000, "milliseconds", False,
+    rule(
+        "LLE571",
+        "a duration of the runtime client is out of range",
+        mend="Give a timedelta above zero. AWS lets a model answer for 60 s, and asks for a "
+        "client timeout of 70 s where it needs 50 to 60.",
+        source=_INVOKE_PAGE,
+    ),
+    "the duration",
+    1,
+    900_000,
+    "milliseconds",
+    False,
 )
 CLIENT_CONCURRENCY = Range(
-    rule("LLE572", "the number of concurrent calls of the runtime client is out of range",
-         mend="Give the most calls that this process makes at the same moment: its threads or "
-              "tasks. Each gets a connection."),
-    "concurrency", 1, 10_000,
+    rule(
+        "LLE572",
+        "the number of concurrent calls of the runtime client is out of range",
+        mend="Give the most calls that this process makes at the same moment: its threads or "
+        "tasks. Each gets a connection.",
+    ),
+    "concurrency",
+    1,
+    10_000,
 )
 CLIENT_KEEPALIVE = Range(
-    rule("LLE573", "TCP keep-alive comes too late for PrivateLink",
-         mend="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops connections "
-              "after 350 s of silence, and a probe may be lost.", source=_IDLE_PAGE),
-    "the keep-alive time", 1, PRIVATE_LINK_IDLE_SECONDS - 50, "seconds", False,
+    rule(
+        "LLE573",
+        "TCP keep-alive comes too late for PrivateLink",
+        mend="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops connections "
+        "after 350 s of silence, and a probe may be lost.",
+        source=_IDLE_PAGE,
+    ),
+    "the keep-alive time",
+    1,
+    PRIVATE_LINK_IDLE_SECONDS - 50,
+    "seconds",
+    False,
 )
 CLIENT_RETRIES = Range(
-    rule("LLE574", "the number of retries of the runtime client is out of range",
-         mend="Give 0 to 5. Each retry is one more load on an endpoint that is already in need."),
-    "retries", 0, 5,
+    rule(
+        "LLE574",
+        "the number of retries of the runtime client is out of range",
+        mend="Give 0 to 5. Each retry is one more load on an endpoint that is already in need.",
+    ),
+    "retries",
+    0,
+    5,
 )
 HEDGE_SHARE = Range(
-    rule("LLE575", "the budget of hedged requests is out of range",
-         mend="Give the share of requests that may be sent twice, such as 0.05; more than 0.5 "
-              "would be a second fleet."),
-    "the budget of hedged requests", 0.0001, 0.5, "", False,
+    rule(
+        "LLE575",
+        "the budget of hedged requests is out of range",
+        mend="Give the share of requests that may be sent twice, such as 0.05; more than 0.5 "
+        "would be a second fleet.",
+    ),
+    "the budget of hedged requests",
+    0.0001,
+    0.5,
+    "",
+    False,
 )
 HEDGE_PERCENTILE = Range(
-    rule("LLE576", "the percentile after which requests are hedged is out of range",
-         mend="Give 50 to 99.9, such as 95: one request in twenty is slower and is hedged."),
-    "the percentile", 50, 99.9, "", False,
+    rule(
+        "LLE576",
+        "the percentile after which requests are hedged is out of range",
+        mend="Give 50 to 99.9, such as 95: one request in twenty is slower and is hedged.",
+    ),
+    "the percentile",
+    50,
+    99.9,
+    "",
+    False,
 )
 CLIENT_URL = rule(
-    "LLE577", "an endpoint URL of the runtime client cannot be used",
+    "LLE577",
+    "an endpoint URL of the runtime client cannot be used",
     mend="Give scheme and host, such as "
-         "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com, "
-         "the stack's output ZonalUrl-use1-az1.",
+    "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com, "
+    "the stack's output ZonalUrl-use1-az1.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 CLIENT_REGION = rule(
-    "LLE578", "the runtime client has no Region",
+    "LLE578",
+    "the runtime client has no Region",
     mend="Give region='us-east-1', a session with one, or set AWS_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
-    "LLE579", "the runtime client finds no credentials",
+    "LLE579",
+    "the runtime client finds no credentials",
     mend="Give a session that has them, or configure them as for the AWS CLI "
-         "(aws sts get-caller-identity shows whether they are found).",
+    "(aws sts get-caller-identity shows whether they are found).",
 )
 
 CLIENT_PLAIN_HTTP = rule(
-    "LLE590", "requests would leave this machine in clear text",
+    "LLE590",
+    "requests would leave this machine in clear text",
     mend="Use https://. Where the way is safe by other means, say allow_plain_http=True: whoever "
-         "is on it then reads requests, answers and session tokens.",
+    "is on it then reads requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
 CLIENT_CLOSED = rule(
-    "LLE593", "the runtime client is closed",
+    "LLE593",
+    "the runtime client is closed",
     mend="Make a new client, or enter an AsyncRuntimeClient again (async with).",
 )
 CLIENT_LOOP = rule(
-    "LLE594", "the runtime client was not entered in this event loop",
+    "LLE594",
+    "the runtime client was not entered in this event loop",
     mend="Use it as `async with AsyncRuntimeClient(...) as client:` in the event loop that calls: "
-         "its connections belong to that one. It can be entered again in another.",
+    "its connections belong to that one. It can be entered again in another.",
 )
 
 
@@ -140,8 +186,13 @@ class CallTiming:
         )
 
 
-def call_timing(latency_target: timedelta, *, connect_timeout: timedelta | None = None,
-                read_timeout: timedelta | None = None, retries: int = 1) -> CallTiming:
+def call_timing(
+    latency_target: timedelta,
+    *,
+    connect_timeout: timedelta | None = None,
+    read_timeout: timedelta | None = None,
+    retries: int = 1,
+) -> CallTiming:
     """Timing fit to a latency target.
 
     Parameters

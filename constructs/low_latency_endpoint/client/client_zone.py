@@ -68,8 +68,9 @@ class ClientZone:
         return " ".join(part for part in (self.zone_id, self.name) if part)
 
 
-def find_client_zone(timeout: timedelta = timedelta(milliseconds=500),
-                     environment: Mapping[str, str] | None = None) -> ClientZone | None:
+def find_client_zone(
+    timeout: timedelta = timedelta(milliseconds=500), environment: Mapping[str, str] | None = None
+) -> ClientZone | None:
     """The zone of this process, or ``None`` when nobody says.
 
     Parameters
@@ -110,7 +111,8 @@ def find_client_zone(timeout: timedelta = timedelta(milliseconds=500),
     deadline = time.monotonic() + seconds
     threading.Thread(
         target=lambda: answers.put(_ask(dict(environment), deadline)),
-        name="find-client-zone", daemon=True,
+        name="find-client-zone",
+        daemon=True,
     ).start()
     try:
         return answers.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -146,7 +148,8 @@ def _from_lambda(environment: Mapping[str, str], deadline: float) -> ClientZone 
     if not address:
         return None
     answer = _get(
-        f"http://{address}/2026-01-15/metadata/execution-environment", deadline,
+        f"http://{address}/2026-01-15/metadata/execution-environment",
+        deadline,
         {"Authorization": f"Bearer {environment.get('AWS_LAMBDA_METADATA_TOKEN', '')}"},
     )
     return ClientZone.of(str(_json_object(answer).get("AvailabilityZoneID", "")), "AWS Lambda")
@@ -164,8 +167,12 @@ def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | N
     if not _ec2_allowed(environment):
         return None
     address = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _EC2_ADDRESS).rstrip("/")
-    token = _request("PUT", f"{address}/latest/api/token", deadline,
-                     {"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+    token = _request(
+        "PUT",
+        f"{address}/latest/api/token",
+        deadline,
+        {"X-aws-ec2-metadata-token-ttl-seconds": "60"},
+    )
     if not token:
         return None
     headers = {"X-aws-ec2-metadata-token": token}
@@ -174,8 +181,11 @@ def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | N
     zone_id = ClientZone.of(_get(f"{placement}-id", deadline, headers))
     if name is None and zone_id is None:
         return None
-    return ClientZone(zone_id=zone_id.zone_id if zone_id else None,
-                      name=name.name if name else None, source="Amazon EC2")
+    return ClientZone(
+        zone_id=zone_id.zone_id if zone_id else None,
+        name=name.name if name else None,
+        source="Amazon EC2",
+    )
 
 
 def _json_object(text: str) -> Mapping[str, object]:
@@ -187,8 +197,9 @@ def _get(url: str, deadline: float, headers: Mapping[str, str] | None = None) ->
     return _request("GET", url, deadline, headers)
 
 
-def _request(method: str, url: str, deadline: float,
-             headers: Mapping[str, str] | None = None) -> str:
+def _request(
+    method: str, url: str, deadline: float, headers: Mapping[str, str] | None = None
+) -> str:
     """The body of a 200, else nothing; never through a proxy."""
     left = deadline - time.monotonic()
     if left <= 0:

@@ -116,8 +116,9 @@ class HedgingState:
         self._counts.add("hedges_won")
 
 
-def hedged_in_threads(call: Callable[[], T], hedging: HedgingState,
-                      threads: ThreadPoolExecutor) -> T:
+def hedged_in_threads(
+    call: Callable[[], T], hedging: HedgingState, threads: ThreadPoolExecutor
+) -> T:
     """The first good result of one or two calls; the later one runs to its end and is dropped.
 
     When both fail, the first call's own error is raised.

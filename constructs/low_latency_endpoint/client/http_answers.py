@@ -47,8 +47,21 @@ class AnswerReader:
     (200, b'fine', True, True)
     """
 
-    __slots__ = ("_checked", "_expected", "_fields", "_parser", "_problem", "_until_closed",
-                 "_without_body", "complete", "headers", "keep", "parts", "started", "status")
+    __slots__ = (
+        "_checked",
+        "_expected",
+        "_fields",
+        "_parser",
+        "_problem",
+        "_until_closed",
+        "_without_body",
+        "complete",
+        "headers",
+        "keep",
+        "parts",
+        "started",
+        "status",
+    )
 
     def __init__(self) -> None:
         self._parser = HttpResponseParser(self)
@@ -113,8 +126,11 @@ class AnswerReader:
         if self.complete or not self._expected:
             return
         if not self._until_closed or not self.status:
-            raise MalformedAnswer("closed before the end of the answer" if self.started
-                                  else "closed without an answer")
+            raise MalformedAnswer(
+                "closed before the end of the answer"
+                if self.started
+                else "closed without an answer"
+            )
         self._finish()
 
     def _finish(self) -> None:
@@ -156,8 +172,12 @@ class AnswerReader:
         values = [value.strip(" \t") for value in texts[1::2]]
         headers = dict(zip(names, values, strict=True))
         if len(headers) < len(names):
-            headers = {name: ", ".join(value for key, value in zip(names, values, strict=True)
-                                       if key == name) for name in headers}
+            headers = {
+                name: ", ".join(
+                    value for key, value in zip(names, values, strict=True) if key == name
+                )
+                for name in headers
+            }
         coding = headers.get("transfer-encoding")
         if coding is not None and coding.lower() != "chunked":
             self._problem = "a transfer coding that nobody asked for"

@@ -92,8 +92,12 @@ class RuntimeClient(ClientBase):
     def __enter__(self) -> RuntimeClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -150,8 +154,11 @@ class RuntimeClient(ClientBase):
             status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
             self._pool.give_back(connection)
             return self._wire.answer(
-                self._wire.invoke, status, headers,
-                StreamingBody(io.BytesIO(content), len(content)), attempts.made,
+                self._wire.invoke,
+                status,
+                headers,
+                StreamingBody(io.BytesIO(content), len(content)),
+                attempts.made,
             )
 
         if self._hedging is None or self._threads is None or not idempotent:
@@ -181,12 +188,22 @@ class RuntimeClient(ClientBase):
         connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
         reader = connection.reader
         return self._wire.answer(
-            self._wire.stream, reader.status, reader.headers,
-            ResponseStream(connection, self._pool, self._wire, started), attempts.made,
+            self._wire.stream,
+            reader.status,
+            reader.headers,
+            ResponseStream(connection, self._pool, self._wire, started),
+            attempts.made,
         )
 
-    def _send(self, operation: Operation, parameters: dict[str, Any], body: bytes,
-              attempts: Attempts, *, stream: bool) -> BlockingConnection:
+    def _send(
+        self,
+        operation: Operation,
+        parameters: dict[str, Any],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool,
+    ) -> BlockingConnection:
         """One call with its retries; the connection holds an answer below 300."""
         pool = self._pool
         while True:
@@ -203,8 +220,9 @@ class RuntimeClient(ClientBase):
                 pause = attempts.answered(origin, reader.status)
                 if reader.status < 300:
                     return connection
-                error = self._wire.error(operation, reader.status, reader.headers,
-                                         b"".join(reader.parts), attempts.made)
+                error = self._wire.error(
+                    operation, reader.status, reader.headers, b"".join(reader.parts), attempts.made
+                )
                 pool.give_back(connection)
             if pause is None or pool.closed:
                 raise error
@@ -226,8 +244,9 @@ class ResponseStream:
         From the call to the first event; ``None`` until it came.
     """
 
-    def __init__(self, connection: BlockingConnection, pool: BlockingPool, wire: Wire,
-                 started: float) -> None:
+    def __init__(
+        self, connection: BlockingConnection, pool: BlockingPool, wire: Wire, started: float
+    ) -> None:
         self._connection: BlockingConnection | None = connection
         self._pool = pool
         self._wire = wire

@@ -41,7 +41,10 @@ class Prepared:
     def signed(self, body: bytes) -> bytes:
         """The whole request for this body, now."""
         return b"%bContent-Length: %d\r\n%b\r\n%b" % (
-            self.head, len(body), self.request.sign_lines(body), body
+            self.head,
+            len(body),
+            self.request.sign_lines(body),
+            body,
         )
 
 
@@ -111,16 +114,26 @@ class Wire:
         check_header_values(headers)
         url = origin + made["url_path"]
         parts = urlsplit(url)
-        lines = [f"{made['method']} {parts.path} HTTP/1.1", f"Host: {host_of(url)}",
-                 "Accept-Encoding: identity", *(f"{key}: {text}" for key, text in headers.items())]
+        lines = [
+            f"{made['method']} {parts.path} HTTP/1.1",
+            f"Host: {host_of(url)}",
+            "Accept-Encoding: identity",
+            *(f"{key}: {text}" for key, text in headers.items()),
+        ]
         return Prepared(
             origin=origin,
             head="".join(f"{line}\r\n" for line in lines).encode(),
             request=self._signer.prepare(made["method"], url, headers),
         )
 
-    def answer(self, operation: Operation, status: int, headers: Mapping[str, str],
-               body: Any, attempts: int) -> dict[str, Any]:
+    def answer(
+        self,
+        operation: Operation,
+        status: int,
+        headers: Mapping[str, str],
+        body: Any,
+        attempts: int,
+    ) -> dict[str, Any]:
         """boto3's dictionary for a good answer; ``headers`` by their names in lower case."""
         found: dict[str, Any] = {
             "ResponseMetadata": {
@@ -137,11 +150,21 @@ class Wire:
                 found[member] = value
         return found
 
-    def error(self, operation: Operation, status: int, headers: Mapping[str, str],
-              body: bytes, attempts: int) -> Exception:
+    def error(
+        self,
+        operation: Operation,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes,
+        attempts: int,
+    ) -> Exception:
         """The ``ClientError`` that boto3 raises for this answer."""
-        response = {"status_code": status, "headers": HeadersDict(headers), "body": body,
-                    "context": {"operation_name": operation.name}}
+        response = {
+            "status_code": status,
+            "headers": HeadersDict(headers),
+            "body": body,
+            "context": {"operation_name": operation.name},
+        }
         parsed = self._parser.parse(response, operation.model.output_shape)
         code = parsed.get("Error", {}).get("Code")
         shape = self._service.shape_for_error_code(code) if code else None

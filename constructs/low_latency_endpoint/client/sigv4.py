@@ -90,8 +90,9 @@ class Sigv4Signer:
 
     __slots__ = ("_credentials", "_key", "region", "service")
 
-    def __init__(self, credentials: CredentialsSource | None, *, region: str,
-                 service: str = "sagemaker") -> None:
+    def __init__(
+        self, credentials: CredentialsSource | None, *, region: str, service: str = "sagemaker"
+    ) -> None:
         if credentials is None:
             raise NoCredentialsError()
         self._credentials = credentials
@@ -102,8 +103,9 @@ class Sigv4Signer:
     def __repr__(self) -> str:
         return f"Sigv4Signer(region={self.region!r}, service={self.service!r})"
 
-    def prepare(self, method: str, url: str,
-                headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> PreparedRequest:
+    def prepare(
+        self, method: str, url: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
+    ) -> PreparedRequest:
         """Canonicalise all that does not change from request to request.
 
         Parameters
@@ -139,11 +141,19 @@ class PreparedRequest:
     Safe across threads without a lock.
     """
 
-    __slots__ = ("_date_name", "_fixed", "_head", "_own_body_hash", "_own_token", "_second",
-                 "_signer")
+    __slots__ = (
+        "_date_name",
+        "_fixed",
+        "_head",
+        "_own_body_hash",
+        "_own_token",
+        "_second",
+        "_signer",
+    )
 
-    def __init__(self, signer: Sigv4Signer, method: str, url: str,
-                 headers: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, signer: Sigv4Signer, method: str, url: str, headers: list[tuple[str, str]]
+    ) -> None:
         parts = urlsplit(url)
         fixed: dict[str, list[str]] = {}
         date_name = "x-amz-date"
@@ -172,8 +182,9 @@ class PreparedRequest:
         method, path, *_ = self._head.split("\n")
         return f"PreparedRequest({method} {path})"
 
-    def sign(self, body: bytes | bytearray | memoryview = b"",
-             now: float | None = None) -> dict[str, str]:
+    def sign(
+        self, body: bytes | bytearray | memoryview = b"", now: float | None = None
+    ) -> dict[str, str]:
         """The headers to add to the prepared ones.
 
         Parameters
@@ -202,8 +213,9 @@ class PreparedRequest:
         state, signature = self._signed(body, None)
         return b"%b%b\r\n" % (state.lines, signature.encode())
 
-    def _signed(self, body: bytes | bytearray | memoryview,
-                now: float | None) -> tuple[_Second, str]:
+    def _signed(
+        self, body: bytes | bytearray | memoryview, now: float | None
+    ) -> tuple[_Second, str]:
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:
@@ -243,7 +255,8 @@ class PreparedRequest:
             written["X-Amz-Security-Token"] = token
         written["Authorization"] = (
             f"AWS4-HMAC-SHA256 Credential={access_key}/{signing_key.scope}, "
-            f"SignedHeaders={signed}, Signature=")
+            f"SignedHeaders={signed}, Signature="
+        )
         pad = signing_key.key.ljust(_sha256().block_size, b"\0")
         to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{signing_key.scope}\n".encode()
         return _Second(

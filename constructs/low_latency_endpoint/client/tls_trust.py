@@ -35,9 +35,13 @@ def name_of(origin: str) -> tuple[str, int, bool]:
     return parts.hostname or "", parts.port or (443 if secure else 80), secure
 
 
-def connected(kind: type[socket.socket], addresses: Iterable[tuple[Any, ...]],
-              options: Iterable[tuple[int, int, int]], secure: Callable[[Any], Any] | None,
-              seconds_left: Callable[[], float | None]) -> Any:
+def connected(
+    kind: type[socket.socket],
+    addresses: Iterable[tuple[Any, ...]],
+    options: Iterable[tuple[int, int, int]],
+    secure: Callable[[Any], Any] | None,
+    seconds_left: Callable[[], float | None],
+) -> Any:
     """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other.
 
     Parameters

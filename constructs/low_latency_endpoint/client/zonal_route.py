@@ -53,12 +53,16 @@ def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> s
     """
     found = _ORIGIN.fullmatch(url) if isinstance(url, str) else None
     if found is None or not _exists(found["host"], found["port"]):
-        raise CLIENT_URL.error(got=repr(url), allowed="https://host or https://host:port",
-                               where=where)
+        raise CLIENT_URL.error(
+            got=repr(url), allowed="https://host or https://host:port", where=where
+        )
     scheme = found["scheme"].lower()
     if scheme == "http" and not allow_plain_http and not _is_this_machine(found["host"]):
-        raise CLIENT_PLAIN_HTTP.error(got=repr(url), allowed="https://, or http:// to localhost, "
-                                      "127.0.0.1 or [::1]", where=where)
+        raise CLIENT_PLAIN_HTTP.error(
+            got=repr(url),
+            allowed="https://, or http:// to localhost, 127.0.0.1 or [::1]",
+            where=where,
+        )
     return f"{scheme}://{found['host']}{found['port'] or ''}"
 
 
@@ -84,9 +88,13 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def client_route(zonal_urls: Mapping[str, str] | None, zone: str | None,
-                 zone_timeout: timedelta, *,
-                 allow_plain_http: bool = False) -> tuple[ClientZone | None, str | None]:
+def client_route(
+    zonal_urls: Mapping[str, str] | None,
+    zone: str | None,
+    zone_timeout: timedelta,
+    *,
+    allow_plain_http: bool = False,
+) -> tuple[ClientZone | None, str | None]:
     """The caller's zone and its URL, each ``None`` when there is none.
 
     Raises
@@ -105,8 +113,11 @@ def client_route(zonal_urls: Mapping[str, str] | None, zone: str | None,
         own = find_client_zone(zone_timeout)
     url = zonal_url_for(own, checked) if own else None
     if url is None:
-        _log.warning("the caller's zone (%s) is none of %s; calls go to the regional name",
-                     own or "unknown", ", ".join(sorted(checked)))
+        _log.warning(
+            "the caller's zone (%s) is none of %s; calls go to the regional name",
+            own or "unknown",
+            ", ".join(sorted(checked)),
+        )
     return own, url
 
 
@@ -151,8 +162,13 @@ class ZonalRoute:
         Seconds that never run backwards.
     """
 
-    def __init__(self, zonal: str, regional: str, counts: ClientCounts,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        zonal: str,
+        regional: str,
+        counts: ClientCounts,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.zonal = zonal
         self.regional = regional
         self._counts = counts

@@ -47,8 +47,9 @@ class Rule:
     mend: str
     source: str = ""
 
-    def error(self, *, got: object, allowed: object, what: str = "", where: str = "",
-              mend: str = "") -> ConfigurationError:
+    def error(
+        self, *, got: object, allowed: object, what: str = "", where: str = "", mend: str = ""
+    ) -> ConfigurationError:
         """Build (not raise) the error for one breach of this rule."""
         return ConfigurationError(
             code=self.code,
@@ -101,8 +102,17 @@ class ConfigurationError(LowLatencyEndpointError):
     LLE404 -1 | at least 0
     """
 
-    def __init__(self, *, code: str, what: str, got: object, allowed: object, mend: str,
-                 source: str = "", where: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        code: str,
+        what: str,
+        got: object,
+        allowed: object,
+        mend: str,
+        source: str = "",
+        where: str = "",
+    ) -> None:
         self.code = code
         self.what = what
         self.got = got if isinstance(got, str) else repr(got)

@@ -52,17 +52,25 @@ class DeploymentPolicy:
     maximum_execution: Duration | None = None
 
     def __post_init__(self) -> None:
-        limit = {"CANARY": CANARY_PERCENT, "LINEAR": LINEAR_STEP_PERCENT,
-                 "ROLLING": ROLLING_BATCH_PERCENT}.get(self.kind)
+        limit = {
+            "CANARY": CANARY_PERCENT,
+            "LINEAR": LINEAR_STEP_PERCENT,
+            "ROLLING": ROLLING_BATCH_PERCENT,
+        }.get(self.kind)
         if limit is not None:
             check(limit, self.size_percent)
         elif self.size_percent is not None:
             raise SIZE_OF_ALL_AT_ONCE.error(got=self.size_percent, allowed="no size")
 
     @classmethod
-    def canary(cls, *, size_percent: int = 10, wait: Duration | None = None,
-               termination_wait: Duration | None = None,
-               maximum_execution: Duration | None = None) -> DeploymentPolicy:
+    def canary(
+        cls,
+        *,
+        size_percent: int = 10,
+        wait: Duration | None = None,
+        termination_wait: Duration | None = None,
+        maximum_execution: Duration | None = None,
+    ) -> DeploymentPolicy:
         """A small share of the new fleet first, the rest after ``wait`` without an alarm.
 
         Parameters
@@ -77,28 +85,56 @@ class DeploymentPolicy:
         maximum_execution : Duration, optional
             10 minutes to 8 hours, and more than all waits; by default SageMaker's.
         """
-        return cls(kind="CANARY", size_percent=size_percent, wait=wait,
-                   termination_wait=termination_wait, maximum_execution=maximum_execution)
+        return cls(
+            kind="CANARY",
+            size_percent=size_percent,
+            wait=wait,
+            termination_wait=termination_wait,
+            maximum_execution=maximum_execution,
+        )
 
     @classmethod
-    def linear(cls, *, step_percent: int = 25, wait: Duration | None = None,
-               termination_wait: Duration | None = None,
-               maximum_execution: Duration | None = None) -> DeploymentPolicy:
+    def linear(
+        cls,
+        *,
+        step_percent: int = 25,
+        wait: Duration | None = None,
+        termination_wait: Duration | None = None,
+        maximum_execution: Duration | None = None,
+    ) -> DeploymentPolicy:
         """Equal steps of 10 to 50 percent, with ``wait`` between them (default 5 minutes)."""
-        return cls(kind="LINEAR", size_percent=step_percent, wait=wait,
-                   termination_wait=termination_wait, maximum_execution=maximum_execution)
+        return cls(
+            kind="LINEAR",
+            size_percent=step_percent,
+            wait=wait,
+            termination_wait=termination_wait,
+            maximum_execution=maximum_execution,
+        )
 
     @classmethod
-    def all_at_once(cls, *, wait: Duration | None = None,
-                    termination_wait: Duration | None = None,
-                    maximum_execution: Duration | None = None) -> DeploymentPolicy:
+    def all_at_once(
+        cls,
+        *,
+        wait: Duration | None = None,
+        termination_wait: Duration | None = None,
+        maximum_execution: Duration | None = None,
+    ) -> DeploymentPolicy:
         """All traffic in one step; ``wait`` is how long alarms are watched (default none)."""
-        return cls(kind="ALL_AT_ONCE", wait=wait or Duration.seconds(0),
-                   termination_wait=termination_wait, maximum_execution=maximum_execution)
+        return cls(
+            kind="ALL_AT_ONCE",
+            wait=wait or Duration.seconds(0),
+            termination_wait=termination_wait,
+            maximum_execution=maximum_execution,
+        )
 
     @classmethod
-    def rolling(cls, *, batch_percent: int = 25, wait: Duration | None = None,
-                maximum_execution: Duration | None = None) -> DeploymentPolicy:
+    def rolling(
+        cls,
+        *,
+        batch_percent: int = 25,
+        wait: Duration | None = None,
+        maximum_execution: Duration | None = None,
+    ) -> DeploymentPolicy:
         """Batches of 5 to 50 percent, old instances ending as new ones serve: needs room for one
         batch only, where blue/green needs a second fleet. For endpoints with one variant.
 
@@ -106,8 +142,12 @@ class DeploymentPolicy:
         the whole old fleet at once, for which there may be no instances and no addresses; an
         endpoint whose rollback fails stays a mixture of both.
         """
-        return cls(kind="ROLLING", size_percent=batch_percent, wait=wait,
-                   maximum_execution=maximum_execution)
+        return cls(
+            kind="ROLLING",
+            size_percent=batch_percent,
+            wait=wait,
+            maximum_execution=maximum_execution,
+        )
 
     def instances_in_update(self, instances: int) -> int:
         """The most instances of a fleet in an update: one batch more, or a second fleet."""
@@ -168,10 +208,7 @@ class DeploymentPolicy:
         )
 
     def _check_variants(
-        self,
-        variants: Sequence[ProductionVariant],
-        alarms: Sequence[cloudwatch.IAlarm],
-        where: str,
+        self, variants: Sequence[ProductionVariant], alarms: Sequence[cloudwatch.IAlarm], where: str
     ) -> None:
         if self.kind == "ROLLING" and len(variants) > 1:
             raise ROLLING_NEEDS_ONE_VARIANT.error(
@@ -191,11 +228,14 @@ class DeploymentPolicy:
         longest = int(MAXIMUM_EXECUTION_SECONDS.maximum or 0)
         if total >= longest:  # whatever the maximum is, or is by default
             raise EXECUTION_TIME_TOO_SHORT.error(
-                got=waits, allowed=f"waits of less than {longest} seconds together",
-                mend="Shorten the waits, or take larger steps.", where=where,
+                got=waits,
+                allowed=f"waits of less than {longest} seconds together",
+                mend="Shorten the waits, or take larger steps.",
+                where=where,
             )
         if maximum is not None and total >= maximum:
             raise EXECUTION_TIME_TOO_SHORT.error(
-                got=f"{maximum} seconds, with {waits}", allowed=f"more than {total} seconds",
+                got=f"{maximum} seconds, with {waits}",
+                allowed=f"more than {total} seconds",
                 where=where,
             )

@@ -61,7 +61,8 @@ class DrainedInterfaces(Construct):
         super().__init__(scope, id)
         stack = Stack.of(self)
         function = stack.node.try_find_child(_FUNCTION) or _DrainFunction(
-            stack, safeguards_of(self))
+            stack, safeguards_of(self)
+        )
         assert isinstance(function, _DrainFunction)
         resource = CustomResource(
             self,
@@ -72,7 +73,8 @@ class DrainedInterfaces(Construct):
             properties={
                 "GroupIds": [group.security_group_id for group in security_groups],
                 "OwnGroupIds": [
-                    group.security_group_id for group in security_groups
+                    group.security_group_id
+                    for group in security_groups
                     if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
                     and Stack.of(group).node.addr == stack.node.addr
                 ],
@@ -104,4 +106,5 @@ class _DrainFunction(Construct):
         self.arn = function.arn
         # Of its own: a role that names the function which has the role would be a circle.
         self.rights = function.role.also(
-            self, "GoesOn", "go-on", allow(["lambda:InvokeFunction"], self.arn))
+            self, "GoesOn", "go-on", allow(["lambda:InvokeFunction"], self.arn)
+        )

@@ -114,11 +114,17 @@ class Endpoint(MetricSource, Construct):
         self.roll_back_on(*rollback_alarms)
         self._keep_counts = keep_instance_counts
         self._retain_what_is_running()
-        self.confirmation: Construct | None = ServingCheck(
-            self, "ServingCheck", endpoint_name=self.endpoint_name,
-            name_at_synth=self.name_at_synth,
-            configuration_name=configuration.endpoint_config_name,
-        ) if confirm_updates else None
+        self.confirmation: Construct | None = (
+            ServingCheck(
+                self,
+                "ServingCheck",
+                endpoint_name=self.endpoint_name,
+                name_at_synth=self.name_at_synth,
+                configuration_name=configuration.endpoint_config_name,
+            )
+            if confirm_updates
+            else None
+        )
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
         """Add alarms that roll a deployment back; the endpoint is made after them."""
@@ -127,8 +133,9 @@ class Endpoint(MetricSource, Construct):
             self.configuration.variants, self._rollback_alarms, self._path
         )
 
-    def scale(self, variant_name: str, *, min_instances: int,
-              max_instances: int) -> InvocationScaling:
+    def scale(
+        self, variant_name: str, *, min_instances: int, max_instances: int
+    ) -> InvocationScaling:
         """Let a variant's number of instances follow its load; add a policy to what returns.
 
         From now on an update keeps the instance counts that scaling has reached
@@ -154,7 +161,8 @@ class Endpoint(MetricSource, Construct):
         if self._keep_counts is False:
             raise COUNTS_OF_A_SCALED_FLEET.error(
                 got=f"scale({variant_name!r}) with keep_instance_counts=False",
-                allowed="keep_instance_counts=True, or none", where=path,
+                allowed="keep_instance_counts=True, or none",
+                where=path,
             )
         check(MAX_INSTANCES, max_instances, path)
         self._hold_room(variant, max_instances)
@@ -176,8 +184,13 @@ class Endpoint(MetricSource, Construct):
         """What :meth:`scale` returned for the variant; None if it does not scale."""
         return self._scaled.get(variant_name)
 
-    def grant_invoke(self, grantee: iam.IGrantable, *, bidirectional_streaming: bool = False,
-                     openai: bool = False) -> iam.Grant:
+    def grant_invoke(
+        self,
+        grantee: iam.IGrantable,
+        *,
+        bidirectional_streaming: bool = False,
+        openai: bool = False,
+    ) -> iam.Grant:
         """Let a principal invoke the endpoint, whole responses and streamed ones.
 
         Parameters
@@ -191,14 +204,17 @@ class Endpoint(MetricSource, Construct):
             ``sagemaker:CallWithBearerToken``, which takes no single resource.
         """
         grant = iam.Grant.add_to_principal(
-            grantee=grantee, resource_arns=[self.endpoint_arn],
+            grantee=grantee,
+            resource_arns=[self.endpoint_arn],
             actions=list(invoke_actions(bidirectional_streaming=bidirectional_streaming)),
         )
         if not openai:
             return grant
-        return grant.combine(iam.Grant.add_to_principal(
-            grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
-        ))
+        return grant.combine(
+            iam.Grant.add_to_principal(
+                grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
+            )
+        )
 
     def variant(self, name: str | None = None) -> EndpointVariant:
         """A variant with its metrics; by default the configuration's first one.
@@ -251,8 +267,11 @@ class Endpoint(MetricSource, Construct):
     def _hold_room(self, variant: ProductionVariant, instances: int) -> None:
         network = variant.model.network
         network.fleet_room.hold(
-            f"{self._path}/{variant.name}", instances, network=network,
-            in_update=self._deployment.instances_in_update(instances), where=self._path,
+            f"{self._path}/{variant.name}",
+            instances,
+            network=network,
+            in_update=self._deployment.instances_in_update(instances),
+            where=self._path,
         )
 
     def _variant(self, name: str) -> ProductionVariant:

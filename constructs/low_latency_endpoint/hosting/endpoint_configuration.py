@@ -188,8 +188,11 @@ class EndpointConfiguration(Construct):
         return next((variant for variant in self.variants if variant.name == name), None)
 
 
-def _grant(variants: Sequence[ProductionVariant], encryption_key: kms.IKey | None,
-           data_capture: DataCapture | None) -> None:
+def _grant(
+    variants: Sequence[ProductionVariant],
+    encryption_key: kms.IKey | None,
+    data_capture: DataCapture | None,
+) -> None:
     """Let each model's role do what the configuration asks of it."""
     for model in {
         model.node.path: model for variant in variants for model in variant.models
@@ -249,21 +252,30 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
         if is_token(instance_type.name):
             continue
         if instance_type.facts is None:
-            warn(configuration, f"unknownInstanceType:{instance_type}",
-                 f"{instance_type} is not among the types this library knows; nothing about it "
-                 "was checked.")
+            warn(
+                configuration,
+                f"unknownInstanceType:{instance_type}",
+                f"{instance_type} is not among the types this library knows; nothing about it "
+                "was checked.",
+            )
             continue
         if ami and not is_token(ami):
             check_ami_runs_on(ami, instance_type.name, where)
         if variant.volume_size_gib is not None and instance_type.facts.local_storage_gb:
-            warn(configuration, f"volumeWithLocalStorage:{variant.name}",
-                 f"{instance_type} has {instance_type.facts.local_storage_gb} GB of local storage; "
-                 "AWS advises a volume size for types without it only, and does not say what it "
-                 "does here.")
+            warn(
+                configuration,
+                f"volumeWithLocalStorage:{variant.name}",
+                f"{instance_type} has {instance_type.facts.local_storage_gb} GB of local storage; "
+                "AWS advises a volume size for types without it only, and does not say what it "
+                "does here.",
+            )
         for container in model.containers:
             built_for = container.image.architecture
-            doubt = "" if built_for is None else check_built_image_runs_on(
-                built_for, instance_type.name, where)
+            doubt = (
+                ""
+                if built_for is None
+                else check_built_image_runs_on(built_for, instance_type.name, where)
+            )
             if doubt:
                 warn(configuration, f"imagePlatform:{variant.name}", doubt)
             reference = container.image.reference
@@ -272,9 +284,7 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
                     warn(configuration, f"image:{variant.name}", message)
 
 
-def _data_capture(
-    capture: DataCapture,
-) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
+def _data_capture(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
     config = sagemaker.CfnEndpointConfig
     return config.DataCaptureConfigProperty(
         enable_capture=True,
@@ -287,7 +297,9 @@ def _data_capture(
         capture_content_type_header=config.CaptureContentTypeHeaderProperty(
             csv_content_types=list(capture.csv_content_types) or None,
             json_content_types=list(capture.json_content_types) or None,
-        ) if capture.csv_content_types or capture.json_content_types else None,
+        )
+        if capture.csv_content_types or capture.json_content_types
+        else None,
     )
 
 

@@ -220,15 +220,21 @@ class EndpointVariant(MetricSource):
         if fleet == "new":
             further[_NEW_FLEET] = self._endpoint_config_name
         check_published(
-            facts, shape=self.shape, further=frozenset(further), enhanced=self._enhanced,
+            facts,
+            shape=self.shape,
+            further=frozenset(further),
+            enhanced=self._enhanced,
             instance_types=[each.name for each in self.production_variant.instance_types],
-            of=f"{self._endpoint_name}/{self.name}", where=self._where,
+            of=f"{self._endpoint_name}/{self.name}",
+            where=self._where,
         )
         return cloudwatch.Metric(
             namespace=facts.namespace,
             metric_name=name,
             dimensions_map={
-                "EndpointName": self._endpoint_name, "VariantName": self.name, **further
+                "EndpointName": self._endpoint_name,
+                "VariantName": self.name,
+                **further,
             },
             statistic=statistic,
             period=checked_period(period, facts.period_seconds, self._where),
@@ -254,7 +260,8 @@ def checked_period(period: Duration | timedelta | None, default: float, where: s
     seconds = default if period is None else seconds_of(period, where)
     if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):
         raise METRIC_PERIOD.error(
-            got=f"{seconds:g} seconds", allowed="whole minutes, or 1, 5, 10, 30 seconds",
+            got=f"{seconds:g} seconds",
+            allowed="whole minutes, or 1, 5, 10, 30 seconds",
             where=where,
         )
     return _whole(seconds)

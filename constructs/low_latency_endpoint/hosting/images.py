@@ -89,9 +89,13 @@ class ContainerImage(ABC):
         return _RepositoryImage(repository, check(IMAGE_URI, tag))
 
     @staticmethod
-    def from_asset(directory: str, *, file: str | None = None,
-                   build_args: dict[str, str] | None = None,
-                   platform: ecr_assets.Platform | None = None) -> ContainerImage:
+    def from_asset(
+        directory: str,
+        *,
+        file: str | None = None,
+        build_args: dict[str, str] | None = None,
+        platform: ecr_assets.Platform | None = None,
+    ) -> ContainerImage:
         """An image that the CDK CLI builds from a folder with a Dockerfile (needs Docker).
 
         ``platform`` is by default that of the instances, as far as the model knows them
@@ -118,9 +122,7 @@ class ContainerImage(ABC):
             LLE302 for a repository or a tag that is empty or has white space, LLE328 when the
             stack's region has no known account.
         """
-        return _DeepLearningContainer(
-            check(IMAGE_URI, repository), check(IMAGE_URI, tag), account
-        )
+        return _DeepLearningContainer(check(IMAGE_URI, repository), check(IMAGE_URI, tag), account)
 
 
 def _pull(repository_arn: str) -> list[dict[str, Any]]:
@@ -154,11 +156,14 @@ class _UriImage(ContainerImage):
         registry = _split_ecr_uri(self.uri)
         if registry is None:
             if is_token(self.uri.partition("/")[0]):
-                warn(scope, "imageRights",
-                     "Which registry the image is in, is known at deployment only: if it is in "
-                     "ECR, allow the role that pulls it ecr:BatchCheckLayerAvailability, "
-                     "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or name "
-                     "it with ContainerImage.from_ecr_repository(repository, tag).")
+                warn(
+                    scope,
+                    "imageRights",
+                    "Which registry the image is in, is known at deployment only: if it is in "
+                    "ECR, allow the role that pulls it ecr:BatchCheckLayerAvailability, "
+                    "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or name "
+                    "it with ContainerImage.from_ecr_repository(repository, tag).",
+                )
             return self.uri, []
         account, region, repository = registry
         arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"

@@ -194,9 +194,9 @@ class Model(Construct):
             replace(container, image=container.image.built_for(architecture))
             for container in containers
         ]
-        groups = list(security_groups) if security_groups is not None else [
-            network.model_security_group
-        ]
+        groups = (
+            list(security_groups) if security_groups is not None else [network.model_security_group]
+        )
         MODEL_SECURITY_GROUPS.check(len(groups), path)
         group_ids = [group.security_group_id for group in groups]
         subnet_ids = [subnet.subnet_id for subnet in network.subnets]
@@ -211,8 +211,9 @@ class Model(Construct):
             statements += [statement for statement in needed if statement not in statements]
         network.let_into_s3([*statements, *_named_in_environments(containers)])
         self.role = role or iam.Role(
-            self, "Role", assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com", conditions=for_hosting())
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
         )
         self._policy = self._attached("Policy", hosting())
         version = self._attached(f"Version{_digest(self, statements)}", statements)
@@ -232,9 +233,7 @@ class Model(Construct):
             primary_container=None if several else definitions[0],
             containers=definitions if several else None,
             inference_execution_config=(
-                sagemaker.CfnModel.InferenceExecutionConfigProperty(
-                    mode=inference_mode or "Serial"
-                )
+                sagemaker.CfnModel.InferenceExecutionConfigProperty(mode=inference_mode or "Serial")
                 if several
                 else None
             ),
@@ -251,7 +250,6 @@ class Model(Construct):
         self._connections = ec2.Connections(security_groups=groups)
         self.containers = tuple(containers)
         self.network = network
-
 
     @property
     @jsii.member(jsii_name="grantPrincipal")
@@ -274,10 +272,13 @@ class Model(Construct):
         """
         resource = written_objects(s3_uri)
         if resource is None:
-            warn(self, "writeRights",
-                 "Which bucket is written to, is not known at synth: allow the model's role "
-                 "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
-                 "names the bucket.")
+            warn(
+                self,
+                "writeRights",
+                "Which bucket is written to, is not known at synth: allow the model's role "
+                "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
+                "names the bucket.",
+            )
         else:
             statement = allow(["s3:PutObject"], resource)
             self._allow(statement)
@@ -297,9 +298,7 @@ class Model(Construct):
         self._allow(*encrypting_volumes(key))
 
     def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
-        policy = iam.Policy(
-            self, id, document=iam.PolicyDocument.from_json(document(*statements))
-        )
+        policy = iam.Policy(self, id, document=iam.PolicyDocument.from_json(document(*statements)))
         self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
         _acknowledge_wildcards(policy, statements)
         return policy
@@ -323,11 +322,15 @@ def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, An
     For the way there only: what they may read is the role's matter.
     """
     locations = [
-        location for container in containers for value in container.environment.values()
+        location
+        for container in containers
+        for value in container.environment.values()
         if (location := split_s3_uri(value)) is not None
     ]
     return [
-        statement for bucket, key in locations if bucket
+        statement
+        for bucket, key in locations
+        if bucket
         for statement in reading(bucket_arn(bucket), key)
     ]
 
@@ -381,9 +384,7 @@ def _definition(
     if container.data is not None:
         uri, needed = container.data.bind(scope)
         statements = [*statements, *needed]
-        properties |= container_property(
-            container.data, uri, multi_model=container.multi_model
-        )
+        properties |= container_property(container.data, uri, multi_model=container.multi_model)
     if container.environment:
         properties["environment"] = dict(container.environment)
     if container.hostname:
@@ -408,6 +409,6 @@ def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str,
         policy,
         sorted(wildcards),
         reason="Log streams, network interfaces and model files are named at run time; read-only "
-               "calls, PutMetricData (held to SageMaker's namespaces) and "
-               "ecr:GetAuthorizationToken take no resource.",
+        "calls, PutMetricData (held to SageMaker's namespaces) and "
+        "ecr:GetAuthorizationToken take no resource.",
     )

@@ -153,10 +153,13 @@ class _UriData(ModelData):
         if bucket and (key or not is_token(bucket)):
             return self.location, reading(bucket_arn(bucket), key)
         if is_token(self.location):
-            warn(scope, "modelDataRights",
-                 "Where the model data is, is known at deployment only: allow the model's role "
-                 "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
-                 "ModelData.from_s3(bucket, key).")
+            warn(
+                scope,
+                "modelDataRights",
+                "Where the model data is, is known at deployment only: allow the model's role "
+                "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
+                "ModelData.from_s3(bucket, key).",
+            )
         return self.location, []
 
 

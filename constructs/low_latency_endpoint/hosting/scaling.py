@@ -157,14 +157,19 @@ class InvocationScaling(Construct):
             # The product would be a number that no longer stands for the token.
             raise TPS_PER_INSTANCE.rule.error(
                 what="the scaling target cannot be calculated from a token",
-                got="a token", allowed="numbers known at synth: CloudFormation does not multiply",
+                got="a token",
+                allowed="numbers known at synth: CloudFormation does not multiply",
                 where=self.node.path,
             )
         target = invocations_target(max_tps_per_instance, safety_factor)
         self.target_invocations = target
         return self._track(
-            policy_name, INVOCATIONS_METRIC, target, self._cooldown(scale_in_cooldown),
-            self._cooldown(scale_out_cooldown), disable_scale_in,
+            policy_name,
+            INVOCATIONS_METRIC,
+            target,
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
+            disable_scale_in,
         )
 
     def track_concurrency(
@@ -187,9 +192,11 @@ class InvocationScaling(Construct):
             LLE602, LLE605, LLE626.
         """
         return self._track(
-            policy_name, CONCURRENCY_METRIC,
+            policy_name,
+            CONCURRENCY_METRIC,
             check(SCALING_TARGET, max_concurrency_per_instance, self.node.path),
-            self._cooldown(scale_in_cooldown), self._cooldown(scale_out_cooldown),
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
             disable_scale_in,
         )
 
@@ -204,8 +211,12 @@ class InvocationScaling(Construct):
         by_invocations = policy.metric == INVOCATIONS_METRIC
         self.target_invocations = policy.target if by_invocations else None
         return self._track(
-            "Invocations" if by_invocations else "Concurrency", policy.metric, policy.target,
-            policy.scale_in_seconds, policy.scale_out_seconds, disable_scale_in=False,
+            "Invocations" if by_invocations else "Concurrency",
+            policy.metric,
+            policy.target,
+            policy.scale_in_seconds,
+            policy.scale_out_seconds,
+            disable_scale_in=False,
         )
 
     def step_on_metric(
@@ -339,9 +350,15 @@ class InvocationScaling(Construct):
         self.cfn_scalable_target.scheduled_actions = [*self._actions]
         return self
 
-    def _track(self, policy_name: str, metric: str, target: float,
-               scale_in_seconds: int | None, scale_out_seconds: int | None,
-               disable_scale_in: bool) -> InvocationScaling:
+    def _track(
+        self,
+        policy_name: str,
+        metric: str,
+        target: float,
+        scale_in_seconds: int | None,
+        scale_out_seconds: int | None,
+        disable_scale_in: bool,
+    ) -> InvocationScaling:
         self._claim(policy_name)
         policy = appscaling.CfnScalingPolicy
         policy(
@@ -375,8 +392,9 @@ class InvocationScaling(Construct):
         self._names.add(name)
 
 
-def _check_range(variant: ProductionVariant, min_instances: int, max_instances: int,
-                 where: str) -> None:
+def _check_range(
+    variant: ProductionVariant, min_instances: int, max_instances: int, where: str
+) -> None:
     _check_order(min_instances, max_instances, where)
     for instance_type in variant.instance_types:
         facts = instance_type.facts
@@ -387,7 +405,8 @@ def _check_range(variant: ProductionVariant, min_instances: int, max_instances: 
     counts = (min_instances, variant.initial_instance_count, max_instances)
     if not any(is_token(count) for count in counts) and list(counts) != sorted(counts):
         raise INITIAL_OUTSIDE_RANGE.error(
-            got=variant.initial_instance_count, allowed=f"{min_instances} to {max_instances}",
+            got=variant.initial_instance_count,
+            allowed=f"{min_instances} to {max_instances}",
             where=where,
         )
 

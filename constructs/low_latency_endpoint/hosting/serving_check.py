@@ -39,15 +39,25 @@ class ServingCheck(Construct):
         What the endpoint has to serve.
     """
 
-    def __init__(self, scope: Construct, id: str, *, endpoint_name: str, name_at_synth: str,
-                 configuration_name: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str,
+        name_at_synth: str,
+        configuration_name: str,
+    ) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
         function = stack.node.try_find_child(_FUNCTION) or _Function(
-            stack, _FUNCTION, safeguards_of(self))
+            stack, _FUNCTION, safeguards_of(self)
+        )
         assert isinstance(function, _Function)
         rights = function.role.also(
-            self, "Policy", "describe",
+            self,
+            "Policy",
+            "describe",
             allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
         )
         resource = CustomResource(

@@ -144,7 +144,7 @@ class RoutingStrategy:
         if any((value is not None) != wanted for value in settings):
             raise PREFIX_SETTINGS.error(
                 got=f"{self.name}, prefix_length={self.prefix_length}, "
-                    f"concurrency_threshold={self.concurrency_threshold}",
+                f"concurrency_threshold={self.concurrency_threshold}",
                 allowed="both settings with PREFIX_AWARE, none with another strategy",
             )
         check(PREFIX_LENGTH, self.prefix_length)
@@ -326,7 +326,8 @@ class ProductionVariant(VariantOptions):
                 values = [str(getattr(pool, part)) for pool in self.instance_pools]
                 if len(set(values)) < len(values):
                     raise POOL_TYPE_TWICE.error(
-                        got=", ".join(values), allowed=f"pools that differ in {part}",
+                        got=", ".join(values),
+                        allowed=f"pools that differ in {part}",
                         where=self.name,
                     )
 
@@ -354,10 +355,12 @@ class ProductionVariant(VariantOptions):
         """The inference AMI of the template: yours, or the one that the images need."""
         if self.inference_ami is not None:
             return self.inference_ami.version
-        return needed_inference_ami([
-            ([container.image.reference for container in model.containers], instance_type.name)
-            for instance_type, model in self.placements
-        ])
+        return needed_inference_ami(
+            [
+                ([container.image.reference for container in model.containers], instance_type.name)
+                for instance_type, model in self.placements
+            ]
+        )
 
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
@@ -366,11 +369,13 @@ class ProductionVariant(VariantOptions):
             "instance_type": self.instance_type.name if self.instance_type else None,
             "instance_pools": [
                 config.InstancePoolProperty(
-                    instance_type=pool.instance_type.name, priority=pool.priority,
+                    instance_type=pool.instance_type.name,
+                    priority=pool.priority,
                     model_name_override=pool.model.model_name if pool.model else None,
                 )
                 for pool in self.instance_pools
-            ] or None,
+            ]
+            or None,
             "container_startup_health_check_timeout_in_seconds": check_seconds(
                 CONTAINER_STARTUP_SECONDS, self.startup_health_check_timeout, self.name
             ),
@@ -412,7 +417,6 @@ def _routing(routing: RoutingStrategy) -> sagemaker.CfnEndpointConfig.RoutingCon
     return config.RoutingConfigProperty(
         routing_strategy=routing.name,
         prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
-            prefix_length=routing.prefix_length,
-            concurrency_threshold=routing.concurrency_threshold,
+            prefix_length=routing.prefix_length, concurrency_threshold=routing.concurrency_threshold
         ),
     )

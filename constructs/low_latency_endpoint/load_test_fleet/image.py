@@ -16,8 +16,19 @@ from ..hosting.images import ContainerImage
 __all__ = ["load_generator_image", "write_build_context"]
 
 _PACKAGE = Path(__file__).parents[1]
-_PARTS = ("__init__.py", "account", "client", "errors", "load_test", "operate", "plan", "report",
-          "settings", "simulate", "py.typed")
+_PARTS = (
+    "__init__.py",
+    "account",
+    "client",
+    "errors",
+    "load_test",
+    "operate",
+    "plan",
+    "report",
+    "settings",
+    "simulate",
+    "py.typed",
+)
 """Of the package, what a load generator imports: no constructs, no local AWS, no command line."""
 
 _STAGING_OFF = "aws:cdk:disable-asset-staging"

@@ -14,8 +14,12 @@ from .roles import SESSION_ACTIONS
 
 __all__ = ["endpoint_count", "make_interface_endpoints"]
 
-_PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken",
-         "ecr:GetDownloadUrlForLayer")
+_PULL = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
 _LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
@@ -67,6 +71,11 @@ def make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> e
 
 def _of_account(actions: tuple[str, ...], resources: str) -> dict[str, Any]:
     """These actions for this account's principals; other fleets of the VPC come through too."""
-    return document(allow(
-        actions, resources, principal={"AWS": "*"},
-        condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}))
+    return document(
+        allow(
+            actions,
+            resources,
+            principal={"AWS": "*"},
+            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+        )
+    )

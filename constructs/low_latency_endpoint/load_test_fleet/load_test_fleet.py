@@ -157,14 +157,17 @@ class LoadTestFleet(Construct):
         self._runtime_url = None if by_itself else private_link.url
         # Without private DNS that name answers with any zone's address: a worker calls its own.
         names = {} if private_link.private_dns else private_link.zonal_dns_names
-        zonal_urls = [f"https://{names[zone]}" for zone in network.client_zones.zones
-                      if zone in names]
+        zonal_urls = [
+            f"https://{names[zone]}" for zone in network.client_zones.zones if zone in names
+        ]
         self._zonal_urls = zonal_urls if len(zonal_urls) == len(network.subnets) else []
         endpoints_known = interface_endpoints is True or (
             isinstance(interface_endpoints, LoadTestFleet)
-            and interface_endpoints._endpoints_group is not None)
+            and interface_endpoints._endpoints_group is not None
+        )
         self._group = self._security_group(
-            known=endpoints_known and bool(private_link.connections.security_groups))
+            known=endpoints_known and bool(private_link.connections.security_groups)
+        )
         self._connections = self._group.connections
         for number, group in enumerate(private_link.connections.security_groups):
             self._enter(group, f"IntoLink{number or ''}")
@@ -178,8 +181,12 @@ class LoadTestFleet(Construct):
         network.allow_s3(self.results_bucket, write=True)
         self._guards = safeguards_of(self)
         self.log_group = log_group(
-            self, self._guards if log_retention_days is None
-            else replace(self._guards, log_retention_days=log_retention_days), days=30)
+            self,
+            self._guards
+            if log_retention_days is None
+            else replace(self._guards, log_retention_days=log_retention_days),
+            days=30,
+        )
         self.cluster = ecs.CfnCluster(
             self,
             "Cluster",
@@ -216,26 +223,33 @@ class LoadTestFleet(Construct):
             ),
             (
                 ["s3:GetObject", "s3:PutObject"],
-                [self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")], None,
+                [self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")],
+                None,
             ),
             (["logs:GetLogEvents"], [self.log_group.attr_arn], None),
             (
                 ["ssm:StartSession"],
-                [tasks, f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}::document/"
-                        "AWS-StartPortForwardingSession"],
+                [
+                    tasks,
+                    f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}::document/"
+                    "AWS-StartPortForwardingSession",
+                ],
                 None,
             ),
         ]
         if self.results_bucket.encryption_key is not None:
             statements.append(
-                (["kms:Decrypt", "kms:GenerateDataKey"],
-                 [self.results_bucket.encryption_key.key_arn], None))
+                (
+                    ["kms:Decrypt", "kms:GenerateDataKey"],
+                    [self.results_bucket.encryption_key.key_arn],
+                    None,
+                )
+            )
         grant = iam.Grant.drop(grantee, "nothing yet")
         for actions, resources, conditions in statements:
             grant = grant.combine(
                 iam.Grant.add_to_principal(
-                    grantee=grantee, actions=actions, resource_arns=resources,
-                    conditions=conditions,
+                    grantee=grantee, actions=actions, resource_arns=resources, conditions=conditions
                 )
             )
         return grant
@@ -299,7 +313,8 @@ class LoadTestFleet(Construct):
         runs = self.results_bucket.arn_for_objects(f"{RUNS_PREFIX}*")
         key = self.results_bucket.encryption_key
         self._execution = execution_role(
-            self, "ExecutionRole", pull, self._guards.let_write_logs(self.log_group))
+            self, "ExecutionRole", pull, self._guards.let_write_logs(self.log_group)
+        )
         self._master = master_role(self, "MasterRole", runs, key)
         self._worker = worker_role(
             self, "WorkerRole", endpoint_arn(self, self.endpoint_name), runs, key
@@ -330,9 +345,13 @@ class LoadTestFleet(Construct):
                     entry_point=_ENTRY_POINT,
                     command=[kind],
                     environment=(
-                        [ecs.CfnTaskDefinition.KeyValuePairProperty(
-                            name="AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", value=self._runtime_url)]
-                        if self._runtime_url and not master else None
+                        [
+                            ecs.CfnTaskDefinition.KeyValuePairProperty(
+                                name="AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", value=self._runtime_url
+                            )
+                        ]
+                        if self._runtime_url and not master
+                        else None
                     ),
                     user="10001:10001",
                     # ECS Exec, behind the master's session, writes into the root file system.
@@ -343,15 +362,19 @@ class LoadTestFleet(Construct):
                         )
                     ],
                     port_mappings=(
-                        [ecs.CfnTaskDefinition.PortMappingProperty(
-                            container_port=MASTER_PORT, protocol="tcp")]
-                        if master else None
+                        [
+                            ecs.CfnTaskDefinition.PortMappingProperty(
+                                container_port=MASTER_PORT, protocol="tcp"
+                            )
+                        ]
+                        if master
+                        else None
                     ),
                     linux_parameters=ecs.CfnTaskDefinition.LinuxParametersProperty(
                         init_process_enabled=True,
-                        capabilities=ecs.CfnTaskDefinition.KernelCapabilitiesProperty(
-                            drop=["ALL"]
-                        ) if not master else None,
+                        capabilities=ecs.CfnTaskDefinition.KernelCapabilitiesProperty(drop=["ALL"])
+                        if not master
+                        else None,
                     ),
                     stop_timeout=30,
                     ulimits=[
@@ -401,11 +424,17 @@ class LoadTestFleet(Construct):
     def output_commands(self) -> None:
         """Add stack outputs: how to run a test, and where its results are."""
         CfnOutput(
-            self, "Run", value=f"low-latency load-test {self.endpoint_name} --fleet 4 --find-limit",
+            self,
+            "Run",
+            value=f"low-latency load-test {self.endpoint_name} --fleet 4 --find-limit",
             description="Starts the tasks, follows them, fetches the result, stops them",
         )
-        CfnOutput(self, "ResultsBucket", value=self.results_bucket.bucket_name,
-                  description=f"Plans and results, under {RUNS_PREFIX}")
+        CfnOutput(
+            self,
+            "ResultsBucket",
+            value=self.results_bucket.bucket_name,
+            description=f"Plans and results, under {RUNS_PREFIX}",
+        )
 
 
 def _endpoint_name(endpoint: Endpoint | str, where: str) -> str:

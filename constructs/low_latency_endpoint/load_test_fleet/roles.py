@@ -30,26 +30,17 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"
 
 
 def execution_role(
-    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]],
-    log: Sequence[Mapping[str, Any]],
+    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log: Sequence[Mapping[str, Any]]
 ) -> iam.CfnRole:
     """What ECS does for the tasks before they run: pull the image, open the log."""
-    role = _role(
-        scope,
-        id,
-        trust(_TASKS),
-        *pull,
-        allow(["ecr:GetAuthorizationToken"], "*"),
-        *log,
-    )
+    role = _role(scope, id, trust(_TASKS), *pull, allow(["ecr:GetAuthorizationToken"], "*"), *log)
     acknowledge_wildcard_resources(
         role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
     )
     return role
 
 
-def master_role(scope: Construct, id: str, runs_arn: str,
-                key: kms.IKey | None) -> iam.CfnRole:
+def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) -> iam.CfnRole:
     """Read the plan, write progress and result, let a session in. It invokes nothing."""
     role = _role(
         scope,
@@ -68,8 +59,9 @@ def master_role(scope: Construct, id: str, runs_arn: str,
     return role
 
 
-def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str,
-                key: kms.IKey | None) -> iam.CfnRole:
+def worker_role(
+    scope: Construct, id: str, endpoint_arn: str, runs_arn: str, key: kms.IKey | None
+) -> iam.CfnRole:
     """Invoke the endpoint under test; read the run's payload module, where there is one."""
     role = _role(
         scope,
@@ -85,8 +77,9 @@ def worker_role(scope: Construct, id: str, endpoint_arn: str, runs_arn: str,
     return role
 
 
-def _role(scope: Construct, id: str, trusted: Mapping[str, Any],
-          *statements: Mapping[str, Any]) -> iam.CfnRole:
+def _role(
+    scope: Construct, id: str, trusted: Mapping[str, Any], *statements: Mapping[str, Any]
+) -> iam.CfnRole:
     return iam.CfnRole(
         scope,
         id,

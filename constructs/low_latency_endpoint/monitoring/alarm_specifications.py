@@ -112,20 +112,27 @@ class _Watch:
         self._seconds = options.period or timedelta(seconds=60)
         self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
 
-    def _metric(self, name: str, statistic: str, period: timedelta | None = None,
-                dimensions: Mapping[str, str] | None = None) -> cloudwatch.Metric:
+    def _metric(
+        self,
+        name: str,
+        statistic: str,
+        period: timedelta | None = None,
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
         return self._variant.metric(
-            name, statistic=statistic, period=period or self._seconds,
-            fleet="new" if self._fleet == "new" else "whole", dimensions=dimensions,
+            name,
+            statistic=statistic,
+            period=period or self._seconds,
+            fleet="new" if self._fleet == "new" else "whole",
+            dimensions=dimensions,
         )
 
-    def latencies(self, name: str, thresholds: Thresholds | str | None) -> (
-            Iterator[AlarmSpecification]):
+    def latencies(
+        self, name: str, thresholds: Thresholds | str | None
+    ) -> Iterator[AlarmSpecification]:
         stated = thresholds if isinstance(thresholds, Mapping) else {}
         for severity, statistic, threshold in _flattened(stated, self._where):
-            milliseconds = check_milliseconds(
-                ALARM_THRESHOLD_MILLISECONDS, threshold, self._where
-            )
+            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._where)
             means, look_first = _LATENCY_TEXTS[name]
             yield AlarmSpecification(
                 key=f"{name}/{statistic}" + (f"/{severity}" if severity else ""),
@@ -172,9 +179,9 @@ class _Watch:
                     metric=self._metric("ModelLatency", statistic, timedelta(minutes=minutes)),
                     threshold=100 * rate * slow.budget,
                     when=f"over {minutes} minutes the share of requests over "
-                         f"{slow.milliseconds:g} ms burns a month's budget {rate:g} times too fast",
+                    f"{slow.milliseconds:g} ms burns a month's budget {rate:g} times too fast",
                     means=f"the objective ({slow.objective * 100:g} % faster than "
-                          f"{slow.milliseconds:g} ms) will be missed",
+                    f"{slow.milliseconds:g} ms) will be missed",
                     look_first="the share of slow requests, and what changed when it rose",
                     group=f"BurnRate{name}",
                     periods=(1, 1),
@@ -262,9 +269,13 @@ class _Watch:
         instance_type = production.instance_types[0].name
         metrics = {
             f"zone{index}": self._metric(
-                "Invocations", "Sum",
-                dimensions={"Region": Aws.REGION, "AvailabilityZone": name,
-                            "InstanceType": instance_type},
+                "Invocations",
+                "Sum",
+                dimensions={
+                    "Region": Aws.REGION,
+                    "AvailabilityZone": name,
+                    "InstanceType": instance_type,
+                },
             )
             for index, name in enumerate(names)
         }
@@ -273,7 +284,7 @@ class _Watch:
             key="Invocations/ZoneImbalance",
             metric=cloudwatch.MathExpression(
                 expression=f"IF(SUM({series}) >= {self._floor}, "
-                           f"MAX({series}) * {len(names)} / SUM({series}), 1)",
+                f"MAX({series}) * {len(names)} / SUM({series}), 1)",
                 using_metrics=metrics,
                 period=self._period,
                 label="busiest zone over an even share",
@@ -298,9 +309,7 @@ class _Watch:
         )
 
 
-def _flattened(
-    thresholds: Thresholds, where: str
-) -> Iterator[tuple[str, str, Duration]]:
+def _flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
     """Severity (may be empty), statistic and threshold."""
     nested = [isinstance(value, Mapping) for value in thresholds.values()]
     if any(nested) and not all(nested):
@@ -327,10 +336,22 @@ _LATENCY_TEXTS = {
     ),
 }
 _ERROR_TEXTS = (
-    ("error_rate", "Invocation5XXErrors", "the model or its instances fail",
-     "the container's log, memory, and whether the fleet is saturated"),
-    ("client_error_rate", "Invocation4XXErrors", "callers send what the model refuses",
-     "recent changes of callers; payload size and content type"),
-    ("model_error_rate", "InvocationModelErrors", "the container answers with errors or not at all",
-     "the container's log"),
+    (
+        "error_rate",
+        "Invocation5XXErrors",
+        "the model or its instances fail",
+        "the container's log, memory, and whether the fleet is saturated",
+    ),
+    (
+        "client_error_rate",
+        "Invocation4XXErrors",
+        "callers send what the model refuses",
+        "recent changes of callers; payload size and content type",
+    ),
+    (
+        "model_error_rate",
+        "InvocationModelErrors",
+        "the container answers with errors or not at all",
+        "the container's log",
+    ),
 )

@@ -56,9 +56,16 @@ class AlarmTopic(Construct):
         encryption_key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, id)
-        key = encryption_key or safeguards_of(self).encryption_key or kms.Key(
-            self, "Key", enable_key_rotation=True, removal_policy=RemovalPolicy.DESTROY,
-            description="Alarms of low-latency endpoints",
+        key = (
+            encryption_key
+            or safeguards_of(self).encryption_key
+            or kms.Key(
+                self,
+                "Key",
+                enable_key_rotation=True,
+                removal_policy=RemovalPolicy.DESTROY,
+                description="Alarms of low-latency endpoints",
+            )
         )
         key.add_to_resource_policy(  # does nothing to a key that is not made in the app
             iam.PolicyStatement(
@@ -82,7 +89,10 @@ class AlarmTopic(Construct):
         )
         for index, email in enumerate(emails):
             sns.CfnSubscription(
-                self, f"Email{index}", topic_arn=self.topic.topic_arn, protocol="email",
+                self,
+                f"Email{index}",
+                topic_arn=self.topic.topic_arn,
+                protocol="email",
                 endpoint=email,
             )
         self.action = cloudwatch_actions.SnsAction(self.topic)

@@ -218,16 +218,21 @@ class LatencyAlarms(Construct):
         scaling = self._endpoint.scaling_of(variant.name)
         if scaling is None:
             raise SCALED_VARIANTS_ONLY.error(
-                got=f"{variant.name}, which does not scale", allowed="a scaled variant",
+                got=f"{variant.name}, which does not scale",
+                allowed="a scaled variant",
                 where=self._path,
             )
         return scaling.max_instances
 
-    def _alarm(self, variant: EndpointVariant,
-               specification: AlarmSpecification) -> cloudwatch.Alarm:
+    def _alarm(
+        self, variant: EndpointVariant, specification: AlarmSpecification
+    ) -> cloudwatch.Alarm:
         for metric in specification.unknown:
-            warn(self, f"unknownInstanceType:{metric}",
-                 f"{metric}: the instance type is not known, so one vCPU or GPU was assumed.")
+            warn(
+                self,
+                f"unknownInstanceType:{metric}",
+                f"{metric}: the instance type is not known, so one vCPU or GPU was assumed.",
+            )
         evaluation_periods, datapoints = specification.periods or self._periods
         key = f"{variant.name}/{specification.key}"
         alarm = cloudwatch.Alarm(
@@ -246,8 +251,9 @@ class LatencyAlarms(Construct):
         self.alarms[key] = alarm
         return alarm
 
-    def _anomaly(self, variant: EndpointVariant, name: str,
-                 statistic: str) -> cloudwatch.AnomalyDetectionAlarm:
+    def _anomaly(
+        self, variant: EndpointVariant, name: str, statistic: str
+    ) -> cloudwatch.AnomalyDetectionAlarm:
         evaluation_periods, _ = self._periods
         return cloudwatch.AnomalyDetectionAlarm(
             self,
@@ -257,13 +263,14 @@ class LatencyAlarms(Construct):
             evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=self._description(
-                variant, f"{name} {statistic} leaves the band it usually keeps",
-                "traffic or behaviour is unlike other days", "callers' releases and campaigns",
+                variant,
+                f"{name} {statistic} leaves the band it usually keeps",
+                "traffic or behaviour is unlike other days",
+                "callers' releases and campaigns",
             ),
         )
 
-    def _description(self, variant: EndpointVariant, when: str, means: str,
-                     look_first: str) -> str:
+    def _description(self, variant: EndpointVariant, when: str, means: str, look_first: str) -> str:
         fleet = "new fleet of " if self._new_fleet else ""
         name = self._endpoint.name_at_synth
         return (
@@ -286,8 +293,12 @@ class LatencyAlarms(Construct):
                 "most. "
             )
         if not self._options.actions:
-            warn(self, "alarmsNotifyNobody", f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
-                 "acknowledge this where .composites get their actions afterwards.")
+            warn(
+                self,
+                "alarmsNotifyNobody",
+                f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
+                "acknowledge this where .composites get their actions afterwards.",
+            )
         for severity, parts in rules.items():
             composite = cloudwatch.CompositeAlarm(
                 self,
@@ -315,13 +326,24 @@ class LatencyAlarms(Construct):
         deploying, too_long = [], []
         for production_variant in self._endpoint.configuration.variants:
             variant = self._endpoint.variant(production_variant.name)
-            deploying.append(self._both_fleets(
-                variant, "Deploying", 1, _QUIET_AFTER_MINUTES,
-                "both fleets of a deployment take requests. Holds pages back"))
-            too_long.append(self._both_fleets(
-                variant, "DeployingTooLong", *self._too_long(),
-                "both fleets of a deployment have taken requests for too long. Pages are no "
-                "longer held back"))
+            deploying.append(
+                self._both_fleets(
+                    variant,
+                    "Deploying",
+                    1,
+                    _QUIET_AFTER_MINUTES,
+                    "both fleets of a deployment take requests. Holds pages back",
+                )
+            )
+            too_long.append(
+                self._both_fleets(
+                    variant,
+                    "DeployingTooLong",
+                    *self._too_long(),
+                    "both fleets of a deployment have taken requests for too long. Pages are no "
+                    "longer held back",
+                )
+            )
         return cloudwatch.CompositeAlarm(
             self,
             "Quiet",
@@ -332,8 +354,9 @@ class LatencyAlarms(Construct):
             alarm_description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
         )
 
-    def _both_fleets(self, variant: EndpointVariant, name: str, datapoints: int, minutes: int,
-                     means: str) -> cloudwatch.IAlarmRule:
+    def _both_fleets(
+        self, variant: EndpointVariant, name: str, datapoints: int, minutes: int, means: str
+    ) -> cloudwatch.IAlarmRule:
         alarm = cloudwatch.Alarm(
             self,
             f"{variant.name}-{name}",
@@ -367,7 +390,8 @@ def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
     known = not (is_token(datapoints) or is_token(evaluation_periods))
     if known and datapoints > evaluation_periods:
         raise DATAPOINTS_ABOVE_PERIODS.error(
-            got=f"{datapoints} of {evaluation_periods}", allowed=f"at most {evaluation_periods}",
+            got=f"{datapoints} of {evaluation_periods}",
+            allowed=f"at most {evaluation_periods}",
             where=where,
         )
     return evaluation_periods, datapoints

@@ -70,7 +70,8 @@ class LatencyDashboard(Construct):
             ],
             targets={
                 statistic: check_milliseconds(
-                    ALARM_THRESHOLD_MILLISECONDS, threshold, self.node.path)
+                    ALARM_THRESHOLD_MILLISECONDS, threshold, self.node.path
+                )
                 for statistic, threshold in (model_latency or {}).items()
             },
             alarm_arns=[alarm.alarm_arn for alarm in alarms.alarms.values()] if alarms else [],
@@ -84,9 +85,7 @@ class LatencyDashboard(Construct):
 
 
 def _described(endpoint: Endpoint, variant: EndpointVariant) -> DashboardVariant:
-    facts = [
-        instance_type.facts for instance_type in variant.production_variant.instance_types
-    ]
+    facts = [instance_type.facts for instance_type in variant.production_variant.instance_types]
     first = facts[0] if len(facts) == 1 else None  # pools differ in size: raw metrics then
     scaling = endpoint.scaling_of(variant.name)
     return DashboardVariant(

@@ -33,7 +33,9 @@ def choose_subnets(
     """
     if subnets is not None and selection is not None:
         raise NETWORK_FROM_TWO.error(
-            got="subnets and subnet_selection", allowed="one of the two", where=where,
+            got="subnets and subnet_selection",
+            allowed="one of the two",
+            where=where,
             mend="Leave subnet_selection out: subnets= names each zone's subnet.",
         )
     if subnets is not None:
@@ -45,14 +47,16 @@ def choose_subnets(
             where=where,
         )
     candidates = (
-        list(vpc.select_subnets(
-            availability_zones=selection.availability_zones,
-            one_per_az=selection.one_per_az,
-            subnet_filters=selection.subnet_filters,
-            subnet_group_name=selection.subnet_group_name,
-            subnets=selection.subnets,
-            subnet_type=selection.subnet_type,
-        ).subnets)
+        list(
+            vpc.select_subnets(
+                availability_zones=selection.availability_zones,
+                one_per_az=selection.one_per_az,
+                subnet_filters=selection.subnet_filters,
+                subnet_group_name=selection.subnet_group_name,
+                subnets=selection.subnets,
+                subnet_type=selection.subnet_type,
+            ).subnets
+        )
         if selection is not None
         else [*vpc.isolated_subnets, *vpc.private_subnets]
     )
@@ -74,7 +78,7 @@ def choose_subnets(
     if missing:
         raise ZONE_WITHOUT_SUBNET.error(
             got=f"client zones {', '.join(client_zones.zones)}; without subnet: "
-                f"{', '.join(missing)}",
+            f"{', '.join(missing)}",
             allowed=f"zones with a subnet that is not public: {', '.join(sorted(by_zone)) or '-'}",
             where=where,
         )
@@ -96,7 +100,8 @@ def _given(
         if subnet_id in zone_of:
             raise SUBNET_OF_TWO_ZONES.error(
                 got=f"for {zone} the subnet of {zone_of[subnet_id]}",
-                allowed="a subnet for each zone", where=where,
+                allowed="a subnet for each zone",
+                where=where,
             )
         zone_of[subnet_id] = zone
     if client_zones.kind == "name":

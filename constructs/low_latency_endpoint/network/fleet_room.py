@@ -36,8 +36,9 @@ class FleetRoom:
     _held: dict[str, tuple[int, int]] = field(default_factory=dict)
     _warned: bool = False
 
-    def hold(self, fleet: str, instances: int, *, in_update: int, network: Construct,
-             where: str) -> None:
+    def hold(
+        self, fleet: str, instances: int, *, in_update: int, network: Construct, where: str
+    ) -> None:
         """Hold room for a fleet, or more room for one that has some.
 
         Parameters

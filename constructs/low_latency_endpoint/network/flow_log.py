@@ -31,8 +31,9 @@ class FlowLog(Construct):
         Which packets are recorded: ``REJECT``, ``ACCEPT`` or ``ALL``.
     """
 
-    def __init__(self, scope: Construct, id: str, *, vpc_id: str,
-                 traffic: ec2.FlowLogTrafficType) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, vpc_id: str, traffic: ec2.FlowLogTrafficType
+    ) -> None:
         super().__init__(scope, id)
         guards = safeguards_of(self)
         group = log_group(self, guards, days=30)
@@ -42,9 +43,7 @@ class FlowLog(Construct):
         ]
         role_arn, carrier = _role(self, guards.flow_log_role, document(*rights))
         acknowledge_wildcard_resources(
-            carrier,
-            ["*"],
-            reason="logs:DescribeLogGroups takes no single log group.",
+            carrier, ["*"], reason="logs:DescribeLogGroups takes no single log group."
         )
         flow_log = ec2.CfnFlowLog(
             self,
@@ -60,8 +59,9 @@ class FlowLog(Construct):
             flow_log.node.add_dependency(carrier)
 
 
-def _role(scope: Construct, given: iam.IRole | None,
-          rights: dict[str, Any]) -> tuple[str, Construct]:
+def _role(
+    scope: Construct, given: iam.IRole | None, rights: dict[str, Any]
+) -> tuple[str, Construct]:
     """The role's ARN, and what carries its rights."""
     if given is not None:
         return given.role_arn, attached(scope, "Rights", given, rights)

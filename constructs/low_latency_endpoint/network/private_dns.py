@@ -112,21 +112,19 @@ def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) 
     )
 
 
-def warn_of_takeover(link: Construct, services: Sequence[str], *,
-                     narrow: bool | None) -> None:
+def warn_of_takeover(link: Construct, services: Sequence[str], *, narrow: bool | None) -> None:
     """Say what private DNS does to a VPC's other callers; ``narrow`` is None without a policy."""
-    names = " and ".join(
-        own_name(link, service.removeprefix("sagemaker.")) for service in services
-    )
+    names = " and ".join(own_name(link, service.removeprefix("sagemaker.")) for service in services)
     policy = {
         None: "",
         True: "Its policy refuses every other endpoint; narrow_policy=False lets the account's "
-              "others through. ",
+        "others through. ",
         False: "Its policy refuses roles and endpoints of other accounts; endpoint_policy=False "
-               "lets them through. ",
+        "lets them through. ",
     }[narrow]
     warn(
-        link, "privateDnsTakesOver",
+        link,
+        "privateDnsTakesOver",
         f"In this existing VPC private DNS answers {names} with this interface endpoint for "
         "everybody in the VPC, callers of other SageMaker endpoints included. Its security group "
         "lets in only `callers` and whom allow_from(...) names: the others time out. Callers in "
@@ -163,7 +161,8 @@ def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str)
     """
     if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
         raise OTHER_REGIONAL_NAME.error(
-            got=repr(regional_dns_name), where=network.node.path,
+            got=repr(regional_dns_name),
+            where=network.node.path,
             allowed=f"vpce-<id>-<random>.{label}.sagemaker.<region>.vpce.amazonaws.com",
         )
     parts = Fn.split(f".{label}.", regional_dns_name)
@@ -218,6 +217,7 @@ def _refuse_other_account(scope: Construct, vpc: ec2.IVpc) -> None:
     own, theirs = Stack.of(scope).account, vpc.env.account
     if not is_token(own) and not is_token(theirs) and theirs != own:
         raise HOSTED_ZONE_OF_OTHER_ACCOUNT.error(
-            got=f"a VPC of account {theirs}", allowed=f"VPCs of account {own}",
+            got=f"a VPC of account {theirs}",
+            allowed=f"VPCs of account {own}",
             where=scope.node.path,
         )

@@ -162,7 +162,8 @@ class RuntimePrivateLink(Construct):
         polices = not fips if endpoint_policy is None else endpoint_policy
         if narrow_policy is not None and not polices:
             raise NARROW_WITHOUT_POLICY.error(
-                got=f"narrow_policy={narrow_policy} without a policy", allowed="narrow_policy=None",
+                got=f"narrow_policy={narrow_policy} without a policy",
+                allowed="narrow_policy=None",
                 where=path,
             )
         label = FIPS_LABEL if fips else LABEL
@@ -218,8 +219,11 @@ class RuntimePrivateLink(Construct):
         self._policy = None
         if polices:
             self._policy = LinkPolicy(
-                self, cast(ec2.CfnVPCEndpoint, endpoint.node.default_child), narrow=narrow,
-                bidirectional_streaming=bidirectional_streaming, openai=openai,
+                self,
+                cast(ec2.CfnVPCEndpoint, endpoint.node.default_child),
+                narrow=narrow,
+                bidirectional_streaming=bidirectional_streaming,
+                openai=openai,
             )
         if private_dns is None and not network.own_vpc:
             warn_of_takeover(self, services, narrow=narrow if polices else None)
@@ -327,7 +331,8 @@ class RuntimePrivateLink(Construct):
         """
         if self.network is not network and self.network.vpc.vpc_id != network.vpc.vpc_id:
             raise LINK_OF_OTHER_VPC.error(
-                got="two VPCs", allowed="network=private_link.network, or one in its VPC",
+                got="two VPCs",
+                allowed="network=private_link.network, or one in its VPC",
                 where=where,
             )
 
@@ -350,10 +355,15 @@ class RuntimePrivateLink(Construct):
         if self._policy is not None:
             self._policy.serve(endpoint_name)
 
-    def _serve_other_vpcs(self, vpcs: Sequence[ec2.IVpc], dns_name: str,
-                          hosted_zone_id: str) -> None:
+    def _serve_other_vpcs(
+        self, vpcs: Sequence[ec2.IVpc], dns_name: str, hosted_zone_id: str
+    ) -> None:
         private_hosted_zone(
-            self, self.network.vpc, vpcs, name=self.private_dns_name, dns_name=dns_name,
+            self,
+            self.network.vpc,
+            vpcs,
+            name=self.private_dns_name,
+            dns_name=dns_name,
             hosted_zone_id=hosted_zone_id,
         )
 
@@ -391,7 +401,8 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
         )
         if not self.private_dns and regional_dns_name is None:
             raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
-                got="private_dns=False without regional_dns_name", allowed="both",
+                got="private_dns=False without regional_dns_name",
+                allowed="both",
                 where=self.node.path,
             )
         self.network = network

@@ -37,8 +37,15 @@ def invoke_actions(*, bidirectional_streaming: bool = False) -> tuple[str, ...]:
 class LinkPolicy:
     """What may be done through a link: wide once and for all, or narrow to what it serves."""
 
-    def __init__(self, link: Construct, resource: ec2.CfnVPCEndpoint, *, narrow: bool,
-                 bidirectional_streaming: bool, openai: bool) -> None:
+    def __init__(
+        self,
+        link: Construct,
+        resource: ec2.CfnVPCEndpoint,
+        *,
+        narrow: bool,
+        bidirectional_streaming: bool,
+        openai: bool,
+    ) -> None:
         self._link, self._resource, self._narrow = link, resource, narrow
         self._calls = {"bidirectional_streaming": bidirectional_streaming, "openai": openai}
         self._served: list[str] = []
@@ -64,11 +71,13 @@ class LinkPolicy:
         self._resource.policy_document = policy
 
 
-def _endpoints_policy(resources: Sequence[str], *, bidirectional_streaming: bool,
-                      openai: bool) -> dict[str, Any]:
+def _endpoints_policy(
+    resources: Sequence[str], *, bidirectional_streaming: bool, openai: bool
+) -> dict[str, Any]:
     """Lets this account's principals invoke these endpoints and no others."""
-    return _policy(invoke_actions(bidirectional_streaming=bidirectional_streaming), resources,
-                   openai=openai)
+    return _policy(
+        invoke_actions(bidirectional_streaming=bidirectional_streaming), resources, openai=openai
+    )
 
 
 def _account_policy() -> dict[str, Any]:
@@ -86,5 +95,6 @@ def _policy(actions: Sequence[str], resources: Sequence[str], *, openai: bool) -
     statements = [allow(actions, resources, principal={"AWS": "*"}, condition=own)]
     if openai:
         statements.append(
-            allow([CALL_WITH_BEARER_TOKEN], "*", principal={"AWS": "*"}, condition=own))
+            allow([CALL_WITH_BEARER_TOKEN], "*", principal={"AWS": "*"}, condition=own)
+        )
     return document(*statements)

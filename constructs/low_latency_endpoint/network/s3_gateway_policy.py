@@ -55,8 +55,9 @@ class S3GatewayPolicy:
             if not known_at_synth([resources] if isinstance(resources, str) else resources):
                 self.let_account("a bucket is known at deployment only")
                 continue
-            named = allow(statement["Action"], resources, principal="*",
-                          condition=statement.get("Condition"))
+            named = allow(
+                statement["Action"], resources, principal="*", condition=statement.get("Condition")
+            )
             if named not in self._named:
                 self._named.append(named)
         self._write()
@@ -64,9 +65,12 @@ class S3GatewayPolicy:
     def let_account(self, reason: str) -> None:
         """Let all buckets of the account through, where a narrow policy would stand in the way."""
         if self._narrow:
-            warn(self._owner, "s3PolicyOfTheAccount",
-                 "The S3 gateway endpoint's policy was to name buckets, but lets all buckets of "
-                 f"the account through, because {reason}: give the names as text.")
+            warn(
+                self._owner,
+                "s3PolicyOfTheAccount",
+                "The S3 gateway endpoint's policy was to name buckets, but lets all buckets of "
+                f"the account through, because {reason}: give the names as text.",
+            )
         self._narrow = False
         self._write()
 
@@ -74,9 +78,14 @@ class S3GatewayPolicy:
         statements = [allow(["s3:GetObject"], _IMAGE_LAYERS, principal="*")]
         if not self._narrow:
             # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
-            statements.append(allow(
-                ["s3:*"], "*", principal="*",
-                condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}))
+            statements.append(
+                allow(
+                    ["s3:*"],
+                    "*",
+                    principal="*",
+                    condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}},
+                )
+            )
         buckets = {_bucket(each) for named in self._named for each in _resources(named)}
         S3_POLICY_BUCKETS.check(len(buckets), self._owner.node.path)
         policy = document(*statements, *self._named)
@@ -101,12 +110,14 @@ def _whole_buckets(named: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for resource in _resources(statement):
             whole = f"{_bucket(resource)}/*" if "/" in resource else resource
             by_actions.setdefault(tuple(statement["Action"]), {})[whole] = None
-    return [allow(actions, list(resources), principal="*")
-            for actions, resources in by_actions.items()]
+    return [
+        allow(actions, list(resources), principal="*") for actions, resources in by_actions.items()
+    ]
 
 
-def let_out_to_s3(group: ec2.SecurityGroup, listed: ec2.IPrefixList | None,
-                  description: str) -> None:
+def let_out_to_s3(
+    group: ec2.SecurityGroup, listed: ec2.IPrefixList | None, description: str
+) -> None:
     """Let a group's members reach S3 by HTTPS: its prefix list, or every address.
 
     S3 answers on public addresses behind the gateway endpoint, and CloudFormation has no attribute
@@ -118,6 +129,8 @@ def let_out_to_s3(group: ec2.SecurityGroup, listed: ec2.IPrefixList | None,
     # A rule towards a prefix list is a resource of its own. EC2 gives a group that is created
     # without any rule one that allows everything; the CDK would take its own stand-in away.
     group.add_egress_rule(
-        ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.tcp(443), "Nobody: in place of everybody")
+        ec2.Peer.ipv4("255.255.255.255/32"), ec2.Port.tcp(443), "Nobody: in place of everybody"
+    )
     group.add_egress_rule(
-        ec2.Peer.prefix_list(listed.prefix_list_id), ec2.Port.tcp(443), description)
+        ec2.Peer.prefix_list(listed.prefix_list_id), ec2.Port.tcp(443), description
+    )

@@ -236,8 +236,13 @@ class ZoneAlignedNetwork(Construct):
             ``subnet_selection`` is given beside it, LLE159 for one subnet in two zones.
         """
         return _NetworkInVpc(
-            scope, id, vpc=vpc, client_zones=client_zones, subnets=subnets,
-            subnet_selection=subnet_selection, s3_prefix_list=s3_prefix_list,
+            scope,
+            id,
+            vpc=vpc,
+            client_zones=client_zones,
+            subnets=subnets,
+            subnet_selection=subnet_selection,
+            s3_prefix_list=s3_prefix_list,
         )
 
     def allow_s3(self, bucket: s3.IBucket | str, *, write: bool = False) -> None:
@@ -257,8 +262,9 @@ class ZoneAlignedNetwork(Construct):
         name = bucket_arn(bucket) if isinstance(bucket, str) else bucket.bucket_arn
         statements = [allow(["s3:GetObject"], f"{name}/*"), allow(["s3:ListBucket"], name)]
         if write:
-            statements.append(allow(
-                ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], f"{name}/*"))
+            statements.append(
+                allow(["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], f"{name}/*")
+            )
         self.let_into_s3(statements)
 
     def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
@@ -284,19 +290,34 @@ class ZoneAlignedNetwork(Construct):
             ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
         """
         group = ec2.SecurityGroup(
-            self, f"{id}SecurityGroup", vpc=self.vpc, allow_all_outbound=False,
+            self,
+            f"{id}SecurityGroup",
+            vpc=self.vpc,
+            allow_all_outbound=False,
             description="Interface endpoint for models: only these",
         )
         endpoint = ec2.InterfaceVpcEndpoint(
-            self, id, vpc=self.vpc, service=service, private_dns_enabled=True, open=False,
-            security_groups=[group], subnets=self.subnet_selection,
+            self,
+            id,
+            vpc=self.vpc,
+            service=service,
+            private_dns_enabled=True,
+            open=False,
+            security_groups=[group],
+            subnets=self.subnet_selection,
         )
         made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
-        made.policy_document = document(allow(
-            ["*"], "*", principal={"AWS": "*"},
-            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}))
+        made.policy_document = document(
+            allow(
+                ["*"],
+                "*",
+                principal={"AWS": "*"},
+                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+            )
+        )
         group.connections.allow_from(
-            self.model_security_group, ec2.Port.tcp(443), "Model containers")
+            self.model_security_group, ec2.Port.tcp(443), "Model containers"
+        )
         return endpoint
 
     @property

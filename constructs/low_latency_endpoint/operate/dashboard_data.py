@@ -61,13 +61,15 @@ class Graph:
 
 def read_dashboard_body(account: Account, dashboard_name: str) -> dict[str, Any]:
     """The body of a dashboard, parsed; needs ``cloudwatch:GetDashboard``."""
-    body: dict[str, Any] = json.loads(account.read(
-        "cloudwatch", "get_dashboard", DashboardName=dashboard_name)["DashboardBody"])
+    body: dict[str, Any] = json.loads(
+        account.read("cloudwatch", "get_dashboard", DashboardName=dashboard_name)["DashboardBody"]
+    )
     return body
 
 
-def read_graphs(account: Account, body: dict[str, Any], *, start: datetime,
-                end: datetime) -> list[Graph]:
+def read_graphs(
+    account: Account, body: dict[str, Any], *, start: datetime, end: datetime
+) -> list[Graph]:
     """Read the data of every graph of a dashboard's body.
 
     Parameters
@@ -100,8 +102,12 @@ def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datet
         stacked=bool(properties.get("stacked")),
         series=tuple(_series(rows, queries, found)),
         lines=tuple(
-            Line(float(line["value"]), line.get("label", ""), line.get("color", "#d62728"),
-                 line.get("yAxis") == "right")
+            Line(
+                float(line["value"]),
+                line.get("label", ""),
+                line.get("color", "#d62728"),
+                line.get("yAxis") == "right",
+            )
             for line in properties.get("annotations", {}).get("horizontal", ())
         ),
     )

@@ -25,8 +25,9 @@ _INK, _GREY = COLOURS["ink"][0], COLOURS["grey"][0]
 _Box = tuple[float, float, float, float]
 
 
-def draw_dashboard(account: Account, body: dict[str, Any], path: str | Path, *, start: datetime,
-                   end: datetime) -> list[Graph]:
+def draw_dashboard(
+    account: Account, body: dict[str, Any], path: str | Path, *, start: datetime, end: datetime
+) -> list[Graph]:
     """Draw a dashboard's body with the data of a window into an SVG, PNG or PDF file.
 
     Parameters
@@ -55,10 +56,20 @@ def draw_dashboard(account: Account, body: dict[str, Any], path: str | Path, *, 
         """Left, bottom, width, height as shares of the figure."""
         return x / _COLUMNS, 1 - (y + height) / rows, width / _COLUMNS, height / rows
 
-    with rc_context({"font.size": 9, "font.family": "DejaVu Sans", "svg.hashsalt": "dashboard",
-                     "axes.spines.top": False, "axes.edgecolor": "#d5dbdb",
-                     "axes.labelcolor": _GREY, "axes.titlecolor": _INK, "xtick.color": _GREY,
-                     "ytick.color": _GREY, "text.color": _INK}):
+    with rc_context(
+        {
+            "font.size": 9,
+            "font.family": "DejaVu Sans",
+            "svg.hashsalt": "dashboard",
+            "axes.spines.top": False,
+            "axes.edgecolor": "#d5dbdb",
+            "axes.labelcolor": _GREY,
+            "axes.titlecolor": _INK,
+            "xtick.color": _GREY,
+            "ytick.color": _GREY,
+            "text.color": _INK,
+        }
+    ):
         figure = Figure(figsize=(_INCHES_WIDE, rows * _INCHES_PER_ROW), facecolor="white")
         for widget in body["widgets"]:
             place = box(widget["x"], widget["y"], widget["width"], widget["height"])
@@ -69,11 +80,13 @@ def draw_dashboard(account: Account, body: dict[str, Any], path: str | Path, *, 
         for graph in graphs:
             left, bottom, width, height = box(*graph.place)
             # room for axes, legend and title
-            axes = figure.add_axes((left + 0.045, bottom + 1.35 / rows, width - 0.09,
-                                    height - 2.1 / rows))
+            axes = figure.add_axes(
+                (left + 0.045, bottom + 1.35 / rows, width - 0.09, height - 2.1 / rows)
+            )
             _draw(axes, graph, start, end)
-        figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None,
-                       dpi=110)
+        figure.savefig(
+            path, metadata={"Date": None} if str(path).endswith(".svg") else None, dpi=110
+        )
     return graphs
 
 
@@ -82,9 +95,15 @@ def _text(figure: Any, box: _Box, markdown: str) -> None:
     lines = [line for line in markdown.splitlines() if line.strip()]
     for index, line in enumerate(lines):
         heading = line.startswith("# ")
-        figure.text(left + 0.012, bottom + height * (1 - (index + 0.6) / len(lines)),
-                    re.sub(r"[*`]|^# ", "", line), va="center", fontsize=15 if heading else 10,
-                    weight="bold" if heading else "normal", color=_INK if heading else _GREY)
+        figure.text(
+            left + 0.012,
+            bottom + height * (1 - (index + 0.6) / len(lines)),
+            re.sub(r"[*`]|^# ", "", line),
+            va="center",
+            fontsize=15 if heading else 10,
+            weight="bold" if heading else "normal",
+            color=_INK if heading else _GREY,
+        )
 
 
 def _states(account: Account, properties: dict[str, Any]) -> list[tuple[str, str]]:
@@ -101,9 +120,15 @@ def _alarms(figure: Any, box: _Box, states: Sequence[tuple[str, str]]) -> None:
         x = left + 0.012 + column * (width - 0.02) / _ALARMS_PER_ROW
         y = bottom + height * (1 - (row + 0.5) / rows)
         colour = COLOURS[_STATES[state]][0]
-        figure.text(x, y, f"{_short(name)}: {state.replace('_', ' ').lower()}", va="center",
-                    weight="bold", color=colour, bbox={
-                        "boxstyle": "round,pad=0.6", "facecolor": "#f7f8f9", "edgecolor": colour})
+        figure.text(
+            x,
+            y,
+            f"{_short(name)}: {state.replace('_', ' ').lower()}",
+            va="center",
+            weight="bold",
+            color=colour,
+            bbox={"boxstyle": "round,pad=0.6", "facecolor": "#f7f8f9", "edgecolor": colour},
+        )
 
 
 def _short(name: str) -> str:
@@ -126,22 +151,37 @@ def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
     if graph.stacked and drawn:
         times = sorted({time for each in drawn for time in each.times})
         values = [dict(zip(each.times, each.values, strict=True)) for each in drawn]
-        axes.stackplot(times, [[each.get(time, 0.0) for time in times] for each in values],
-                       labels=[each.label for each in drawn],
-                       colors=[each.color or None for each in drawn], alpha=0.85)
+        axes.stackplot(
+            times,
+            [[each.get(time, 0.0) for time in times] for each in values],
+            labels=[each.label for each in drawn],
+            colors=[each.color or None for each in drawn],
+            alpha=0.85,
+        )
     else:
         for each in drawn:
             both.get(each.right, axes).plot(
-                each.times, each.values, label=each.label, color=each.color or None, linewidth=1.5,
-                linestyle=(0, (2, 1.5)) if each.right else "-")
+                each.times,
+                each.values,
+                label=each.label,
+                color=each.color or None,
+                linewidth=1.5,
+                linestyle=(0, (2, 1.5)) if each.right else "-",
+            )
     for line in graph.lines:
         target = both.get(line.right, axes)
         target.axhline(line.value, color=line.color, linewidth=1.1, linestyle=(0, (5, 3)))
         # Lines of the right axis are labelled on the left, so that two close ones stay readable.
-        target.annotate(line.label, (0 if line.right else 1, line.value),
-                        xycoords=("axes fraction", "data"), xytext=(3 if line.right else -3, 3),
-                        textcoords="offset points", ha="left" if line.right else "right",
-                        fontsize=8, color=line.color)
+        target.annotate(
+            line.label,
+            (0 if line.right else 1, line.value),
+            xycoords=("axes fraction", "data"),
+            xytext=(3 if line.right else -3, 3),
+            textcoords="offset points",
+            ha="left" if line.right else "right",
+            fontsize=8,
+            color=line.color,
+        )
     for each in both.values():
         each.set_ylim(bottom=0, top=max(each.get_ylim()[1] * 1.12, 1e-9))
         each.tick_params(length=0)
@@ -153,9 +193,18 @@ def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
     axes.grid(axis="y", color="#eaeded", linewidth=0.8)
     axes.set_axisbelow(True)
     if not drawn:
-        axes.text(0.5, 0.5, "no data in this window", transform=axes.transAxes, ha="center",
-                  color=_GREY)
+        axes.text(
+            0.5, 0.5, "no data in this window", transform=axes.transAxes, ha="center", color=_GREY
+        )
         return
     handles = [handle for each in both.values() for handle in each.get_legend_handles_labels()[0]]
-    axes.legend(handles=handles, loc="upper left", ncols=4, frameon=False, fontsize=8.5,
-                bbox_to_anchor=(-0.02, -0.12), handlelength=1.4, columnspacing=1.4)
+    axes.legend(
+        handles=handles,
+        loc="upper left",
+        ncols=4,
+        frameon=False,
+        fontsize=8.5,
+        bbox_to_anchor=(-0.02, -0.12),
+        handlelength=1.4,
+        columnspacing=1.4,
+    )

@@ -186,12 +186,25 @@ class LowLatencyEndpoint(Construct):
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, path)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
-        request = _request(zones, containers, instance_type, latency, throughput,
-                           scaling or ScalingOptions(), variant, warm_up)
+        request = _request(
+            zones,
+            containers,
+            instance_type,
+            latency,
+            throughput,
+            scaling or ScalingOptions(),
+            variant,
+            warm_up,
+        )
         self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
         self.network = network_of(
-            self, zones, network=network, vpc=vpc, subnets=subnets,
-            shared_by=network_max_instances, own=plan.fleet.maximum,
+            self,
+            zones,
+            network=network,
+            vpc=vpc,
+            subnets=subnets,
+            shared_by=network_max_instances,
+            own=plan.fleet.maximum,
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -210,10 +223,14 @@ class LowLatencyEndpoint(Construct):
         self.configuration = EndpointConfiguration(
             self,
             "Configuration",
-            variants=[ProductionVariant(
-                model=self.model, instance_type=instance_type,
-                initial_instance_count=plan.fleet.initial, **made,
-            )],
+            variants=[
+                ProductionVariant(
+                    model=self.model,
+                    instance_type=instance_type,
+                    initial_instance_count=plan.fleet.initial,
+                    **made,
+                )
+            ],
             **vars(configuration or ConfigurationOptions()),
         )
         self.endpoint = Endpoint(
@@ -227,9 +244,13 @@ class LowLatencyEndpoint(Construct):
             confirm_updates=endpoint.confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = None if plan.scaling is None else self.endpoint.scale(
-            variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum,
-        ).track(plan.scaling)
+        self.scaling = (
+            None
+            if plan.scaling is None
+            else self.endpoint.scale(
+                variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
+            ).track(plan.scaling)
+        )
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -259,33 +280,49 @@ class LowLatencyEndpoint(Construct):
 
     def output_settings_for_callers(self) -> None:
         """Add stack outputs with what callers need: names, URLs, client settings."""
-        CfnOutput(self, "EndpointName", value=self.endpoint.endpoint_name,
-                  description="EndpointName of InvokeEndpoint")
-        CfnOutput(self, "RegionalUrl", value=self.private_link.url,
-                  description="With private DNS, answered inside the VPC by the interface endpoint"
-                  if self.private_link.private_dns
-                  else "The interface endpoint in all zones: callers need it, or their ZonalUrl")
+        CfnOutput(
+            self,
+            "EndpointName",
+            value=self.endpoint.endpoint_name,
+            description="EndpointName of InvokeEndpoint",
+        )
+        CfnOutput(
+            self,
+            "RegionalUrl",
+            value=self.private_link.url,
+            description="With private DNS, answered inside the VPC by the interface endpoint"
+            if self.private_link.private_dns
+            else "The interface endpoint in all zones: callers need it, or their ZonalUrl",
+        )
         for zone, name in self.private_link.zonal_dns_names.items():
-            CfnOutput(self, f"ZonalUrl-{zone}", value=f"https://{name}",
-                      description=f"For callers in {zone}: stays in the zone")
+            CfnOutput(
+                self,
+                f"ZonalUrl-{zone}",
+                value=f"https://{name}",
+                description=f"For callers in {zone}: stays in the zone",
+            )
         client = {
             "max_pool_connections": self.plan.caller_connections,
             "tcp_keepalive": True,
             "keepalive_seconds": self.plan.caller_keepalive_seconds,
         }
         CfnOutput(
-            self, "ClientSettings",
+            self,
+            "ClientSettings",
             value=json.dumps({key: value for key, value in client.items() if value is not None}),
             description="For botocore's Config, so that no call waits for a connection",
         )
 
     def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
         if scaling.keep_instance_counts is None and not scaling.enabled:
-            warn(self, "scalingOffKeepsCounts",
-                 "Scaling is off, and updates keep the number of instances that are running: a "
-                 "changed initial number has no effect. Say keep_counts: true "
-                 "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
-                 "size; change to false only together with the configuration.")
+            warn(
+                self,
+                "scalingOffKeepsCounts",
+                "Scaling is off, and updates keep the number of instances that are running: a "
+                "changed initial number has no effect. Say keep_counts: true "
+                "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
+                "size; change to false only together with the configuration.",
+            )
             return True
         return scaling.keep_instance_counts
 
@@ -298,8 +335,13 @@ class LowLatencyEndpoint(Construct):
         options: dict[str, Any] = {**vars(stated), "requests": requests}
         keep_warm = options.pop("keep_warm")
         warm_up = WarmUp(
-            self, "WarmUp", endpoint=self.endpoint, private_link=self.private_link,
-            network=self.network, latency=latency, **options,
+            self,
+            "WarmUp",
+            endpoint=self.endpoint,
+            private_link=self.private_link,
+            network=self.network,
+            latency=latency,
+            **options,
         )
         if keep_warm is not None:
             warm_up.keep_warm(**vars(keep_warm))
@@ -309,7 +351,8 @@ class LowLatencyEndpoint(Construct):
         """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
         watched = dict(vars(options))
         for name, metric in (
-            ("model_latency", "ModelLatency"), ("overhead_latency", "OverheadLatency")
+            ("model_latency", "ModelLatency"),
+            ("overhead_latency", "OverheadLatency"),
         ):
             if watched[name] == "planned":
                 watched[name] = {
@@ -335,10 +378,16 @@ def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
     return flat
 
 
-def _request(zones: ClientZones, containers: Sequence[Container], instance_type: InstanceType,
-             latency: LatencyTarget, throughput: MeasuredThroughput | None,
-             scaling: ScalingOptions, variant: VariantOptions,
-             warm_up: WarmUpOptions | None) -> EndpointRequest:
+def _request(
+    zones: ClientZones,
+    containers: Sequence[Container],
+    instance_type: InstanceType,
+    latency: LatencyTarget,
+    throughput: MeasuredThroughput | None,
+    scaling: ScalingOptions,
+    variant: VariantOptions,
+    warm_up: WarmUpOptions | None,
+) -> EndpointRequest:
     """What the constructor's arguments ask of the plan."""
     routing = variant.routing
     return EndpointRequest(

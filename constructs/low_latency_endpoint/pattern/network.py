@@ -21,8 +21,9 @@ from ..plan.rules import (
 __all__ = ["link_of", "network_of", "zones_of"]
 
 
-def zones_of(client_zones: ClientZones | None, network: ZoneAlignedNetwork | None,
-             where: str) -> ClientZones:
+def zones_of(
+    client_zones: ClientZones | None, network: ZoneAlignedNetwork | None, where: str
+) -> ClientZones:
     """The zones that are stated, or those of the network that is given."""
     if (client_zones is None) == (network is None):
         raise ZONES_OR_NETWORK.error(
@@ -33,9 +34,16 @@ def zones_of(client_zones: ClientZones | None, network: ZoneAlignedNetwork | Non
     return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
 
 
-def network_of(scope: Construct, zones: ClientZones, *, network: ZoneAlignedNetwork | None,
-               vpc: ec2.IVpc | None, subnets: Mapping[str, ec2.ISubnet] | None,
-               shared_by: int | None, own: int) -> ZoneAlignedNetwork:
+def network_of(
+    scope: Construct,
+    zones: ClientZones,
+    *,
+    network: ZoneAlignedNetwork | None,
+    vpc: ec2.IVpc | None,
+    subnets: Mapping[str, ec2.ISubnet] | None,
+    shared_by: int | None,
+    own: int,
+) -> ZoneAlignedNetwork:
     """The network that is given, or one made below ``scope``.
 
     Parameters
@@ -56,13 +64,20 @@ def network_of(scope: Construct, zones: ClientZones, *, network: ZoneAlignedNetw
         LLE106, LLE157, LLE158, and what :class:`ZoneAlignedNetwork` refuses.
     """
     where = scope.node.path
-    given = [name for name, value in (
-        ("network", network), ("vpc", vpc), ("subnets", subnets),
-        ("network_max_instances", shared_by),
-    ) if value is not None]
+    given = [
+        name
+        for name, value in (
+            ("network", network),
+            ("vpc", vpc),
+            ("subnets", subnets),
+            ("network_max_instances", shared_by),
+        )
+        if value is not None
+    ]
     if given not in ([], ["network"], ["vpc"], ["vpc", "subnets"], ["network_max_instances"]):
         raise NETWORK_FROM_TWO.error(
-            got=", ".join(given), where=where,
+            got=", ".join(given),
+            where=where,
             allowed="network; vpc; vpc and subnets; network_max_instances; or none of them",
         )
     if network is not None:
@@ -74,16 +89,19 @@ def network_of(scope: Construct, zones: ClientZones, *, network: ZoneAlignedNetw
     if shared_by is not None and MAX_INSTANCES.check(shared_by, where) < own:
         raise FLEETS_SHARE_SUBNETS.error(
             got=f"network_max_instances={shared_by}, and {own} of this endpoint alone",
-            allowed=f"at least {own}", where=where,
+            allowed=f"at least {own}",
+            where=where,
         )
-    return ZoneAlignedNetwork(
-        scope, "Network", client_zones=zones, max_instances=shared_by or own
-    )
+    return ZoneAlignedNetwork(scope, "Network", client_zones=zones, max_instances=shared_by or own)
 
 
-def link_of(scope: Construct, network: ZoneAlignedNetwork, *,
-            private_link: RuntimePrivateLink | None,
-            private_dns: bool | None) -> RuntimePrivateLink:
+def link_of(
+    scope: Construct,
+    network: ZoneAlignedNetwork,
+    *,
+    private_link: RuntimePrivateLink | None,
+    private_dns: bool | None,
+) -> RuntimePrivateLink:
     """The private link that is given, if it serves the network, or one made below ``scope``.
 
     Raises

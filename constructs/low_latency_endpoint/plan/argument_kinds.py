@@ -30,15 +30,22 @@ from .rules import ARGUMENT_KIND
 __all__ = ["checked_arguments"]
 
 OPTIONS = rule(
-    "LLE360", "options are given as an object, not as a mapping",
+    "LLE360",
+    "options are given as an object, not as a mapping",
     mend="Write the class with keywords in place of the mapping: a misspelled option is refused "
-         "then, and not left out in silence.",
+    "then, and not left out in silence.",
 )
 
 _Class = TypeVar("_Class", bound=type)
 _TEXTS = (str, bytes, bytearray)
-_WORDS = {str: "text", bytes: "bytes", bool: "True or False", int: "a whole number",
-          float: "a finite number", NoneType: "None"}
+_WORDS = {
+    str: "text",
+    bytes: "bytes",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a finite number",
+    NoneType: "None",
+}
 
 
 def checked_arguments(cls: _Class) -> _Class:
@@ -77,9 +84,12 @@ def checked_arguments(cls: _Class) -> _Class:
 def _checked(function: Any, cls: type) -> Callable[..., Any]:
     annotations = function.__annotations__
     code = function.__code__  # inspect.signature would cost each import
-    places = code.co_varnames[:code.co_argcount]
-    rest = (code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-            if code.co_flags & inspect.CO_VARARGS else "")
+    places = code.co_varnames[: code.co_argcount]
+    rest = (
+        code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        if code.co_flags & inspect.CO_VARARGS
+        else ""
+    )
     kinds: dict[str, Any] = {}
 
     def check(name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
@@ -98,7 +108,7 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         for name, value in given.items():
             check(name, value, "", given)
         if rest:
-            for index, value in enumerate(args[len(places):]):
+            for index, value in enumerate(args[len(places) :]):
                 check(rest, value, f"[{index}]", given)
         return function(*args, **kwargs)
 
@@ -119,8 +129,11 @@ class _Misfit:
     def error(self, owner: str, name: str) -> ConfigurationError:
         where = f"{owner}, {name}{self.path}"
         kinds = _alternatives(self.kind)
-        if any(map(_is_duration, kinds)) and isinstance(self.value, (int, float, str)) and (
-                not isinstance(self.value, bool)):
+        if (
+            any(map(_is_duration, kinds))
+            and isinstance(self.value, (int, float, str))
+            and (not isinstance(self.value, bool))
+        ):
             got = "text" if isinstance(self.value, str) else repr(self.value)
             return DURATION.error(got=got, allowed="a Duration or a timedelta", where=where)
         choice = next((limit for limit in map(_limit_of, kinds) if limit), None)
@@ -130,8 +143,11 @@ class _Misfit:
         if isinstance(self.value, Mapping) and options is not None:
             return _mapping_for_options(self.value, options, name, where)
         # Values in mappings may be secrets: environments, build arguments, headers.
-        return ARGUMENT_KIND.error(got=_described(self.value, shown=not self.path),
-                                   allowed=_in_words(self.kind), where=where)
+        return ARGUMENT_KIND.error(
+            got=_described(self.value, shown=not self.path),
+            allowed=_in_words(self.kind),
+            where=where,
+        )
 
 
 def _misfit(value: Any, kind: Any) -> _Misfit | None:
@@ -146,8 +162,12 @@ def _misfit(value: Any, kind: Any) -> _Misfit | None:
         return _misfit_of_all(value, kind)
     if origin is Literal:
         token = isinstance(value, str) and "${Token[" in value
-        return None if token or any(value is part or value == part for part in parts if (
-            type(part) is type(value))) else _Misfit(value, kind)
+        return (
+            None
+            if token
+            or any(value is part or value == part for part in parts if (type(part) is type(value)))
+            else _Misfit(value, kind)
+        )
     if origin is Callable:
         return None if callable(value) else _Misfit(value, kind)
     if not isinstance(value, origin) or isinstance(value, _TEXTS):
@@ -226,8 +246,13 @@ def _implements(value: Any, interface: Any) -> bool:
             return True
     if not any("__jsii_type__" in vars(base) for base in bases):
         return False
-    members = {name for each in interface.__mro__ if getattr(each, "_is_protocol", False)
-               for name in vars(each) if not name.startswith("_")}
+    members = {
+        name
+        for each in interface.__mro__
+        if getattr(each, "_is_protocol", False)
+        for name in vars(each)
+        if not name.startswith("_")
+    }
     return all(any(name in vars(base) for base in bases) for name in members)
 
 
@@ -257,8 +282,14 @@ def _limit_of(kind: Any) -> Choice | None:
     """The limit that states what a ``Literal`` lists: settings files break it by the same code."""
     if get_origin(kind) is not Literal:
         return None
-    return next((limit for limit in limits().values()
-                 if isinstance(limit, Choice) and limit.values == get_args(kind)), None)
+    return next(
+        (
+            limit
+            for limit in limits().values()
+            if isinstance(limit, Choice) and limit.values == get_args(kind)
+        ),
+        None,
+    )
 
 
 def _owner(cls: type, function: Callable[..., Any], given: Mapping[str, Any]) -> str:
@@ -269,16 +300,19 @@ def _owner(cls: type, function: Callable[..., Any], given: Mapping[str, Any]) ->
     return f"{path}/{given.get('id')}".lstrip("/") if "scope" in given else cls.__name__
 
 
-def _mapping_for_options(value: Mapping[Any, Any], options: Any, name: str,
-                         where: str) -> ConfigurationError:
+def _mapping_for_options(
+    value: Mapping[Any, Any], options: Any, name: str, where: str
+) -> ConfigurationError:
     known = [field.name for field in fields(options) if field.init]
     unknown = [f"{key!r:.60}" for key in value if key not in known]
-    got = "a mapping" + (f" with no option of {options.__name__}'s: {', '.join(unknown[:10])}"
-                         if unknown else "")
+    got = "a mapping" + (
+        f" with no option of {options.__name__}'s: {', '.join(unknown[:10])}" if unknown else ""
+    )
     stated = ", ".join(f"{key}=..." for key in value if key in known) or "..."
     parameter = name.partition("[")[0]
     return OPTIONS.error(
-        got=got, where=where,
+        got=got,
+        where=where,
         allowed=f"{parameter}={options.__name__}({stated}), with {', '.join(known)}",
     )
 

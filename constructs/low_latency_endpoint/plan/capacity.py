@@ -19,9 +19,14 @@ FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two i
 
 
 ZONES_TO_COUNT = Range(
-    rule("LLE365", "the number of client zones to count with is out of range",
-         mend="Give the client zones, or their number."),
-    "the number of client zones to count with", 1, 16,
+    rule(
+        "LLE365",
+        "the number of client zones to count with is out of range",
+        mend="Give the client zones, or their number.",
+    ),
+    "the number of client zones to count with",
+    1,
+    16,
 )
 
 
@@ -37,8 +42,12 @@ def zone_count(client_zones: int | Sequence[str]) -> int:
     return int(ZONES_TO_COUNT.check(client_zones, "client_zones"))
 
 
-def instances_at_peak(peak_tps: float, tps_per_instance: float, safety_factor: float,
-                      client_zones: int | Sequence[str]) -> int:
+def instances_at_peak(
+    peak_tps: float,
+    tps_per_instance: float,
+    safety_factor: float,
+    client_zones: int | Sequence[str],
+) -> int:
     """Instances that hold the peak: at least one per client zone and at least two.
 
     Parameters
@@ -86,6 +95,7 @@ def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
     target = stated(tps_per_instance) * stated(safety_factor) * 60
     if target > Fraction(SCALING_TARGET.maximum or 0):
-        raise SCALING_TARGET.rule.error(got=f"{tps_per_instance!r} x {safety_factor!r} x 60",
-                                        allowed=SCALING_TARGET.allowed)
+        raise SCALING_TARGET.rule.error(
+            got=f"{tps_per_instance!r} x {safety_factor!r} x 60", allowed=SCALING_TARGET.allowed
+        )
     return float(target)

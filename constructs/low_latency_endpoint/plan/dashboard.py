@@ -21,8 +21,11 @@ _PERIOD = 60
 # One hue per quantity, everywhere the same; percentiles from light to dark.
 _BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
 _MODEL, _OVERHEAD, _TARGET = "#2171b5", "#fd8d3c", "#d62728"
-_ERRORS = {"Invocation4XXErrors": "#fdae6b", "Invocation5XXErrors": "#d62728",
-           "InvocationModelErrors": "#9467bd"}
+_ERRORS = {
+    "Invocation4XXErrors": "#fdae6b",
+    "Invocation5XXErrors": "#d62728",
+    "InvocationModelErrors": "#9467bd",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +71,30 @@ class _Panel:
             [namespace, name, *dimensions, {"id": id, "stat": statistic, "visible": False}]
         )
 
-    def shown(self, dimensions: Sequence[str], name: str, statistic: str, label: str,
-              color: str = "", axis: str = "left") -> None:
+    def shown(
+        self,
+        dimensions: Sequence[str],
+        name: str,
+        statistic: str,
+        label: str,
+        color: str = "",
+        axis: str = "left",
+    ) -> None:
         """A metric as it is."""
         options: dict[str, Any] = {"stat": statistic, "label": label, "yAxis": axis}
         if color:
             options["color"] = color
         self.metrics.append([metric_facts(name).namespace, name, *dimensions, options])
 
-    def formula(self, expression: str, id: str, label: str, color: str = "",
-                axis: str = "left") -> None:
+    def formula(
+        self, expression: str, id: str, label: str, color: str = "", axis: str = "left"
+    ) -> None:
         """A formula over the metrics above."""
         options: dict[str, Any] = {
-            "expression": expression, "id": id, "label": label, "yAxis": axis
+            "expression": expression,
+            "id": id,
+            "label": label,
+            "yAxis": axis,
         }
         if color:
             options["color"] = color
@@ -88,20 +102,21 @@ class _Panel:
 
     def line(self, value: float, label: str, axis: str = "left") -> None:
         """A horizontal line."""
-        self.annotations.append(
-            {"value": value, "label": label, "color": _TARGET, "yAxis": axis}
-        )
+        self.annotations.append({"value": value, "label": label, "color": _TARGET, "yAxis": axis})
 
     def properties(self) -> dict[str, Any]:
         """The widget's properties."""
-        axes: dict[str, Any] = {
-            "left": {"min": 0, "label": self.left_label, "showUnits": False}
-        }
+        axes: dict[str, Any] = {"left": {"min": 0, "label": self.left_label, "showUnits": False}}
         if self.right_label:
             axes["right"] = {"min": 0, "label": self.right_label, "showUnits": False}
         properties: dict[str, Any] = {
-            "title": self.title, "view": "timeSeries", "stacked": self.stacked,
-            "region": self.region, "period": _PERIOD, "metrics": self.metrics, "yAxis": axes,
+            "title": self.title,
+            "view": "timeSeries",
+            "stacked": self.stacked,
+            "region": self.region,
+            "period": _PERIOD,
+            "metrics": self.metrics,
+            "yAxis": axes,
         }
         if self.annotations:
             properties["annotations"] = {"horizontal": self.annotations}
@@ -139,8 +154,12 @@ def dashboard_body(
         suffix = f" · {variant.name}" if len(variants) > 1 else ""
         panels = _Panels(endpoint_name, region, variant, suffix)
         graphs += [
-            panels.target(targets), panels.split(), panels.traffic(), panels.errors(),
-            panels.instances(), panels.utilization(),
+            panels.target(targets),
+            panels.split(),
+            panels.traffic(),
+            panels.errors(),
+            panels.instances(),
+            panels.utilization(),
         ]
         if variant.multi_model:
             graphs.append(panels.multi_model())
@@ -151,21 +170,32 @@ def dashboard_body(
     top = 2
     if alarm_arns:
         height = 1 + (len(alarm_arns) + 2) // 3
-        widgets.append(_widget("alarm", 0, top, _COLUMNS, height,
-                               {"title": "Alarms", "alarms": list(alarm_arns)}))
+        widgets.append(
+            _widget(
+                "alarm", 0, top, _COLUMNS, height, {"title": "Alarms", "alarms": list(alarm_arns)}
+            )
+        )
         top += height
     for index, graph in enumerate(graphs):
         widgets.append(
-            _widget("metric", (index % 2) * _HALF, top + (index // 2) * _HEIGHT, _HALF, _HEIGHT,
-                    graph)
+            _widget(
+                "metric", (index % 2) * _HALF, top + (index // 2) * _HEIGHT, _HALF, _HEIGHT, graph
+            )
         )
     return {"start": "-PT3H", "periodOverride": "inherit", "widgets": widgets}
 
 
-def _widget(kind: str, x: int, y: int, width: int, height: int,
-            properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": kind, "x": x, "y": y, "width": width, "height": height,
-            "properties": properties}
+def _widget(
+    kind: str, x: int, y: int, width: int, height: int, properties: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "x": x,
+        "y": y,
+        "width": width,
+        "height": height,
+        "properties": properties,
+    }
 
 
 def _header(endpoint_name: str, targets: Mapping[str, float]) -> str:
@@ -180,8 +210,9 @@ def _header(endpoint_name: str, targets: Mapping[str, float]) -> str:
 class _Panels:
     """The panels of one variant."""
 
-    def __init__(self, endpoint_name: str, region: str, variant: DashboardVariant,
-                 suffix: str) -> None:
+    def __init__(
+        self, endpoint_name: str, region: str, variant: DashboardVariant, suffix: str
+    ) -> None:
         self._endpoint_name = endpoint_name
         self._region = region
         self._variant = variant
@@ -196,16 +227,22 @@ class _Panels:
         for statistic in dict.fromkeys(["p50", "p90", "p99", *targets]):
             key = statistic.lower().replace(".", "_")
             panel.raw(self._dimensions, "ModelLatency", statistic, f"{key}_us")
-            panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, statistic,
-                          _BLUE.get(statistic, ""))
+            panel.formula(
+                f"{key}_us / {MICROSECONDS_PER_MILLISECOND}",
+                key,
+                statistic,
+                _BLUE.get(statistic, ""),
+            )
         for statistic, value in targets.items():
             panel.line(value, f"{statistic} target {value:g} ms")
         return panel.properties()
 
     def split(self) -> dict[str, Any]:
         panel = self._panel("Where does the time go?", "average in ms", stacked=True)
-        for name, key, color in (("ModelLatency", "model", _MODEL),
-                                ("OverheadLatency", "overhead", _OVERHEAD)):
+        for name, key, color in (
+            ("ModelLatency", "model", _MODEL),
+            ("OverheadLatency", "overhead", _OVERHEAD),
+        ):
             panel.raw(self._dimensions, name, "Average", f"{key}_us")
             panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, name, color)
         return panel.properties()
@@ -214,8 +251,14 @@ class _Panels:
         panel = self._panel("Traffic", "requests per second", right_label="in flight")
         panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
         panel.formula("invocations / PERIOD(invocations)", "tps", "requests per second", _MODEL)
-        panel.shown(self._dimensions, "ConcurrentRequestsPerModel", "Maximum",
-                    "most in flight per instance", "#7f7f7f", "right")
+        panel.shown(
+            self._dimensions,
+            "ConcurrentRequestsPerModel",
+            "Maximum",
+            "most in flight per instance",
+            "#7f7f7f",
+            "right",
+        )
         return panel.properties()
 
     def errors(self) -> dict[str, Any]:
@@ -226,13 +269,21 @@ class _Panels:
 
     def instances(self) -> dict[str, Any]:
         variant = self._variant
-        panel = self._panel("Instances and what each gets", "invocations per instance and minute",
-                            right_label="instances")
+        panel = self._panel(
+            "Instances and what each gets",
+            "invocations per instance and minute",
+            right_label="instances",
+        )
         panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
         panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
         panel.formula("each * 60 / PERIOD(each)", "load", "invocations per instance", _MODEL)
-        panel.formula("IF(each > 0, invocations / each, 0)", "instances",
-                      "instances that serve", "#2ca02c", "right")
+        panel.formula(
+            "IF(each > 0, invocations / each, 0)",
+            "instances",
+            "instances that serve",
+            "#2ca02c",
+            "right",
+        )
         if variant.scaling_target is not None:
             panel.line(variant.scaling_target, f"scaling target {variant.scaling_target:g}")
         if variant.max_instances is not None:
@@ -242,12 +293,15 @@ class _Panels:
     def utilization(self) -> dict[str, Any]:
         variant = self._variant
         panel = self._panel("Utilization of the instance", "percent")
-        shares = [("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
-                  ("MemoryUtilization", "memory", "memory", 1, "#2ca02c")]
+        shares = [
+            ("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
+            ("MemoryUtilization", "memory", "memory", 1, "#2ca02c"),
+        ]
         if variant.gpus:
-            shares += [("GPUUtilization", "gpu", "GPU", variant.gpus, "#9467bd"),
-                       ("GPUMemoryUtilization", "gpu_memory", "GPU memory", variant.gpus,
-                        "#e377c2")]
+            shares += [
+                ("GPUUtilization", "gpu", "GPU", variant.gpus, "#9467bd"),
+                ("GPUMemoryUtilization", "gpu_memory", "GPU memory", variant.gpus, "#e377c2"),
+            ]
         for name, key, label, units, color in shares:
             panel.raw(self._dimensions, name, "Average", f"{key}_raw")
             panel.formula(f"{key}_raw / {units or 1}", key, label, color)
@@ -256,16 +310,20 @@ class _Panels:
 
     def multi_model(self) -> dict[str, Any]:
         panel = self._panel("Models loaded on demand", "ms", right_label="models, hit percent")
-        for name, key, label in (("ModelLoadingWaitTime", "wait", "wait for a model"),
-                                ("ModelDownloadingTime", "download", "download"),
-                                ("ModelLoadingTime", "load", "load")):
+        for name, key, label in (
+            ("ModelLoadingWaitTime", "wait", "wait for a model"),
+            ("ModelDownloadingTime", "download", "download"),
+            ("ModelLoadingTime", "load", "load"),
+        ):
             panel.raw(self._dimensions, name, "Average", f"{key}_us")
             panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, label)
         panel.raw(self._dimensions, "ModelCacheHit", "Average", "hit_share")
-        panel.formula("hit_share * 100", "hits", "requests with a loaded model, percent",
-                      "#2ca02c", "right")
-        panel.shown(self._dimensions, "LoadedModelCount", "Average", "models loaded", "#7f7f7f",
-                    "right")
+        panel.formula(
+            "hit_share * 100", "hits", "requests with a loaded model, percent", "#2ca02c", "right"
+        )
+        panel.shown(
+            self._dimensions, "LoadedModelCount", "Average", "models loaded", "#7f7f7f", "right"
+        )
         return panel.properties()
 
     def zones(self) -> dict[str, Any]:
@@ -274,9 +332,10 @@ class _Panels:
         panel = self._panel("Zones", "requests per minute")
         schema = "AWS/SageMaker,EndpointName,VariantName,Region,AvailabilityZone,InstanceType"
         panel.formula(
-            f"SEARCH('{{{schema}}} MetricName=\"Invocations\" "
-            f"EndpointName=\"{self._endpoint_name}\" VariantName=\"{self._variant.name}\"', "
+            f'SEARCH(\'{{{schema}}} MetricName="Invocations" '
+            f'EndpointName="{self._endpoint_name}" VariantName="{self._variant.name}"\', '
             f"'Sum', {_PERIOD})",
-            "zones", "",
+            "zones",
+            "",
         )
         return panel.properties()

@@ -8,6 +8,7 @@ from .rules import INF1_HAS_NO_GUARDRAILS
 
 __all__ = ["check_guardrails", "instances_in_update", "takes_guardrails"]
 
+
 def takes_guardrails(instance_type: str) -> bool:
     """Whether SageMaker watches deployments on an instance type: on all but Inf1, where it falls
     back to blue/green all at once without a final baking period, in silence (SageMaker guide,
@@ -21,8 +22,9 @@ def takes_guardrails(instance_type: str) -> bool:
     return not instance_type.startswith("ml.inf1.")
 
 
-def check_guardrails(kind: str, instance_types: Iterable[str], *, rolls_back: bool,
-                     where: str = "") -> None:
+def check_guardrails(
+    kind: str, instance_types: Iterable[str], *, rolls_back: bool, where: str = ""
+) -> None:
     """Raise for guardrails on instance types that SageMaker excludes from them, in silence.
 
     Parameters
@@ -45,7 +47,9 @@ def check_guardrails(kind: str, instance_types: Iterable[str], *, rolls_back: bo
     if excluded and (kind != "ALL_AT_ONCE" or rolls_back):
         raise INF1_HAS_NO_GUARDRAILS.error(
             got=f"{kind}{' with rollback alarms' if rolls_back else ''} on {excluded[0]}",
-            allowed="ALL_AT_ONCE without alarms", where=where)
+            allowed="ALL_AT_ONCE without alarms",
+            where=where,
+        )
 
 
 def instances_in_update(instances: int, rolling_batch_percent: int | None = None) -> int:

@@ -10,9 +10,10 @@ from ..errors import rule
 __all__ = ["milliseconds_of", "seconds_of"]
 
 DURATION = rule(
-    "LLE801", "a duration has no unit",
+    "LLE801",
+    "a duration has no unit",
     mend="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200): a bare "
-         "number leaves open whether it means seconds, milliseconds or microseconds.",
+    "number leaves open whether it means seconds, milliseconds or microseconds.",
 )
 
 

@@ -40,38 +40,63 @@ MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 
 LATENCY_KIND = rule(
-    "LLE804", "the latency target is of another kind",
+    "LLE804",
+    "the latency target is of another kind",
     mend="Pass LatencyTarget(p99=Duration.millis(200)), or leave it out.",
 )
 THROUGHPUT_KIND = rule(
-    "LLE805", "the measured throughput is of another kind",
+    "LLE805",
+    "the measured throughput is of another kind",
     mend="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
 )
 LIST_KIND = rule(
-    "LLE806", "a list of texts is expected",
-    mend="Pass a list, even for one item: [\"use1-az1\", \"use1-az2\"].",
+    "LLE806",
+    "a list of texts is expected",
+    mend='Pass a list, even for one item: ["use1-az1", "use1-az2"].',
 )
 PAYLOAD = Range(
-    rule("LLE820", "the payload is larger than SageMaker takes",
-         mend="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
-         source=GUIDE + "deploy-model-options.html"),
-    "the payload", 0, LARGEST_BODY_BYTES, "bytes",
+    rule(
+        "LLE820",
+        "the payload is larger than SageMaker takes",
+        mend="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
+        source=GUIDE + "deploy-model-options.html",
+    ),
+    "the payload",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
 )
 OVERHEAD_SHARE = Range(
-    rule("LLE821", "the share of the target kept for overhead is out of range",
-         mend="Give the share of the latency target that network and SageMaker's overhead may use.",
-         source=""),
-    "the overhead share", 0.01, 0.9, "", False,
+    rule(
+        "LLE821",
+        "the share of the target kept for overhead is out of range",
+        mend="Give the share of the latency target that network and SageMaker's overhead may use.",
+        source="",
+    ),
+    "the overhead share",
+    0.01,
+    0.9,
+    "",
+    False,
 )
 WARM_UP_REQUESTS = Range(
-    rule("LLE822", "the number of warm-up requests is out of range",
-         mend="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
-         source=""),
-    "the number of warm-up requests", 0, 1_000_000, "requests",
+    rule(
+        "LLE822",
+        "the number of warm-up requests is out of range",
+        mend="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
+        source="",
+    ),
+    "the number of warm-up requests",
+    0,
+    1_000_000,
+    "requests",
 )
 
-_COUNTS = {"min_instances": MIN_CAPACITY, "initial_instances": INITIAL_INSTANCE_COUNT,
-           "max_instances": MAX_INSTANCES}
+_COUNTS = {
+    "min_instances": MIN_CAPACITY,
+    "initial_instances": INITIAL_INSTANCE_COUNT,
+    "max_instances": MAX_INSTANCES,
+}
 # Words in an image's name that stand for servers of generative models
 _GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
 
@@ -129,11 +154,13 @@ class ScalingOptions:
 
     def __post_init__(self) -> None:
         if not self.enabled:  # what a policy would do would be dropped in silence
-            for name in ("max_concurrency_per_instance", "scale_out_cooldown",
-                         "scale_in_cooldown"):
+            for name in ("max_concurrency_per_instance", "scale_out_cooldown", "scale_in_cooldown"):
                 if getattr(self, name) is not None:
-                    raise SCALING_IS_OFF.error(got=f"enabled=False with {name}",
-                                               allowed=f"enabled=False without {name}", where=name)
+                    raise SCALING_IS_OFF.error(
+                        got=f"enabled=False with {name}",
+                        allowed=f"enabled=False without {name}",
+                        where=name,
+                    )
         for name, limit in _COUNTS.items():
             count = getattr(self, name)
             if count is not None:
@@ -144,8 +171,13 @@ class ScalingOptions:
             _optional(SCALING_TARGET, concurrency, "max_concurrency_per_instance")
         for name in ("scale_out", "scale_in"):
             given, where = getattr(self, f"{name}_cooldown"), f"{name}_cooldown"
-            object.__setattr__(self, f"{name}_seconds", None if given is None else int(
-                COOLDOWN_SECONDS.check(seconds_of(given, where), where)))
+            object.__setattr__(
+                self,
+                f"{name}_seconds",
+                None
+                if given is None
+                else int(COOLDOWN_SECONDS.check(seconds_of(given, where), where)),
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,21 +247,28 @@ class EndpointRequest:
         object.__setattr__(self, "client_zones", _checked_zones(self.client_zones))
         INSTANCE_TYPE.check(self.instance_type, "instance_type")
         if self.latency is not None and not isinstance(self.latency, LatencyTarget):
-            raise LATENCY_KIND.error(got=repr(self.latency), allowed="a LatencyTarget",
-                                     where="latency")
+            raise LATENCY_KIND.error(
+                got=repr(self.latency), allowed="a LatencyTarget", where="latency"
+            )
         if self.throughput is not None and not isinstance(self.throughput, MeasuredThroughput):
-            raise THROUGHPUT_KIND.error(got=repr(self.throughput), allowed="a MeasuredThroughput",
-                                        where="throughput")
+            raise THROUGHPUT_KIND.error(
+                got=repr(self.throughput), allowed="a MeasuredThroughput", where="throughput"
+            )
         prefix = (self.prefix_length, self.concurrency_threshold)
         if self.routing is not None or prefix != (None, None):
-            check_routing(self.routing or "RANDOM", prefix_length=self.prefix_length,
-                          concurrency_threshold=self.concurrency_threshold, where="routing")
+            check_routing(
+                self.routing or "RANDOM",
+                prefix_length=self.prefix_length,
+                concurrency_threshold=self.concurrency_threshold,
+                where="routing",
+            )
         object.__setattr__(self, "images", _listed(self.images, "images"))
         for index, image in enumerate(self.images):
             IMAGE_URI.check(image, f"images[{index}]")
         if self.inference_ami is not None and not isinstance(self.inference_ami, str):
-            raise INFERENCE_AMI.rule.error(got=repr(self.inference_ami),
-                                           allowed=INFERENCE_AMI.allowed, where="inference_ami")
+            raise INFERENCE_AMI.rule.error(
+                got=repr(self.inference_ami), allowed=INFERENCE_AMI.allowed, where="inference_ami"
+            )
         object.__setattr__(self, "doubts", tuple(self._doubts()))
         _optional(OVERHEAD_SHARE, self.overhead_share, "overhead_share")
         _optional(WARM_UP_REQUESTS, self.warm_up_requests, "warm_up_requests")
@@ -249,8 +288,15 @@ class EndpointRequest:
     def workers(self) -> tuple[str, int]:
         """What serves one request at a time on an instance, and how many of them there are."""
         facts = self.facts
-        kinds = (("Neuron core", facts.neuron_cores), ("accelerator", facts.accelerator_count),
-                 ("vCPU", facts.vcpus)) if facts else ()
+        kinds = (
+            (
+                ("Neuron core", facts.neuron_cores),
+                ("accelerator", facts.accelerator_count),
+                ("vCPU", facts.vcpus),
+            )
+            if facts
+            else ()
+        )
         return next(((kind, count) for kind, count in kinds if count), ("instance", 1))
 
     @cached_property
@@ -276,24 +322,35 @@ class EndpointRequest:
         found = []
         ami = self.inference_ami or self.needed_ami
         if ami is not None and not INFERENCE_AMI.holds(ami):
-            found.append(PlanWarning(
-                "unknown-inference-ami",
-                f"the inference AMI {ami!r} is not in this version's list"))
+            found.append(
+                PlanWarning(
+                    "unknown-inference-ami",
+                    f"the inference AMI {ami!r} is not in this version's list",
+                )
+            )
         elif ami is not None:
             check_ami_runs_on(ami, self.instance_type, "inference_ami")
         for index, image in enumerate(self.images):
             texts = check_image_runs_on(image, self.instance_type, ami, f"images[{index}]")
-            found += [PlanWarning(f"image-{index}-{number}", text)
-                      for number, text in enumerate(texts)]
+            found += [
+                PlanWarning(f"image-{index}-{number}", text) for number, text in enumerate(texts)
+            ]
         if self.facts is None:
-            found.insert(0, PlanWarning(
-                "unknown-instance-type",
-                f"{self.instance_type} is not in this version's table: nothing about its "
-                "processors, accelerators and storage could be checked"))
+            found.insert(
+                0,
+                PlanWarning(
+                    "unknown-instance-type",
+                    f"{self.instance_type} is not in this version's table: nothing about its "
+                    "processors, accelerators and storage could be checked",
+                ),
+            )
         elif self.facts.note and self.facts.vcpus and "network card" not in self.facts.note:
-            found.append(PlanWarning(
-                "uncertain-instance-type",
-                f"the facts of {self.instance_type} are less certain: {self.facts.note}"))
+            found.append(
+                PlanWarning(
+                    "uncertain-instance-type",
+                    f"the facts of {self.instance_type} are less certain: {self.facts.note}",
+                )
+            )
         return found
 
 
@@ -312,12 +369,14 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
         token = isinstance(zone, str) and "${Token[" in zone
         if not (token or ZONE_ID.holds(zone) or ZONE_NAME.holds(zone)):
             raise ZONE_ID.rule.error(
-                got=repr(zone), where=where,
+                got=repr(zone),
+                where=where,
                 allowed="a zone ID such as use1-az4, or a zone name such as us-east-1a",
             )
     if len(set(zones)) < len(zones):
-        raise ZONE_NAMED_TWICE.error(got=", ".join(zones), allowed="each zone once",
-                                     where="client_zones")
+        raise ZONE_NAMED_TWICE.error(
+            got=", ".join(zones), allowed="each zone once", where="client_zones"
+        )
     regions = [region for region in map(region_of_zone, zones) if region]
     if regions:
         check_zones_in_region(zones, regions[0], "client_zones")

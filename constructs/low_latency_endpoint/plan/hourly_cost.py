@@ -16,7 +16,7 @@ MOMENTS = {
     "at_first": "the instances that the first deployment starts",
     "at_most": "the most instances that scaling reaches; all of them where nothing scales",
     "in_an_update": "the most instances while a new version takes over: two fleets with "
-                    "blue/green, the fleet and a batch when rolling",
+    "blue/green, the fleet and a batch when rolling",
 }
 """The four numbers of instances that a cost is given for, and what each is."""
 
@@ -69,24 +69,34 @@ class EndpointCost:
         """The costs as decisions of the plan; without a price one that says what is missing."""
         if self.price is None:
             yield Decision(
-                name="hourly_cost", value=None, unit=UNIT,
+                name="hourly_cost",
+                value=None,
+                unit=UNIT,
                 rule="instances x the price of one for an hour, which nobody has stated",
-                inputs={f"instances {moment.replace('_', ' ')}": self.instances(moment)
-                        for moment in MOMENTS},
+                inputs={
+                    f"instances {moment.replace('_', ' ')}": self.instances(moment)
+                    for moment in MOMENTS
+                },
                 source=HOSTING_PRICES,
                 note=f"look up {self.instance_type} on SageMaker's page of prices and state it "
-                     f"under prices, or with --price {self.instance_type}=USD",
+                f"under prices, or with --price {self.instance_type}=USD",
             )
             return
         for moment, what in MOMENTS.items():
             yield Decision(
-                name=f"hourly_cost_{moment}", value=self.usd(moment), unit=UNIT,
+                name=f"hourly_cost_{moment}",
+                value=self.usd(moment),
+                unit=UNIT,
                 rule=f"{what}, x the price of one for an hour",
-                inputs={"instances": self.instances(moment), "price of one": self.price.usd,
-                        "price is": self.price.origin},
+                inputs={
+                    "instances": self.instances(moment),
+                    "price of one": self.price.usd,
+                    "price is": self.price.origin,
+                },
                 source=HOSTING_PRICES,
                 note="the interface endpoints, which all endpoints share, come to it"
-                     if moment == "at_least" else "",
+                if moment == "at_least"
+                else "",
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,8 +104,10 @@ class EndpointCost:
         return {
             "instance_type": self.instance_type,
             "price": self.price and {"usd": self.price.usd, "origin": self.price.origin},
-            **{moment: {"instances": self.instances(moment), "usd": self.usd(moment)}
-               for moment in MOMENTS},
+            **{
+                moment: {"instances": self.instances(moment), "usd": self.usd(moment)}
+                for moment in MOMENTS
+            },
         }
 
 
@@ -160,8 +172,8 @@ class StackCost:
             "endpoints": {key: each.to_dict() for key, each in self.endpoints.items()},
             "interface_endpoints": {
                 "zones": self.endpoint_zones,
-                "price": self.zone_price and {"usd": self.zone_price.usd,
-                                              "origin": self.zone_price.origin},
+                "price": self.zone_price
+                and {"usd": self.zone_price.usd, "origin": self.zone_price.origin},
                 "usd": self.link_usd,
             },
             "without_price": list(self.without_price),

@@ -120,18 +120,20 @@ def inference_amis() -> Mapping[str, InferenceAmiFacts]:
     >>> inference_amis()["al2023-ami-sagemaker-inference-gpu-4-1"].cuda
     (13, 0)
     """
-    return MappingProxyType({
-        row["name"]: InferenceAmiFacts(
-            name=row["name"],
-            accelerator=row["accelerator"],
-            families=tuple(row["families"].split()),
-            driver=row["driver"],
-            cuda=_version(row["cuda"]),
-            mounts_cuda_compat={"yes": True, "no": False}.get(row["mounts_cuda_compat"]),
-            needed_on=tuple(row["needed_on"].split()),
-        )
-        for row in rows("inference_amis")
-    })
+    return MappingProxyType(
+        {
+            row["name"]: InferenceAmiFacts(
+                name=row["name"],
+                accelerator=row["accelerator"],
+                families=tuple(row["families"].split()),
+                driver=row["driver"],
+                cuda=_version(row["cuda"]),
+                mounts_cuda_compat={"yes": True, "no": False}.get(row["mounts_cuda_compat"]),
+                needed_on=tuple(row["needed_on"].split()),
+            )
+            for row in rows("inference_amis")
+        }
+    )
 
 
 def _version(text: str) -> tuple[int, int] | None:
@@ -143,10 +145,12 @@ def _version(text: str) -> tuple[int, int] | None:
 
 @cache
 def _repositories() -> Mapping[str, tuple[str, str]]:
-    return MappingProxyType({
-        row["repository"]: (row["accelerator"], row["architecture"])
-        for row in rows("image_repositories")
-    })
+    return MappingProxyType(
+        {
+            row["repository"]: (row["accelerator"], row["architecture"])
+            for row in rows("image_repositories")
+        }
+    )
 
 
 def _repository(name: str) -> tuple[str, str] | None:
@@ -214,4 +218,3 @@ def _is_aws_name(registry: str, known_repository: bool, tag: str) -> bool:
     if account and account[1] in {*dlc_accounts().values(), _NEO_ACCOUNT}:
         return True
     return known_repository and not registry
-

@@ -43,52 +43,64 @@ _AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
 _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
 
 CUDA_ON_ACCELERATOR = rule(
-    "LLE330", "the image needs an NVIDIA GPU, the instance type has another accelerator",
+    "LLE330",
+    "the image needs an NVIDIA GPU, the instance type has another accelerator",
     mend="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
     source=_IMAGES,
 )
 NEURON_ELSEWHERE = rule(
-    "LLE331", "the image needs Inferentia or Trainium, the instance type has neither",
+    "LLE331",
+    "the image needs Inferentia or Trainium, the instance type has neither",
     mend="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
-         "an image built for this type.",
+    "an image built for this type.",
     source=_IMAGES,
 )
 NEURONX_ON_INF1 = rule(
-    "LLE332", "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
+    "LLE332",
+    "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
     mend="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
     source=_IMAGES,
 )
 NEURON_ON_INF2 = rule(
-    "LLE333", "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
-    mend="Choose an image whose name says neuronx, or an ml.inf1 type.", source=_IMAGES,
+    "LLE333",
+    "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
+    mend="Choose an image whose name says neuronx, or an ml.inf1 type.",
+    source=_IMAGES,
 )
 X86_ON_ARM = rule(
-    "LLE334", "the image is built for x86_64, the instance type is Graviton (arm64)",
+    "LLE334",
+    "the image is built for x86_64, the instance type is Graviton (arm64)",
     mend="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
-         "x86_64 type.",
+    "x86_64 type.",
     source=_IMAGES,
 )
 ARM_ON_X86 = rule(
-    "LLE335", "the image is built for arm64, the instance type is x86_64",
+    "LLE335",
+    "the image is built for arm64, the instance type is x86_64",
     mend="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
     source=_IMAGES,
 )
 GPU_ON_CPU = rule(
-    "LLE336", "the image needs a GPU, the instance type has none",
+    "LLE336",
+    "the image needs a GPU, the instance type has none",
     mend="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
     source=_IMAGES,
 )
 CUDA_ON_AMI = rule(
-    "LLE337", "the image's CUDA is newer than the driver of the inference AMI supports",
+    "LLE337",
+    "the image's CUDA is newer than the driver of the inference AMI supports",
     mend="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
     source=_AMI,
 )
 AMI_ON_TYPE = rule(
-    "LLE338", "the inference AMI is for another accelerator than the instance type has",
-    mend="Choose an AMI for the type's accelerator, or leave it out.", source=_AMI,
+    "LLE338",
+    "the inference AMI is for another accelerator than the instance type has",
+    mend="Choose an AMI for the type's accelerator, or leave it out.",
+    source=_AMI,
 )
 IMAGE_FOLDER = rule(
-    "LLE380", "there is no Dockerfile to build the image from",
+    "LLE380",
+    "there is no Dockerfile to build the image from",
     mend="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
     source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
 )
@@ -105,8 +117,11 @@ def check_image_folder(directory: str | Path, file: str | None = None, where: st
     """
     dockerfile = Path(directory, file or "Dockerfile")
     if "\0" in str(dockerfile) or not dockerfile.is_file():
-        raise IMAGE_FOLDER.error(got=f"no file {file or 'Dockerfile'} in {directory}",
-                                 allowed="a folder with a Dockerfile", where=where)
+        raise IMAGE_FOLDER.error(
+            got=f"no file {file or 'Dockerfile'} in {directory}",
+            allowed="a folder with a Dockerfile",
+            where=where,
+        )
 
 
 def known_dlc_account(region: str, where: str = "") -> str:
@@ -123,8 +138,9 @@ def known_dlc_account(region: str, where: str = "") -> str:
     return account
 
 
-def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,
-                        where: str = "") -> list[str]:
+def check_image_runs_on(
+    image: str, instance_type: str, ami: str | None = None, where: str = ""
+) -> list[str]:
     """Raise when an image cannot run on an instance type; return what is only suspicious.
 
     Parameters
@@ -166,7 +182,8 @@ def check_image_runs_on(image: str, instance_type: str, ami: str | None = None,
         if needs.certain or broken is AMI_ON_TYPE:
             raise broken.error(
                 got=f"{image} on {instance_type}{f' with {ami}' if ami else ''}",
-                allowed=allowed, where=where,
+                allowed=allowed,
+                where=where,
             )
         warnings.append(f"by its name, {broken.title}: {image} on {instance_type}")
     if needs.cpu_only and facts.accelerator:
@@ -197,8 +214,11 @@ def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str
     """
     known = [(images, facts) for images, name in placements if (facts := instance_facts(name))]
     for ami in inference_amis().values():
-        if any(facts.family in ami.needed_on and cuda[0] == (ami.cuda or (0,))[0]
-               for images, facts in known for cuda in _cudas(images)):
+        if any(
+            facts.family in ami.needed_on and cuda[0] == (ami.cuda or (0,))[0]
+            for images, facts in known
+            for cuda in _cudas(images)
+        ):
             fits = not any(_ami_elsewhere(facts, ami) for _, facts in known)
             return ami.name if fits else None
     return None
@@ -290,7 +310,8 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
     if architecture != facts.architecture and architecture in ("x86_64", "arm64"):
         raise (ARM_ON_X86 if architecture == "arm64" else X86_ON_ARM).error(
             got=f"an image built for {architecture} on {instance_type}",
-            allowed=f"{architecture} types", where=where,
+            allowed=f"{architecture} types",
+            where=where,
             mend=f"Build the image for {facts.architecture}, or choose another instance type.",
         )
     return ""
@@ -312,8 +333,9 @@ def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str
     return found
 
 
-def _ami_mismatches(needs: ImageNeeds, facts: InstanceFacts,
-                    ami: str | None) -> list[tuple[Rule, str]]:
+def _ami_mismatches(
+    needs: ImageNeeds, facts: InstanceFacts, ami: str | None
+) -> list[tuple[Rule, str]]:
     chosen = inference_amis().get(ami or "")
     if chosen is None:
         return []
@@ -326,8 +348,13 @@ def _ami_mismatches(needs: ImageNeeds, facts: InstanceFacts,
             (other for other in inference_amis().values() if other.cuda),
             key=lambda other: other.cuda or (0, 0),
         )
-        return [(CUDA_ON_AMI, f"CUDA up to {_dotted(chosen.cuda)} with {ami}; "
-                              f"{newest.name} has {_dotted(newest.cuda)}")]
+        return [
+            (
+                CUDA_ON_AMI,
+                f"CUDA up to {_dotted(chosen.cuda)} with {ami}; "
+                f"{newest.name} has {_dotted(newest.cuda)}",
+            )
+        ]
     return []
 
 
@@ -344,8 +371,11 @@ def _ami_doubts(needs: ImageNeeds, facts: InstanceFacts, ami: str | None) -> lis
     if not needs.cuda:
         return []
     if ami is None and facts.accelerator == "nvidia" and needs.cuda[0] >= _SINCE_CUDA:
-        fitting = [each.name for each in inference_amis().values()
-                   if each.cuda and each.cuda[0] >= needs.cuda[0]]
+        fitting = [
+            each.name
+            for each in inference_amis().values()
+            if each.cuda and each.cuda[0] >= needs.cuda[0]
+        ]
         return [
             f"the image has CUDA {_dotted(needs.cuda)} and no inference AMI is chosen: where "
             "SageMaker's own has an older driver, the endpoint stays Creating and no log group "

@@ -78,26 +78,28 @@ def instance_types() -> Mapping[str, InstanceFacts]:
     >>> len(instance_types()), instance_types()["ml.g5.12xlarge"].accelerator_count
     (277, 4)
     """
-    return MappingProxyType({
-        row["name"]: InstanceFacts(
-            name=row["name"],
-            family=row["family"],
-            size=row["size"],
-            vcpus=whole(row["vcpus"]),
-            memory_gib=number(row["memory_gib"]),
-            architecture=row["architecture"] or None,
-            accelerator=row["accelerator"] or None,
-            accelerator_name=row["accelerator_name"],
-            accelerator_count=whole(row["accelerator_count"]),
-            accelerator_memory_mib=whole(row["accelerator_memory_mib"]),
-            neuron_cores=whole(row["neuron_cores"]),
-            local_storage_gb=whole(row["local_storage_gb"]),
-            burstable=row["burstable"] == "yes",
-            network_gbps=number(row["network_gbps"]),
-            note=row["note"],
-        )
-        for row in rows("instance_types")
-    })
+    return MappingProxyType(
+        {
+            row["name"]: InstanceFacts(
+                name=row["name"],
+                family=row["family"],
+                size=row["size"],
+                vcpus=whole(row["vcpus"]),
+                memory_gib=number(row["memory_gib"]),
+                architecture=row["architecture"] or None,
+                accelerator=row["accelerator"] or None,
+                accelerator_name=row["accelerator_name"],
+                accelerator_count=whole(row["accelerator_count"]),
+                accelerator_memory_mib=whole(row["accelerator_memory_mib"]),
+                neuron_cores=whole(row["neuron_cores"]),
+                local_storage_gb=whole(row["local_storage_gb"]),
+                burstable=row["burstable"] == "yes",
+                network_gbps=number(row["network_gbps"]),
+                note=row["note"],
+            )
+            for row in rows("instance_types")
+        }
+    )
 
 
 def instance_facts(name: str) -> InstanceFacts | None:

@@ -45,14 +45,16 @@ WARM_UP_MOST = 10_000
 WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 
 ZONES_WITHOUT_INSTANCE = rule(
-    "LLE810", "there are more client zones than instances",
+    "LLE810",
+    "there are more client zones than instances",
     mend="Raise the number of instances, or name fewer client zones: a zone without an instance "
-         "sends its requests to another zone.",
+    "sends its requests to another zone.",
     source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
 )
 
 PLAN_OF_ANOTHER = rule(
-    "LLE808", "the plan was made from another request",
+    "LLE808",
+    "the plan was made from another request",
     mend="Leave the plan out, or pass the one that make_plan made from the same arguments.",
 )
 
@@ -159,8 +161,11 @@ class Plan:
     def tps_after_zone_outage(self) -> float | None:
         """What those hold at the measured limit; ``None`` without a throughput."""
         measured = self.request.throughput
-        return None if measured is None else float(
-            stated(measured.tps_per_instance) * self.left_by_zone_outage)
+        return (
+            None
+            if measured is None
+            else float(stated(measured.tps_per_instance) * self.left_by_zone_outage)
+        )
 
     @property
     def largest_fleet(self) -> int:
@@ -176,12 +181,16 @@ class Plan:
             ``LLE808``.
         """
         if self.request != request:
-            differs = [each.name for each in fields(request)
-                       if each.compare
-                       and getattr(request, each.name) != getattr(self.request, each.name)]
-            raise PLAN_OF_ANOTHER.error(got=f"another {', '.join(differs)}",
-                                        allowed="the plan of these arguments, or none",
-                                        where=where)
+            differs = [
+                each.name
+                for each in fields(request)
+                if each.compare and getattr(request, each.name) != getattr(self.request, each.name)
+            ]
+            raise PLAN_OF_ANOTHER.error(
+                got=f"another {', '.join(differs)}",
+                allowed="the plan of these arguments, or none",
+                where=where,
+            )
         return self
 
     def thresholds(self, metric: str) -> dict[str, float]:
@@ -228,9 +237,12 @@ def make_plan(request: EndpointRequest) -> Plan:
     advice = recommend_routing(typical, generative=request.is_generative)
     addresses = addresses_per_subnet(fleet.maximum)
     return Plan(
-        request=request, fleet=fleet,
-        addresses_per_subnet=addresses, subnet_prefix_length=roomy_prefix_length(addresses),
-        routing=request.routing or advice.value, routing_advice=advice,
+        request=request,
+        fleet=fleet,
+        addresses_per_subnet=addresses,
+        subnet_prefix_length=roomy_prefix_length(addresses),
+        routing=request.routing or advice.value,
+        routing_advice=advice,
         inference_ami=request.inference_ami or request.needed_ami,
         scaling=_scaling(request, fleet),
         alarms=tuple(_thresholds(request)),
@@ -245,8 +257,11 @@ def _fleet(request: EndpointRequest) -> Fleet:
     floor = max(zones, FEWEST_INSTANCES)
     at_peak = request.throughput.instances_at_peak(zones) if request.throughput else floor
     minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
-    for name, count in (("min_instances", minimum), ("initial_instances", initial),
-                        ("max_instances", maximum)):
+    for name, count in (
+        ("min_instances", minimum),
+        ("initial_instances", initial),
+        ("max_instances", maximum),
+    ):
         if count is not None and count < zones:
             raise ZONES_WITHOUT_INSTANCE.error(
                 got=f"{count} for {zones} client zones", allowed=f"at least {zones}", where=name
@@ -257,18 +272,21 @@ def _fleet(request: EndpointRequest) -> Fleet:
         if maximum > minimum:
             raise BURSTABLE.error(
                 got=f"{request.instance_type} from {minimum} to {maximum} instances",
-                allowed="the same minimum and maximum", where="instance_type",
+                allowed="the same minimum and maximum",
+                where="instance_type",
             )
     smallest = floor if minimum is None else minimum
     needed = max(at_peak, smallest, initial or 0)
     largest = _maximum(needed, zones) if maximum is None else maximum
     if smallest > largest:
-        raise MIN_ABOVE_MAX.error(got=f"{smallest} above {largest}", allowed=f"at most {largest}",
-                                  where="min_instances")
+        raise MIN_ABOVE_MAX.error(
+            got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="min_instances"
+        )
     first = min(max(at_peak, smallest), largest) if initial is None else initial
     if not smallest <= first <= largest:
-        raise INITIAL_OUTSIDE_RANGE.error(got=str(first), allowed=f"{smallest} to {largest}",
-                                          where="initial_instances")
+        raise INITIAL_OUTSIDE_RANGE.error(
+            got=str(first), allowed=f"{smallest} to {largest}", where="initial_instances"
+        )
     if not given.enabled:  # what is not stated stays at the number that it starts with
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
@@ -292,7 +310,8 @@ def _scaling(request: EndpointRequest, fleet: Fleet) -> TargetTracking | None:
     else:
         return None
     return TargetTracking(
-        metric, target,
+        metric,
+        target,
         SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,
         SCALE_IN_SECONDS if given.scale_in_seconds is None else given.scale_in_seconds,
     )
@@ -302,16 +321,20 @@ def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
     """The target split between model and overhead; one threshold per metric and statistic."""
     if request.latency is None:
         return
-    kept = stated(DEFAULT_OVERHEAD_SHARE if request.overhead_share is None
-                  else request.overhead_share)
-    parts = [("ModelLatency", statistic, target, 1 - kept)
-             for statistic, target in request.latency.milliseconds.items()]
+    kept = stated(
+        DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
+    )
+    parts = [
+        ("ModelLatency", statistic, target, 1 - kept)
+        for statistic, target in request.latency.milliseconds.items()
+    ]
     # On the average, because no percentiles are listed as valid for this metric.
     parts.append(("OverheadLatency", "Average", request.latency.tightest[1], kept))
     for metric, statistic, target, share in parts:
         check_statistic(metric, statistic)
-        yield AlarmThreshold(metric, statistic, target, float(share),
-                             min(float(stated(target) * share), target))
+        yield AlarmThreshold(
+            metric, statistic, target, float(share), min(float(stated(target) * share), target)
+        )
 
 
 def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
@@ -326,6 +349,7 @@ def _connections(request: EndpointRequest) -> int | None:
     """Requests in flight at the peak, by Little's law."""
     if not (request.throughput and request.latency):
         return None
-    seconds = min(stated(request.latency.slowest[1]) / 1000,
-                  Fraction(request.response_limit_seconds))
+    seconds = min(
+        stated(request.latency.slowest[1]) / 1000, Fraction(request.response_limit_seconds)
+    )
     return math.ceil(stated(request.throughput.peak_tps) * seconds)

@@ -13,18 +13,25 @@ from .limits import ALARM_THRESHOLD_MILLISECONDS
 __all__ = ["LatencyTarget"]
 
 TARGET_GIVEN = rule(
-    "LLE802", "a latency target names no statistic",
+    "LLE802",
+    "a latency target names no statistic",
     mend="Give at least one, such as LatencyTarget(p99=Duration.millis(200)).",
 )
 TARGET_RISES = rule(
-    "LLE803", "a latency target falls while the percentile rises",
+    "LLE803",
+    "a latency target falls while the percentile rises",
     mend="Give the higher percentile the same or a longer time: 99 in 100 requests cannot be "
-         "faster than 90 in 100.",
+    "faster than 90 in 100.",
 )
 
 # Field of LatencyTarget -> statistic as CloudWatch writes it
 _STATISTICS = {
-    "p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99_9": "p99.9", "average": "Average",
+    "p50": "p50",
+    "p90": "p90",
+    "p95": "p95",
+    "p99": "p99",
+    "p99_9": "p99.9",
+    "average": "Average",
 }
 
 

@@ -62,9 +62,7 @@ class Range:
         if not self.holds(value):
             unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
             kind = "a whole number, " if self.whole and not _is_whole(value) else ""
-            raise self.rule.error(
-                got=f"{value!r}{unit}", allowed=kind + self.allowed, where=where
-            )
+            raise self.rule.error(got=f"{value!r}{unit}", allowed=kind + self.allowed, where=where)
         return value
 
 
@@ -131,27 +129,57 @@ def _is_whole(value: Any) -> bool:
     )
 
 
-def _range(code: str, name: str, minimum: float | None, maximum: float | None, *, unit: str = "",
-           source: str, whole: bool = True, mend: str = "") -> Range:
+def _range(
+    code: str,
+    name: str,
+    minimum: float | None,
+    maximum: float | None,
+    *,
+    unit: str = "",
+    source: str,
+    whole: bool = True,
+    mend: str = "",
+) -> Range:
     title = f"{name} is out of range"
     return Range(
-        rule(code, title, mend=mend or f"Give {name} a value in the allowed range.",
-             source=source),
-        name, minimum, maximum, unit, whole,
+        rule(code, title, mend=mend or f"Give {name} a value in the allowed range.", source=source),
+        name,
+        minimum,
+        maximum,
+        unit,
+        whole,
     )
 
 
-def _pattern(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
-             source: str, mend: str = "", unicode: bool = False) -> Pattern:
-    made = rule(code, f"{name} has a form that AWS refuses",
-                mend=mend or f"Change {name} to the allowed form.", source=source)
+def _pattern(
+    code: str,
+    name: str,
+    regex: str,
+    allowed: str,
+    *,
+    max_length: int | None = None,
+    source: str,
+    mend: str = "",
+    unicode: bool = False,
+) -> Pattern:
+    made = rule(
+        code,
+        f"{name} has a form that AWS refuses",
+        mend=mend or f"Change {name} to the allowed form.",
+        source=source,
+    )
     return Pattern(made, name, regex, allowed, max_length, unicode)
 
 
-def _choice(code: str, name: str, values: tuple[Any, ...], *, source: str,
-            mend: str = "") -> Choice:
-    made = rule(code, f"{name} is not one of the values AWS takes",
-                mend=mend or f"Choose one of the allowed values for {name}.", source=source)
+def _choice(
+    code: str, name: str, values: tuple[Any, ...], *, source: str, mend: str = ""
+) -> Choice:
+    made = rule(
+        code,
+        f"{name} is not one of the values AWS takes",
+        mend=mend or f"Choose one of the allowed values for {name}.",
+        source=source,
+    )
     return Choice(made, name, values)
 
 
@@ -160,98 +188,184 @@ _NAME_FORM = "letters, digits and inner hyphens, starting and ending with a lett
 
 # --- 1 network ---------------------------------------------------------------------------------
 ZONE_ID = _pattern(
-    "LLE101", "an Availability Zone ID", r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}",
+    "LLE101",
+    "an Availability Zone ID",
+    r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}",
     "an ID such as use1-az4 (zone names such as us-east-1a go to ClientZones.of_names)",
     source="/ram/latest/userguide/working-with-az-ids.html",
 )
 ZONE_NAME = _pattern(
-    "LLE102", "an Availability Zone name", r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]",
+    "LLE102",
+    "an Availability Zone name",
+    r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]",
     "a name such as us-east-1a (zone IDs such as use1-az4 go to ClientZones.of_ids)",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 CLIENT_ZONE_COUNT = _range(
-    "LLE103", "the number of client zones", 2, 16, source=GUIDE + "host-vpc.html",
+    "LLE103",
+    "the number of client zones",
+    2,
+    16,
+    source=GUIDE + "host-vpc.html",
     mend="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
-         "Zones, even for one instance. It takes at most 16 subnets.",
+    "Zones, even for one instance. It takes at most 16 subnets.",
 )
 VPC_PREFIX_LENGTH = _range(
-    "LLE104", "the VPC's prefix length", 16, 28,
-    source="/vpc/latest/userguide/vpc-cidr-blocks.html",
+    "LLE104", "the VPC's prefix length", 16, 28, source="/vpc/latest/userguide/vpc-cidr-blocks.html"
 )
 SUBNET_PREFIX_LENGTH = _range(
-    "LLE105", "the subnets' prefix length", 16, 28,
+    "LLE105",
+    "the subnets' prefix length",
+    16,
+    28,
     source="/vpc/latest/userguide/subnet-sizing.html",
 )
 MAX_INSTANCES = _range(
-    "LLE106", "the largest number of instances", 1, None,
-    source=API + "ProductionVariant.html",
+    "LLE106", "the largest number of instances", 1, None, source=API + "ProductionVariant.html"
 )
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
 ENDPOINT_POLICY_LENGTH = _range(
-    "LLE217", "the length of the endpoint policy", 0, 20_480, unit="characters",
+    "LLE217",
+    "the length of the endpoint policy",
+    0,
+    20_480,
+    unit="characters",
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
     mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
-         "instead.",
+    "instead.",
 )
 # A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
 S3_POLICY_BUCKETS = _range(
-    "LLE340", "the number of buckets that the S3 gateway endpoint's policy names", 0, 50,
+    "LLE340",
+    "the number of buckets that the S3 gateway endpoint's policy names",
+    0,
+    50,
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
     mend="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
 )
 
 # --- 3 model -----------------------------------------------------------------------------------
-CONTAINER_COUNT = _range("LLE301", "the number of containers", 1, 15,
-                         source=API + "CreateModel.html")
-IMAGE_URI = _pattern("LLE302", "the image URI", r"\S+", "text without white space, "
-                     "registry/repository[:tag] or @digest", max_length=255,
-                     source=API + "ContainerDefinition.html")
-CONTAINER_HOSTNAME = _pattern("LLE303", "the container hostname", _SAGEMAKER_NAME, _NAME_FORM,
-                              max_length=63, source=API + "ContainerDefinition.html")
-MODEL_DATA_URI = _pattern("LLE304", "the model data URI", r"(https|s3)://[^/]+/?.*",
-                          "an s3:// or https:// URI", max_length=1024,
-                          source=API + "ContainerDefinition.html")
-ENVIRONMENT_ENTRIES = _range("LLE305", "the number of environment entries", 0, 100,
-                             source=API + "ContainerDefinition.html")
-ENVIRONMENT_KEY = _pattern("LLE306", "an environment key", r"[a-zA-Z_][a-zA-Z0-9_]*",
-                           "letters, digits and underscores, not starting with a digit",
-                           max_length=1024, source=API + "ContainerDefinition.html")
-ENVIRONMENT_VALUE_BYTES = _range("LLE307", "the size of an environment value", 0, 1024,
-                                 unit="bytes", source=API + "ContainerDefinition.html")
-ENVIRONMENT_TOTAL_BYTES = _range("LLE308", "the size of all containers' environments", 0,
-                                 32 * 1024, unit="bytes",
-                                 source=API + "ContainerDefinition.html")
-INFERENCE_MODE = _choice("LLE309", "the inference execution mode", ("Serial", "Direct"),
-                         source=API + "InferenceExecutionConfig.html")
-MODEL_SECURITY_GROUPS = _range("LLE310", "the number of security groups of the model", 1, 5,
-                               source=API + "VpcConfig.html")
+CONTAINER_COUNT = _range(
+    "LLE301", "the number of containers", 1, 15, source=API + "CreateModel.html"
+)
+IMAGE_URI = _pattern(
+    "LLE302",
+    "the image URI",
+    r"\S+",
+    "text without white space, registry/repository[:tag] or @digest",
+    max_length=255,
+    source=API + "ContainerDefinition.html",
+)
+CONTAINER_HOSTNAME = _pattern(
+    "LLE303",
+    "the container hostname",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=API + "ContainerDefinition.html",
+)
+MODEL_DATA_URI = _pattern(
+    "LLE304",
+    "the model data URI",
+    r"(https|s3)://[^/]+/?.*",
+    "an s3:// or https:// URI",
+    max_length=1024,
+    source=API + "ContainerDefinition.html",
+)
+ENVIRONMENT_ENTRIES = _range(
+    "LLE305", "the number of environment entries", 0, 100, source=API + "ContainerDefinition.html"
+)
+ENVIRONMENT_KEY = _pattern(
+    "LLE306",
+    "an environment key",
+    r"[a-zA-Z_][a-zA-Z0-9_]*",
+    "letters, digits and underscores, not starting with a digit",
+    max_length=1024,
+    source=API + "ContainerDefinition.html",
+)
+ENVIRONMENT_VALUE_BYTES = _range(
+    "LLE307",
+    "the size of an environment value",
+    0,
+    1024,
+    unit="bytes",
+    source=API + "ContainerDefinition.html",
+)
+ENVIRONMENT_TOTAL_BYTES = _range(
+    "LLE308",
+    "the size of all containers' environments",
+    0,
+    32 * 1024,
+    unit="bytes",
+    source=API + "ContainerDefinition.html",
+)
+INFERENCE_MODE = _choice(
+    "LLE309",
+    "the inference execution mode",
+    ("Serial", "Direct"),
+    source=API + "InferenceExecutionConfig.html",
+)
+MODEL_SECURITY_GROUPS = _range(
+    "LLE310", "the number of security groups of the model", 1, 5, source=API + "VpcConfig.html"
+)
 ARCHITECTURE = _choice("LLE311", "the instances' architecture", ("x86_64", "arm64"), source="")
-IMAGE_PLATFORM = _choice("LLE312", "the platform that an image is built for",
-                         ("linux/amd64", "linux/arm64"), source="")
+IMAGE_PLATFORM = _choice(
+    "LLE312", "the platform that an image is built for", ("linux/amd64", "linux/arm64"), source=""
+)
 
 # --- 4 variants and endpoint configuration -----------------------------------------------------
-VARIANT_COUNT = _range("LLE401", "the number of production variants", 1, 10,
-                       source=API + "CreateEndpointConfig.html")
-VARIANT_NAME = _pattern("LLE402", "the variant name", _SAGEMAKER_NAME, _NAME_FORM, max_length=63,
-                        source=API + "ProductionVariant.html")
+VARIANT_COUNT = _range(
+    "LLE401", "the number of production variants", 1, 10, source=API + "CreateEndpointConfig.html"
+)
+VARIANT_NAME = _pattern(
+    "LLE402",
+    "the variant name",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=API + "ProductionVariant.html",
+)
 INITIAL_INSTANCE_COUNT = _range(
-    "LLE403", "the initial instance count", 1, None, source=API + "ProductionVariant.html",
+    "LLE403",
+    "the initial instance count",
+    1,
+    None,
+    source=API + "ProductionVariant.html",
     mend="Real-time variants hold at least one instance; only inference components scale to zero.",
 )
-VARIANT_WEIGHT = _range("LLE404", "the variant weight", 0, None, whole=False,
-                        source=API + "ProductionVariant.html")
-INSTANCE_TYPE = _pattern("LLE405", "the instance type", r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
-                         "ml.<family>.<size>, such as ml.g5.xlarge",
-                         source=API + "ProductionVariant.html")
-CONTAINER_STARTUP_SECONDS = _range("LLE406", "the container startup health check timeout", 60,
-                                   3600, unit="seconds", source=API + "ProductionVariant.html")
-MODEL_DOWNLOAD_SECONDS = _range("LLE407", "the model data download timeout", 60, 3600,
-                                unit="seconds", source=API + "ProductionVariant.html")
-VOLUME_SIZE = _range("LLE408", "the volume size", 1, 512, unit="GiB",
-                     source=API + "ProductionVariant.html")
+VARIANT_WEIGHT = _range(
+    "LLE404", "the variant weight", 0, None, whole=False, source=API + "ProductionVariant.html"
+)
+INSTANCE_TYPE = _pattern(
+    "LLE405",
+    "the instance type",
+    r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
+    "ml.<family>.<size>, such as ml.g5.xlarge",
+    source=API + "ProductionVariant.html",
+)
+CONTAINER_STARTUP_SECONDS = _range(
+    "LLE406",
+    "the container startup health check timeout",
+    60,
+    3600,
+    unit="seconds",
+    source=API + "ProductionVariant.html",
+)
+MODEL_DOWNLOAD_SECONDS = _range(
+    "LLE407",
+    "the model data download timeout",
+    60,
+    3600,
+    unit="seconds",
+    source=API + "ProductionVariant.html",
+)
+VOLUME_SIZE = _range(
+    "LLE408", "the volume size", 1, 512, unit="GiB", source=API + "ProductionVariant.html"
+)
 INFERENCE_AMI = _choice(
-    "LLE409", "the inference AMI version",
+    "LLE409",
+    "the inference AMI version",
     (
         "al2-ami-sagemaker-inference-gpu-2",
         "al2-ami-sagemaker-inference-gpu-2-1",
@@ -263,115 +377,281 @@ INFERENCE_AMI = _choice(
     mend="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
 )
 ROUTING_STRATEGY = _choice(
-    "LLE410", "the routing strategy",
+    "LLE410",
+    "the routing strategy",
     ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
     source="/AWSCloudFormation/latest/TemplateReference/"
-           "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
+    "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
     mend="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
 )
-PREFIX_LENGTH = _range("LLE411", "the prefix length", 1024, 65536, unit="bytes",
-                       source=API + "ProductionVariantRoutingConfig.html")
-CONCURRENCY_THRESHOLD = _range("LLE412", "the concurrency threshold", 1, 1024, unit="requests",
-                               source=API + "ProductionVariantRoutingConfig.html")
-INSTANCE_POOL_COUNT = _range("LLE413", "the number of instance pools", 1, 5,
-                             source=API + "ProductionVariant.html")
-INSTANCE_POOL_PRIORITY = _range("LLE414", "the priority of an instance pool", 1, 5,
-                                source=API + "ProductionVariant.html")
-PROVISION_SECONDS = _range("LLE415", "the instance provision timeout", 300, 3600, unit="seconds",
-                           source=API + "ProductionVariant.html")
-SAMPLING_PERCENTAGE = _range("LLE416", "the data capture sampling", 0, 100, unit="percent",
-                             source=API + "DataCaptureConfig.html")
-METRIC_FREQUENCY = _choice("LLE417", "the metric publish frequency in seconds",
-                           (10, 30, 60, 120, 180, 240, 300), source=API + "MetricsConfig.html")
+PREFIX_LENGTH = _range(
+    "LLE411",
+    "the prefix length",
+    1024,
+    65536,
+    unit="bytes",
+    source=API + "ProductionVariantRoutingConfig.html",
+)
+CONCURRENCY_THRESHOLD = _range(
+    "LLE412",
+    "the concurrency threshold",
+    1,
+    1024,
+    unit="requests",
+    source=API + "ProductionVariantRoutingConfig.html",
+)
+INSTANCE_POOL_COUNT = _range(
+    "LLE413", "the number of instance pools", 1, 5, source=API + "ProductionVariant.html"
+)
+INSTANCE_POOL_PRIORITY = _range(
+    "LLE414", "the priority of an instance pool", 1, 5, source=API + "ProductionVariant.html"
+)
+PROVISION_SECONDS = _range(
+    "LLE415",
+    "the instance provision timeout",
+    300,
+    3600,
+    unit="seconds",
+    source=API + "ProductionVariant.html",
+)
+SAMPLING_PERCENTAGE = _range(
+    "LLE416",
+    "the data capture sampling",
+    0,
+    100,
+    unit="percent",
+    source=API + "DataCaptureConfig.html",
+)
+METRIC_FREQUENCY = _choice(
+    "LLE417",
+    "the metric publish frequency in seconds",
+    (10, 30, 60, 120, 180, 240, 300),
+    source=API + "MetricsConfig.html",
+)
 # The API's own pattern lets https:// through, for which no role could be given its rights.
-S3_URI = _pattern("LLE418", "the S3 destination", r"s3://[^/]+/?.*", "an s3:// URI",
-                  max_length=512, source=API + "DataCaptureConfig.html")
-CAPTURE_MODE = _choice("LLE427", "what data capture records", ("Input", "Output", "InputAndOutput"),
-                       source=API + "CaptureOption.html")
-CAPTURE_COUNT = _range("LLE428", "the number of capture options", 1, 32,
-                       source=API + "DataCaptureConfig.html",
-                       mend='Give ("Input", "Output"), or one of them; or leave data capture out.')
+S3_URI = _pattern(
+    "LLE418",
+    "the S3 destination",
+    r"s3://[^/]+/?.*",
+    "an s3:// URI",
+    max_length=512,
+    source=API + "DataCaptureConfig.html",
+)
+CAPTURE_MODE = _choice(
+    "LLE427",
+    "what data capture records",
+    ("Input", "Output", "InputAndOutput"),
+    source=API + "CaptureOption.html",
+)
+CAPTURE_COUNT = _range(
+    "LLE428",
+    "the number of capture options",
+    1,
+    32,
+    source=API + "DataCaptureConfig.html",
+    mend='Give ("Input", "Output"), or one of them; or leave data capture out.',
+)
 CAPTURE_CONTENT_TYPE = _pattern(
-    "LLE429", "a content type of data capture", r"[a-zA-Z0-9](-*[a-zA-Z0-9])*\/"
-    r"[a-zA-Z0-9](-*[a-zA-Z0-9.])*", "type/subtype, such as application/json", max_length=256,
+    "LLE429",
+    "a content type of data capture",
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9])*\/"
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9.])*",
+    "type/subtype, such as application/json",
+    max_length=256,
     source=API + "CaptureContentTypeHeader.html",
 )
 CAPTURE_CONTENT_TYPE_COUNT = _range(
-    "LLE430", "the number of content types of data capture", 1, 10,
+    "LLE430",
+    "the number of content types of data capture",
+    1,
+    10,
     source=API + "CaptureContentTypeHeader.html",
 )
 CAPACITY_RESERVATION_ARN = _pattern(
-    "LLE419", "the capacity reservation's ARN",
-    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*", "the ARN of an ML "
-    "reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>", max_length=258,
+    "LLE419",
+    "the capacity reservation's ARN",
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*",
+    "the ARN of an ML reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>",
+    max_length=258,
     source=API + "ProductionVariantCapacityReservationConfig.html",
 )
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------
-ENDPOINT_NAME = _pattern("LLE501", "the endpoint name", _SAGEMAKER_NAME, _NAME_FORM,
-                         max_length=63, source=API + "CreateEndpoint.html")
-TRAFFIC_WAIT_SECONDS = _range("LLE502", "the wait between traffic shifts", 0, 3600,
-                              unit="seconds", source=API + "TrafficRoutingConfig.html")
-CANARY_PERCENT = _range("LLE503", "the canary size", 1, 50, unit="percent of capacity",
-                        source=API + "TrafficRoutingConfig.html")
-LINEAR_STEP_PERCENT = _range("LLE504", "the linear step size", 10, 50,
-                             unit="percent of capacity",
-                             source=API + "TrafficRoutingConfig.html")
-ROLLING_BATCH_PERCENT = _range("LLE505", "the rolling batch size", 5, 50,
-                               unit="percent of capacity", source=API + "RollingUpdatePolicy.html")
-TERMINATION_WAIT_SECONDS = _range("LLE506", "the wait before the old fleet ends", 0, 3600,
-                                  unit="seconds", source=API + "BlueGreenUpdatePolicy.html")
-MAXIMUM_EXECUTION_SECONDS = _range("LLE507", "the longest deployment time", 600, 28800,
-                                   unit="seconds", source=API + "BlueGreenUpdatePolicy.html")
-ROLLBACK_ALARM_COUNT = _range("LLE508", "the number of rollback alarms", 1, 10,
-                              source=API + "AutoRollbackConfig.html")
+ENDPOINT_NAME = _pattern(
+    "LLE501",
+    "the endpoint name",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=API + "CreateEndpoint.html",
+)
+TRAFFIC_WAIT_SECONDS = _range(
+    "LLE502",
+    "the wait between traffic shifts",
+    0,
+    3600,
+    unit="seconds",
+    source=API + "TrafficRoutingConfig.html",
+)
+CANARY_PERCENT = _range(
+    "LLE503",
+    "the canary size",
+    1,
+    50,
+    unit="percent of capacity",
+    source=API + "TrafficRoutingConfig.html",
+)
+LINEAR_STEP_PERCENT = _range(
+    "LLE504",
+    "the linear step size",
+    10,
+    50,
+    unit="percent of capacity",
+    source=API + "TrafficRoutingConfig.html",
+)
+ROLLING_BATCH_PERCENT = _range(
+    "LLE505",
+    "the rolling batch size",
+    5,
+    50,
+    unit="percent of capacity",
+    source=API + "RollingUpdatePolicy.html",
+)
+TERMINATION_WAIT_SECONDS = _range(
+    "LLE506",
+    "the wait before the old fleet ends",
+    0,
+    3600,
+    unit="seconds",
+    source=API + "BlueGreenUpdatePolicy.html",
+)
+MAXIMUM_EXECUTION_SECONDS = _range(
+    "LLE507",
+    "the longest deployment time",
+    600,
+    28800,
+    unit="seconds",
+    source=API + "BlueGreenUpdatePolicy.html",
+)
+ROLLBACK_ALARM_COUNT = _range(
+    "LLE508", "the number of rollback alarms", 1, 10, source=API + "AutoRollbackConfig.html"
+)
 TAG_COUNT = _range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
 # AWS's [\p{L}\p{Z}\p{N}_.:/=+\-@]: letters, separators and numbers of all scripts, and of white
 # space no tabs and line ends.
 _TAG_TEXT = r"(?:(?![\t-\r\x1c-\x1f\x85])[\w\s.:/=+\-@])"
-TAG_KEY = _pattern("LLE510", "the key of a tag", rf"(?![aA][wW][sS]:){_TAG_TEXT}+",
-                   "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
-                   max_length=128, source=API + "Tag.html", unicode=True)
-TAG_VALUE = _pattern("LLE511", "the value of a tag", f"{_TAG_TEXT}*",
-                     "letters, digits, spaces and _ . : / = + - @", max_length=256,
-                     source=API + "Tag.html", unicode=True)
+TAG_KEY = _pattern(
+    "LLE510",
+    "the key of a tag",
+    rf"(?![aA][wW][sS]:){_TAG_TEXT}+",
+    "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
+    max_length=128,
+    source=API + "Tag.html",
+    unicode=True,
+)
+TAG_VALUE = _pattern(
+    "LLE511",
+    "the value of a tag",
+    f"{_TAG_TEXT}*",
+    "letters, digits, spaces and _ . : / = + - @",
+    max_length=256,
+    source=API + "Tag.html",
+    unicode=True,
+)
 
 # --- 6 scaling ---------------------------------------------------------------------------------
-MIN_CAPACITY = _range("LLE601", "the minimum number of instances", 1, None,
-                      source=GUIDE + "endpoint-auto-scaling-prerequisites.html")
-SCALING_TARGET = _range("LLE602", "the scaling target value", 8.515920e-109, 1.174271e+108,
-                        whole=False, source="/autoscaling/application/APIReference/"
-                        "API_TargetTrackingScalingPolicyConfiguration.html")
-TPS_PER_INSTANCE = _range("LLE603", "the measured requests per second of one instance", 1e-6,
-                          None, whole=False, source="",
-                          mend="Give what one instance held within the latency target in a load "
-                               "test.")
-SAFETY_FACTOR = Range(
-    rule("LLE604", "the safety factor is out of range",
-         mend="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
-         source=GUIDE + "endpoint-scaling-loadtest.html"),
-    "the safety factor", 0.01, 1, "", False,
+MIN_CAPACITY = _range(
+    "LLE601",
+    "the minimum number of instances",
+    1,
+    None,
+    source=GUIDE + "endpoint-auto-scaling-prerequisites.html",
 )
-COOLDOWN_SECONDS = _range("LLE605", "the cooldown", 0, None, unit="seconds",
-                          source="/autoscaling/application/APIReference/"
-                          "API_TargetTrackingScalingPolicyConfiguration.html")
-PEAK_TPS = _range("LLE606", "the peak requests per second", 1e-6, None, whole=False, source="",
-                  mend="Give the highest rate of requests that the endpoint must hold.")
+SCALING_TARGET = _range(
+    "LLE602",
+    "the scaling target value",
+    8.515920e-109,
+    1.174271e108,
+    whole=False,
+    source="/autoscaling/application/APIReference/"
+    "API_TargetTrackingScalingPolicyConfiguration.html",
+)
+TPS_PER_INSTANCE = _range(
+    "LLE603",
+    "the measured requests per second of one instance",
+    1e-6,
+    None,
+    whole=False,
+    source="",
+    mend="Give what one instance held within the latency target in a load test.",
+)
+SAFETY_FACTOR = Range(
+    rule(
+        "LLE604",
+        "the safety factor is out of range",
+        mend="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
+        source=GUIDE + "endpoint-scaling-loadtest.html",
+    ),
+    "the safety factor",
+    0.01,
+    1,
+    "",
+    False,
+)
+COOLDOWN_SECONDS = _range(
+    "LLE605",
+    "the cooldown",
+    0,
+    None,
+    unit="seconds",
+    source="/autoscaling/application/APIReference/"
+    "API_TargetTrackingScalingPolicyConfiguration.html",
+)
+PEAK_TPS = _range(
+    "LLE606",
+    "the peak requests per second",
+    1e-6,
+    None,
+    whole=False,
+    source="",
+    mend="Give the highest rate of requests that the endpoint must hold.",
+)
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 ALARM_THRESHOLD_MILLISECONDS = _range(
-    "LLE701", "the latency threshold", 1e-3, None, unit="milliseconds", whole=False,
+    "LLE701",
+    "the latency threshold",
+    1e-3,
+    None,
+    unit="milliseconds",
+    whole=False,
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
     mend="Give a Duration above zero.",
 )
 EVALUATION_PERIODS = _range(
-    "LLE702", "the number of evaluation periods", 1, 1440,
+    "LLE702",
+    "the number of evaluation periods",
+    1,
+    1440,
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
-ERROR_RATE = _range("LLE703", "the error rate", 1e-6, 1, whole=False, source="",
-                    mend="Give a share of requests, such as 0.01 for one in a hundred.")
-MINIMUM_INVOCATIONS = _range("LLE704", "the least number of invocations", 0, None, source="",
-                             mend="Give a number of requests per period.")
+ERROR_RATE = _range(
+    "LLE703",
+    "the error rate",
+    1e-6,
+    1,
+    whole=False,
+    source="",
+    mend="Give a share of requests, such as 0.01 for one in a hundred.",
+)
+MINIMUM_INVOCATIONS = _range(
+    "LLE704",
+    "the least number of invocations",
+    0,
+    None,
+    source="",
+    mend="Give a number of requests per period.",
+)
 
 
 def limits() -> dict[str, Limit]:

@@ -16,7 +16,9 @@ _REGION = "us-east-1"
 STARTING_SECONDS = 90.0
 """Pulling the image and starting, which AWS bills; Fargate states no number."""
 
-_SHORTEST_BILLED_SECONDS = 60.0  # "with a one-minute minimum": https://aws.amazon.com/fargate/pricing/
+_SHORTEST_BILLED_SECONDS = (
+    60.0  # "with a one-minute minimum": https://aws.amazon.com/fargate/pricing/
+)
 
 
 @dataclass(frozen=True, slots=True)

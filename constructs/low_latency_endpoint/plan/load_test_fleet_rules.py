@@ -50,35 +50,74 @@ _MEMORY_BY_CPU: dict[int, tuple[int, ...]] = {
 }
 
 TASK_CPU = Choice(
-    rule("LLE560", "the task's CPU units are none of Fargate's",
-         mend="Give one of Fargate's sizes: 1024 units are one vCPU. A worker is one process, so "
-              "more than 1024 only helps with payloads that take long to make.",
-         source=_TASK_SIZE),
-    "the CPU units of a task", tuple(_MEMORY_BY_CPU),
+    rule(
+        "LLE560",
+        "the task's CPU units are none of Fargate's",
+        mend="Give one of Fargate's sizes: 1024 units are one vCPU. A worker is one process, so "
+        "more than 1024 only helps with payloads that take long to make.",
+        source=_TASK_SIZE,
+    ),
+    "the CPU units of a task",
+    tuple(_MEMORY_BY_CPU),
 )
 MEMORY_MIB = rule(
-    "LLE561", "the task's memory does not go with its CPU units",
-    mend="Choose one of the sizes that Fargate has for these CPU units.", source=_TASK_SIZE,
+    "LLE561",
+    "the task's memory does not go with its CPU units",
+    mend="Choose one of the sizes that Fargate has for these CPU units.",
+    source=_TASK_SIZE,
 )
 RESULTS_RETENTION = Range(
-    rule("LLE563", "the time for which results are kept is out of range",
-         mend="Give whole days, from 1 day to 10 years; results that count belong into version "
-              "control.",
-         source="/AmazonS3/latest/API/API_LifecycleExpiration.html"),
-    "the days for which results are kept", 1, 3650, "days",
+    rule(
+        "LLE563",
+        "the time for which results are kept is out of range",
+        mend="Give whole days, from 1 day to 10 years; results that count belong into version "
+        "control.",
+        source="/AmazonS3/latest/API/API_LifecycleExpiration.html",
+    ),
+    "the days for which results are kept",
+    1,
+    3650,
+    "days",
 )
 LOG_RETENTION = Choice(
-    rule("LLE564", "CloudWatch Logs has no such retention",
-         mend="Choose one of the periods that CloudWatch Logs has.",
-         source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html"),
+    rule(
+        "LLE564",
+        "CloudWatch Logs has no such retention",
+        mend="Choose one of the periods that CloudWatch Logs has.",
+        source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
+    ),
     "the days for which the log is kept",
-    (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
-     3288, 3653),
+    (
+        1,
+        3,
+        5,
+        7,
+        14,
+        30,
+        60,
+        90,
+        120,
+        150,
+        180,
+        365,
+        400,
+        545,
+        731,
+        1096,
+        1827,
+        2192,
+        2557,
+        2922,
+        3288,
+        3653,
+    ),
 )
 ENDPOINT_KIND = rule(
-    "LLE566", "the endpoint that the fleet may call is not named",
+    "LLE566",
+    "the endpoint that the fleet may call is not named",
     mend="Pass the Endpoint construct, or the name of an endpoint that exists.",
 )
+
 
 def check_task_size(cpu: int, memory_mib: int, where: str = "") -> None:
     """Check that Fargate has tasks of this size.
@@ -98,10 +137,12 @@ def check_task_size(cpu: int, memory_mib: int, where: str = "") -> None:
         raise _wrong_memory(cpu, memory_mib, allowed, where)
 
 
-def _wrong_memory(cpu: int, memory_mib: object, allowed: tuple[int, ...],
-                  where: str) -> ConfigurationError:
+def _wrong_memory(
+    cpu: int, memory_mib: object, allowed: tuple[int, ...], where: str
+) -> ConfigurationError:
     shown = (
-        ", ".join(map(str, allowed)) if len(allowed) == 3
+        ", ".join(map(str, allowed))
+        if len(allowed) == 3
         else f"{allowed[0]} to {allowed[-1]} MiB in steps of {allowed[1] - allowed[0]}"
     )
     return MEMORY_MIB.error(

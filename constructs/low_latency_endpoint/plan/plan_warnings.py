@@ -73,8 +73,9 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
         if name == "Average":
             continue
         assert request.throughput is not None
-        beyond = (stated(request.throughput.peak_tps) * PERIOD_SECONDS
-                  * (100 - Fraction(name[1:])) / 100)
+        beyond = (
+            stated(request.throughput.peak_tps) * PERIOD_SECONDS * (100 - Fraction(name[1:])) / 100
+        )
         if beyond < SAMPLES_BEYOND:
             yield PlanWarning(
                 f"few-samples-{name}",
@@ -114,8 +115,9 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
 def _outage(plan: Plan) -> Iterator[PlanWarning]:
     measured, held = plan.request.throughput, plan.tps_after_zone_outage
     if measured is not None and held is not None and held < measured.peak_tps:
-        replaced = ("scaling replaces the others" if plan.request.scaling.enabled
-                    else "they are replaced")
+        replaced = (
+            "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
+        )
         yield PlanWarning(
             "zone-outage",
             f"a zone outage at peak leaves {plan.left_by_zone_outage} of "

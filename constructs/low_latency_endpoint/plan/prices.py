@@ -10,8 +10,15 @@ from ..errors import rule
 from .limits import INSTANCE_TYPE, Pattern, Range
 from .tables import rows
 
-__all__ = ["HOSTING_PRICES", "INTERFACE_ENDPOINT", "LINK_PRICES", "Price", "list_prices",
-           "parse_price", "price_of"]
+__all__ = [
+    "HOSTING_PRICES",
+    "INTERFACE_ENDPOINT",
+    "LINK_PRICES",
+    "Price",
+    "list_prices",
+    "parse_price",
+    "price_of",
+]
 
 HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 """AWS's page on what an instance of an endpoint costs in each Region."""
@@ -23,21 +30,33 @@ INTERFACE_ENDPOINT = "interface_endpoint"
 """The item that is an hour of an interface endpoint in one Availability Zone."""
 
 PRICED_ITEM = Pattern(
-    rule("LLE882", "there is no such item to give a price of",
-         mend="Give the price of an instance type, such as ml.g5.xlarge, or of "
-              "interface_endpoint, which is counted once for each zone.",
-         source=HOSTING_PRICES),
-    "the item", rf"{INTERFACE_ENDPOINT}|{INSTANCE_TYPE.regex}",
+    rule(
+        "LLE882",
+        "there is no such item to give a price of",
+        mend="Give the price of an instance type, such as ml.g5.xlarge, or of "
+        "interface_endpoint, which is counted once for each zone.",
+        source=HOSTING_PRICES,
+    ),
+    "the item",
+    rf"{INTERFACE_ENDPOINT}|{INSTANCE_TYPE.regex}",
     f"an instance type such as ml.g5.xlarge, or {INTERFACE_ENDPOINT}",
 )
 PRICE = Range(
-    rule("LLE883", "a price is out of range",
-         mend="Give what one costs for one hour, in US dollars, as a number.",
-         source=HOSTING_PRICES),
-    "a price", 0, 100_000, "USD per hour", False,
+    rule(
+        "LLE883",
+        "a price is out of range",
+        mend="Give what one costs for one hour, in US dollars, as a number.",
+        source=HOSTING_PRICES,
+    ),
+    "a price",
+    0,
+    100_000,
+    "USD per hour",
+    False,
 )
 PRICE_FORM = rule(
-    "LLE884", "--price has another form",
+    "LLE884",
+    "--price has another form",
     mend="Write the item, =, and US dollars per hour: --price ml.g5.xlarge=1.00.",
     source=HOSTING_PRICES,
 )
@@ -68,8 +87,11 @@ def list_prices(region: str) -> dict[str, Price]:
     >>> list_prices("us-east-1")["interface_endpoint"]
     Price(usd=0.01, origin='list price in us-east-1 of 2026-11-20')
     """
-    return {row["item"]: Price(float(row["usd"]), f"list price in {region} of {row['read']}")
-            for row in rows("list_prices") if row["region"] == region}
+    return {
+        row["item"]: Price(float(row["usd"]), f"list price in {region} of {row['read']}")
+        for row in rows("list_prices")
+        if row["region"] == region
+    }
 
 
 def price_of(item: str, region: str | None, given: Mapping[str, float]) -> Price | None:

@@ -19,23 +19,30 @@ _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
 _CALLERS_DECIDE = "bidirectional-streaming"
 
 METRICS_IN_ALARM = Range(
-    rule("LLE389", "an alarm would watch more metrics than CloudWatch takes",
-         mend="Leave zone_imbalance out: it watches a metric for each client zone.",
-         source="/AmazonCloudWatch/latest/monitoring/"
-                "Create-alarm-on-metric-math-expression.html"),
-    "the number of metrics in an alarm", 1, 10, "metrics",
+    rule(
+        "LLE389",
+        "an alarm would watch more metrics than CloudWatch takes",
+        mend="Leave zone_imbalance out: it watches a metric for each client zone.",
+        source="/AmazonCloudWatch/latest/monitoring/Create-alarm-on-metric-math-expression.html",
+    ),
+    "the number of metrics in an alarm",
+    1,
+    10,
+    "metrics",
 )
 
 #: The metrics of alarms that not every endpoint can have, by the alarms' options.
-METRIC_OF_ALARM: Mapping[str, str] = MappingProxyType({
-    "cpu_utilization": "CPUUtilization",
-    "memory_utilization": "MemoryUtilization",
-    "disk_utilization": "DiskUtilization",
-    "gpu_utilization": "GPUUtilization",
-    "gpu_memory_utilization": "GPUMemoryUtilization",
-    "cache_miss_rate": "ModelCacheHit",
-    "model_loading_wait": "ModelLoadingWaitTime",
-})
+METRIC_OF_ALARM: Mapping[str, str] = MappingProxyType(
+    {
+        "cpu_utilization": "CPUUtilization",
+        "memory_utilization": "MemoryUtilization",
+        "disk_utilization": "DiskUtilization",
+        "gpu_utilization": "GPUUtilization",
+        "gpu_memory_utilization": "GPUMemoryUtilization",
+        "cache_miss_rate": "ModelCacheHit",
+        "model_loading_wait": "ModelLoadingWaitTime",
+    }
+)
 
 
 def endpoint_shape(containers: int, *, multi_model: bool) -> str:
@@ -51,9 +58,16 @@ def endpoint_shape(containers: int, *, multi_model: bool) -> str:
     return "pipeline" if containers > 1 else "single-model"
 
 
-def check_published(facts: MetricFacts, *, shape: str, instance_types: Iterable[str],
-                    further: frozenset[str] = frozenset(), enhanced: bool = False,
-                    of: str = "", where: str = "") -> None:
+def check_published(
+    facts: MetricFacts,
+    *,
+    shape: str,
+    instance_types: Iterable[str],
+    further: frozenset[str] = frozenset(),
+    enhanced: bool = False,
+    of: str = "",
+    where: str = "",
+) -> None:
     """Raise unless an endpoint publishes a metric with these dimensions.
 
     Parameters
@@ -81,18 +95,25 @@ def check_published(facts: MetricFacts, *, shape: str, instance_types: Iterable[
     reason = _why_not(facts, shape, instance_types, further, enhanced)
     if reason:
         raise METRIC_NOT_PUBLISHED.error(
-            got=facts.name + (f" of {of}" if of else ""), allowed=reason, where=where)
+            got=facts.name + (f" of {of}" if of else ""), allowed=reason, where=where
+        )
 
 
-def _why_not(facts: MetricFacts, shape: str, instance_types: Iterable[str],
-             further: frozenset[str], enhanced: bool) -> str:
+def _why_not(
+    facts: MetricFacts,
+    shape: str,
+    instance_types: Iterable[str],
+    further: frozenset[str],
+    enhanced: bool,
+) -> str:
     """Why it is not published; empty if it is."""
     if shape not in facts.shapes and _CALLERS_DECIDE not in facts.shapes:
         return f"published by {', '.join(facts.shapes)} endpoints; this one is {shape}"
     if facts.name.startswith("GPU") and not _has_gpu(instance_types):
         return "published by instances with NVIDIA GPUs"
-    known = {frozenset(names) - set(_PLAIN) for names in facts.dimensions
-             if set(_PLAIN) <= set(names)}
+    known = {
+        frozenset(names) - set(_PLAIN) for names in facts.dimensions if set(_PLAIN) <= set(names)
+    }
     if further not in known:
         sets = sorted("+".join(sorted(names)) for names in known if names)
         return f"published without further dimensions, or with {', '.join(sets) or 'none'}"

@@ -6,20 +6,29 @@ from ..errors import rule
 from .limits import API, GUIDE, Range
 
 __all__ = [
-    "MAX_TYPES", "PHASE_SPAWN_RATE", "PHASE_USERS", "STAIR_STEPS", "STAIR_USERS", "TRAFFIC_RULE",
-    "TRAFFIC_SECONDS", "TYPES_TO_TRY",
+    "MAX_TYPES",
+    "PHASE_SPAWN_RATE",
+    "PHASE_USERS",
+    "STAIR_STEPS",
+    "STAIR_USERS",
+    "TRAFFIC_RULE",
+    "TRAFFIC_SECONDS",
+    "TYPES_TO_TRY",
 ]
 
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(
-    "LLE973", "the instance types to try are not what the job takes",
+    "LLE973",
+    "the instance types to try are not what the job takes",
     mend="Name other types with --instance-type, once for each, or in the settings' "
-         "recommendation.instance_types.", source=API + "RecommendationJobInputConfig.html",
+    "recommendation.instance_types.",
+    source=API + "RecommendationJobInputConfig.html",
 )
 TRAFFIC_RULE = rule(
-    "LLE974", "the traffic of a load test is out of range",
+    "LLE974",
+    "the traffic of a load test is out of range",
     mend="Give --phase users=1,spawn-rate=1,duration=2m (again for each phase) or --stairs "
-         "steps=5,users-per-step=3,duration=10m; or the same in the settings' recommendation.",
+    "steps=5,users-per-step=3,duration=10m; or the same in the settings' recommendation.",
     source=GUIDE + "inference-recommender-load-test.html",
 )
 TRAFFIC_SECONDS = Range(TRAFFIC_RULE, "a phase's length", 120, 3600, "seconds")

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
 from .rules import PREFIX_SETTINGS
 
-__all__ = [
-    "RoutingRecommendation",
-    "check_routing",
-    "recommend_routing",
-]
+__all__ = ["RoutingRecommendation", "check_routing", "recommend_routing"]
 
 BLOG = (
     "https://aws.amazon.com/blogs/machine-learning/"
@@ -31,8 +27,9 @@ class RoutingRecommendation:
     source: str = BLOG
 
 
-def recommend_routing(latency_ms: float | None, *, generative: bool = False,
-                      instances: int | None = None) -> RoutingRecommendation:
+def recommend_routing(
+    latency_ms: float | None, *, generative: bool = False, instances: int | None = None
+) -> RoutingRecommendation:
     """The strategy to start with; measure the other one too.
 
     Parameters
@@ -54,27 +51,36 @@ def recommend_routing(latency_ms: float | None, *, generative: bool = False,
         return RoutingRecommendation(least, "one instance serves every request; any strategy does")
     if generative:
         return RoutingRecommendation(
-            least, "generated answers differ much in length: a random choice queues short requests "
+            least,
+            "generated answers differ much in length: a random choice queues short requests "
             "behind long ones",
         )
     if latency_ms is None:
         return RoutingRecommendation(
-            least, "the response time is unknown: this one never sends a request to a busy "
+            least,
+            "the response time is unknown: this one never sends a request to a busy "
             "instance while another is idle",
         )
     if latency_ms >= LONG_RESPONSE_MS:
         return RoutingRecommendation(
-            least, f"at a response time of {latency_ms:g} ms: AWS finds this one better from "
+            least,
+            f"at a response time of {latency_ms:g} ms: AWS finds this one better from "
             "hundreds of milliseconds on; measure RANDOM too",
         )
     return RoutingRecommendation(
-        "RANDOM", f"at a response time of {latency_ms:g} ms: AWS finds that random routing may win "
+        "RANDOM",
+        f"at a response time of {latency_ms:g} ms: AWS finds that random routing may win "
         "below hundreds of milliseconds; measure LEAST_OUTSTANDING_REQUESTS too",
     )
 
 
-def check_routing(strategy: str, *, prefix_length: int | None = None,
-                  concurrency_threshold: int | None = None, where: str = "") -> str:
+def check_routing(
+    strategy: str,
+    *,
+    prefix_length: int | None = None,
+    concurrency_threshold: int | None = None,
+    where: str = "",
+) -> str:
     """Return the strategy, or raise when it or its settings cannot be deployed.
 
     Raises
@@ -94,7 +100,8 @@ def check_routing(strategy: str, *, prefix_length: int | None = None,
     if strategy != "PREFIX_AWARE":
         if given:
             raise PREFIX_SETTINGS.error(
-                got=f"{' and '.join(given)} with {strategy}", allowed="neither, or PREFIX_AWARE",
+                got=f"{' and '.join(given)} with {strategy}",
+                allowed="neither, or PREFIX_AWARE",
                 where=where,
             )
         return strategy
@@ -102,7 +109,7 @@ def check_routing(strategy: str, *, prefix_length: int | None = None,
         raise PREFIX_SETTINGS.error(
             got=f"no {' and no '.join(missing)}",
             allowed=f"prefix length {PREFIX_LENGTH.allowed}, "
-                    f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",
+            f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",
             where=where,
         )
     PREFIX_LENGTH.check(prefix_length, where)

@@ -16,9 +16,10 @@ _OF_OLD = re.compile(r"[A-Za-z0-9._-]{3,255}")
 _REGION_OF_OLD = "us-east-1"
 
 BUCKET_NAME = rule(
-    "LLE387", "S3 has no bucket of this name",
+    "LLE387",
+    "S3 has no bucket of this name",
     mend="Correct the name: 3 to 63 lower-case letters, digits, dots and hyphens, starting and "
-         "ending with a letter or digit.",
+    "ending with a letter or digit.",
     source="/AmazonS3/latest/userguide/bucketnamingrules.html",
 )
 
@@ -79,10 +80,15 @@ def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
     old = region in (None, _REGION_OF_OLD)
     if not (old and _OF_OLD.fullmatch(name)):
         raise BUCKET_NAME.error(
-            got=name, where=where,
-            allowed="3 to 63 lower-case letters, digits, . and -" + (
+            got=name,
+            where=where,
+            allowed="3 to 63 lower-case letters, digits, . and -"
+            + (
                 ", or a name of before March 2018 in us-east-1: 3 to 255 letters, digits and . _ -"
-                if old else ""))
+                if old
+                else ""
+            ),
+        )
 
 
 def doubtful_bucket(uri: str) -> str:
@@ -96,5 +102,7 @@ def doubtful_bucket(uri: str) -> str:
     name = bucket_of(uri)
     if name is None or _TODAY.fullmatch(name):
         return ""
-    return (f"{name} can only be a bucket of before March 2018 in us-east-1: S3 makes no bucket of "
-            "this name today")
+    return (
+        f"{name} can only be a bucket of before March 2018 in us-east-1: S3 makes no bucket of "
+        "this name today"
+    )

@@ -13,15 +13,23 @@ __all__ = ["STEP_CHANGE", "check_steps"]
 
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
 STEP_CHANGE = Range(
-    rule("LLE364", "a scaling step changes by whole instances",
-         mend="Give the number of instances to add, or to remove if negative.", source=_API),
-    "the change of a scaling step", None, None, "instances",
+    rule(
+        "LLE364",
+        "a scaling step changes by whole instances",
+        mend="Give the number of instances to add, or to remove if negative.",
+        source=_API,
+    ),
+    "the change of a scaling step",
+    None,
+    None,
+    "instances",
 )
 
 STEPS_COVER_A_RANGE = rule(
-    "LLE630", "the steps of a step scaling policy do not cover a range, each part of it once",
+    "LLE630",
+    "the steps of a step scaling policy do not cover a range, each part of it once",
     mend="Let each step begin where the one before it ends; leave the upper bound of the highest "
-         "one out, and the lower bound of the lowest one if it reaches below the threshold.",
+    "one out, and the lower bound of the lowest one if it reaches below the threshold.",
     source=_API,
 )
 
@@ -45,6 +53,7 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
     --------
     >>> check_steps([(0, 10), (10, None)])
     """
+
     def broken(got: str, allowed: str) -> ConfigurationError:
         return STEPS_COVER_A_RANGE.error(got=got, allowed=allowed, where=where)
 
@@ -56,18 +65,24 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
     for side, name in ((0, "below"), (1, "above")):
         if [step[side] for step in bounds].count(None) > 1:
             raise broken(f"several steps that are open {name}", "one")
-    ordered = sorted((-math.inf if lower is None else lower, math.inf if upper is None else upper)
-                     for lower, upper in bounds)
+    ordered = sorted(
+        (-math.inf if lower is None else lower, math.inf if upper is None else upper)
+        for lower, upper in bounds
+    )
     for (_, end), (begin, _) in pairwise(ordered):
         if begin != end:
-            raise broken(f"one step to {end:g}, the next from {begin:g}",
-                         f"the next from {end:g}" if end < math.inf else "the open step last")
+            raise broken(
+                f"one step to {end:g}, the next from {begin:g}",
+                f"the next from {end:g}" if end < math.inf else "the open step last",
+            )
     if -math.inf < ordered[0][0] < 0:
-        raise broken(f"a lowest step from {ordered[0][0]:g}", "none below it: leave its lower "
-                     "bound out")
+        raise broken(
+            f"a lowest step from {ordered[0][0]:g}", "none below it: leave its lower bound out"
+        )
     if 0 < ordered[-1][1] < math.inf:
-        raise broken(f"a highest step to {ordered[-1][1]:g}", "none above it: leave its upper "
-                     "bound out")
+        raise broken(
+            f"a highest step to {ordered[-1][1]:g}", "none above it: leave its upper bound out"
+        )
 
 
 def _range(lower: float, upper: float) -> str:

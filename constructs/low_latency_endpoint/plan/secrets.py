@@ -23,15 +23,61 @@ _SHAPES = {
 """What issuers document or scanners look for, such as
 https://docs.github.com/code-security/secret-scanning."""
 
-_NAMED = {"SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "CREDENTIAL",
-          "CREDENTIALS", "APIKEY", "TOKEN"}
-_NAMED_PAIRS = {("API", "KEY"), ("ACCESS", "KEY"), ("PRIVATE", "KEY"), ("AUTH", "KEY"),
-                ("SIGNING", "KEY"), ("ENCRYPTION", "KEY"), ("LICENSE", "KEY")}
+_NAMED = {
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "PWD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "APIKEY",
+    "TOKEN",
+}
+_NAMED_PAIRS = {
+    ("API", "KEY"),
+    ("ACCESS", "KEY"),
+    ("PRIVATE", "KEY"),
+    ("AUTH", "KEY"),
+    ("SIGNING", "KEY"),
+    ("ENCRYPTION", "KEY"),
+    ("LICENSE", "KEY"),
+}
 _VAGUE = {"KEY", "AUTH", "AUTHORIZATION", "BEARER", "SALT", "PAT", "CERT", "CERTIFICATE"}
-_POINTS_TO_ONE = {"ARN", "NAME", "PATH", "FILE", "DIR", "ID", "IDS", "URI", "URL", "LENGTH",
-                  "TYPE", "ENABLED", "PARAMETER"}
-_OF_LANGUAGE = {"EOS", "BOS", "PAD", "UNK", "STOP", "MASK", "SEP", "CLS", "MAX", "MIN", "NUM",
-                "NEW", "END", "START", "PER", "SPECIAL"}
+_POINTS_TO_ONE = {
+    "ARN",
+    "NAME",
+    "PATH",
+    "FILE",
+    "DIR",
+    "ID",
+    "IDS",
+    "URI",
+    "URL",
+    "LENGTH",
+    "TYPE",
+    "ENABLED",
+    "PARAMETER",
+}
+_OF_LANGUAGE = {
+    "EOS",
+    "BOS",
+    "PAD",
+    "UNK",
+    "STOP",
+    "MASK",
+    "SEP",
+    "CLS",
+    "MAX",
+    "MIN",
+    "NUM",
+    "NEW",
+    "END",
+    "START",
+    "PER",
+    "SPECIAL",
+}
 """Beside TOKEN: the tokens of language models."""
 
 _REFERENCE = re.compile(r"\{\{resolve:|^arn:|^s3://|^/[\w./-]*$")
@@ -40,7 +86,7 @@ _PLAIN = re.compile(r"(?i:true|false|yes|no|on|off|none|null)|[\d.,+-]*")
 SECRET_WAY_OUT = (
     "it would stand in plain text in the template, and for everybody who may call "
     "sagemaker:DescribeModel. Put it into Secrets Manager or Parameter Store, pass its name, and "
-    "let the container read it when it starts, with the model's role: docs/networks.md, \"Secrets\""
+    'let the container read it when it starts, with the model\'s role: docs/networks.md, "Secrets"'
 )
 
 

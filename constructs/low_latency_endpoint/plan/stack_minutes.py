@@ -43,8 +43,12 @@ class StackMinutes:
 
     def to_dict(self) -> dict[str, Any]:
         """The time as JSON-safe data."""
-        return {"minutes": self.minutes, "why": self.why, "seen_on_aws": False,
-                "sources": list(self.sources)}
+        return {
+            "minutes": self.minutes,
+            "why": self.why,
+            "seen_on_aws": False,
+            "sources": list(self.sources),
+        }
 
 
 def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
@@ -61,20 +65,23 @@ def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
     [('create', 'about 10 to 20 minutes'), ('delete', 'about 20 to 45 minutes')]
     """
     create = StackMinutes(
-        "create", "about 10 to 20 minutes",
+        "create",
+        "about 10 to 20 minutes",
         "an estimate of ours; SageMaker starts the instances, and large images, large models and "
         "scarce types take longer",
     )
     if warm_up:
         return create, StackMinutes(
-            "delete", "about 20 to 45 minutes",
+            "delete",
+            "about 20 to 45 minutes",
             "after the endpoint is gone, AWS keeps the network interfaces of SageMaker and of the "
             "warm-up's Lambda function, and with them the security group and the subnets; users "
             "report these times for Lambda's",
             (_SAGEMAKER_INTERFACES, *_LAMBDA_INTERFACES),
         )
     return create, StackMinutes(
-        "delete", "more than 15 minutes",
+        "delete",
+        "more than 15 minutes",
         "after the endpoint is gone, AWS keeps SageMaker's network interfaces, and with them the "
         "security group and the subnets; users report that CloudFormation gave up waiting after "
         "15 minutes",

@@ -14,19 +14,35 @@ from .limits import Range
 __all__ = ["OUTPUTS", "RESOURCES", "EndpointParts", "SharedParts"]
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
-_SPLIT = ("Put some of the endpoints into a settings file of their own, which becomes a stack of "
-          "its own; in the same VPC (network.vpc_id) it shares the network and the interface "
-          "endpoint.")
+_SPLIT = (
+    "Put some of the endpoints into a settings file of their own, which becomes a stack of "
+    "its own; in the same VPC (network.vpc_id) it shares the network and the interface "
+    "endpoint."
+)
 
 RESOURCES = Range(
-    rule("LLE384", "the stack has more resources than CloudFormation takes", mend=_SPLIT,
-         source=_QUOTAS),
-    "the number of resources", 0, 500, "resources",
+    rule(
+        "LLE384",
+        "the stack has more resources than CloudFormation takes",
+        mend=_SPLIT,
+        source=_QUOTAS,
+    ),
+    "the number of resources",
+    0,
+    500,
+    "resources",
 )
 OUTPUTS = Range(
-    rule("LLE385", "the stack has more outputs than CloudFormation takes", mend=_SPLIT,
-         source=_QUOTAS),
-    "the number of outputs", 0, 200, "outputs",
+    rule(
+        "LLE385",
+        "the stack has more outputs than CloudFormation takes",
+        mend=_SPLIT,
+        source=_QUOTAS,
+    ),
+    "the number of outputs",
+    0,
+    200,
+    "outputs",
 )
 
 _FUNCTION = 3  # of a custom resource: the function, its role, its log group

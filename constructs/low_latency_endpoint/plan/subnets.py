@@ -37,17 +37,20 @@ ROOMY_SUBNET = 24  # what is made when less would do: resizing a subnet replaces
 _SIZING = "/vpc/latest/userguide/subnet-sizing.html"
 
 VPC_BLOCK = rule(
-    "LLE111", "the VPC's address block is not an IPv4 block in CIDR notation",
+    "LLE111",
+    "the VPC's address block is not an IPv4 block in CIDR notation",
     mend="Give an IPv4 block whose host bits are zero, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 SUBNETS_FIT = rule(
-    "LLE112", "the subnets do not fit the VPC's address block",
+    "LLE112",
+    "the subnets do not fit the VPC's address block",
     mend="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
     source=_SIZING,
 )
 SUBNET_HOLDS_FLEET = rule(
-    "LLE113", "no subnet is large enough for the fleet",
+    "LLE113",
+    "no subnet is large enough for the fleet",
     mend="Lower the maximum number of instances, or spread the load over several endpoints.",
     source=_SIZING,
 )
@@ -148,8 +151,9 @@ def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") ->
         )
 
 
-def check_fleets_fit(prefix_lengths: Sequence[int], instances: int, in_update: int,
-                     where: str = "") -> None:
+def check_fleets_fit(
+    prefix_lengths: Sequence[int], instances: int, in_update: int, where: str = ""
+) -> None:
     """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them.
 
     Parameters
@@ -178,13 +182,15 @@ def check_fleets_fit(prefix_lengths: Sequence[int], instances: int, in_update: i
     if needed > there:
         raise FLEETS_SHARE_SUBNETS.error(
             got=f"{instances} instances, {in_update} in updates, {needed} addresses, in a "
-                f"/{smallest} of {there}",
-            allowed=f"/{subnet_prefix_length(needed)} or larger", where=where,
+            f"/{smallest} of {there}",
+            allowed=f"/{subnet_prefix_length(needed)} or larger",
+            where=where,
         )
 
 
-def check_fleets_fit_existing(prefix_lengths: Sequence[int], instances: int, in_update: int,
-                              where: str = "") -> str:
+def check_fleets_fit_existing(
+    prefix_lengths: Sequence[int], instances: int, in_update: int, where: str = ""
+) -> str:
     """Raise unless existing subnets hold all instances between them; return what is doubtful.
 
     Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
@@ -211,9 +217,9 @@ def check_fleets_fit_existing(prefix_lengths: Sequence[int], instances: int, in_
     if needed > sum(free):
         raise FLEETS_SHARE_SUBNETS.error(
             got=f"{instances} instances, {in_update} in updates, {needed} addresses, in subnets "
-                f"of {blocks}",
+            f"of {blocks}",
             allowed=f"at most {sum(free)} addresses: AWS keeps five of each subnet, and the "
-                    "interface endpoint takes one",
+            "interface endpoint takes one",
             where=where,
         )
     if needed <= min(free):
@@ -247,14 +253,20 @@ def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:
             raise ValueError("not an address, a slash and a prefix length")
         block = ipaddress.IPv4Network(vpc_cidr)
     except ValueError as problem:
-        raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})",
-                              allowed="such as 10.0.0.0/16") from None
+        raise VPC_BLOCK.error(
+            got=f"{vpc_cidr!r} ({problem})", allowed="such as 10.0.0.0/16"
+        ) from None
     VPC_PREFIX_LENGTH.check(block.prefixlen)
     return block
 
 
-def network_blocks(vpc_cidr: str, zones: Sequence[str], max_instances: int,
-                   prefix_length: int | None = None, where: str = "") -> dict[str, str]:
+def network_blocks(
+    vpc_cidr: str,
+    zones: Sequence[str],
+    max_instances: int,
+    prefix_length: int | None = None,
+    where: str = "",
+) -> dict[str, str]:
     """The block of each zone's subnet in a new VPC, with room for the largest fleet.
 
     Parameters
@@ -321,9 +333,7 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
         )
     places = _places(zones, blocks)
     step = 2 ** (32 - prefix_length)
-    return {
-        zone: f"{vpc.network_address + places[zone] * step}/{prefix_length}" for zone in zones
-    }
+    return {zone: f"{vpc.network_address + places[zone] * step}/{prefix_length}" for zone in zones}
 
 
 def _places(zones: Sequence[str], blocks: int) -> dict[str, int]:

@@ -43,46 +43,85 @@ MARGIN_SECONDS = 90
 """What a warm-up needs after its time: a last request of 70 s, and the report."""
 
 TIMEOUT_SECONDS = Range(
-    rule("LLE540", "the warm-up's timeout is out of range",
-         mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
-              "a last request and the report need 90 seconds of them.", source=_LAMBDA),
-    "the warm-up's timeout", 10, LAMBDA_SECONDS - MARGIN_SECONDS, "seconds",
+    rule(
+        "LLE540",
+        "the warm-up's timeout is out of range",
+        mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
+        "a last request and the report need 90 seconds of them.",
+        source=_LAMBDA,
+    ),
+    "the warm-up's timeout",
+    10,
+    LAMBDA_SECONDS - MARGIN_SECONDS,
+    "seconds",
 )
 REQUESTS = Range(
-    rule("LLE541", "the number of warm-up requests is out of range",
-         mend="Give how many requests are sent at least, in all zones together; the plan's "
-              "warm_up_requests reaches every worker. For none, leave the warm-up out."),
-    "the number of warm-up requests", 1, 1_000_000, "requests",
+    rule(
+        "LLE541",
+        "the number of warm-up requests is out of range",
+        mend="Give how many requests are sent at least, in all zones together; the plan's "
+        "warm_up_requests reaches every worker. For none, leave the warm-up out.",
+    ),
+    "the number of warm-up requests",
+    1,
+    1_000_000,
+    "requests",
 )
 CONCURRENCY_PER_ZONE = Range(
-    rule("LLE542", "the warm-up's requests in flight per zone are out of range",
-         mend="Give 1 to 50. One function sends for all zones; more threads than that would "
-              "measure the function."),
-    "the requests in flight per zone", 1, 50, "requests",
+    rule(
+        "LLE542",
+        "the warm-up's requests in flight per zone are out of range",
+        mend="Give 1 to 50. One function sends for all zones; more threads than that would "
+        "measure the function.",
+    ),
+    "the requests in flight per zone",
+    1,
+    50,
+    "requests",
 )
 LAST = Range(
-    rule("LLE543", "the number of last requests is out of range",
-         mend="Give how many of the last requests of each zone must meet the target; with 100 or "
-              "more a p99 tolerates a slow one."),
-    "the number of last requests", 1, 1000, "requests",
+    rule(
+        "LLE543",
+        "the number of last requests is out of range",
+        mend="Give how many of the last requests of each zone must meet the target; with 100 or "
+        "more a p99 tolerates a slow one.",
+    ),
+    "the number of last requests",
+    1,
+    1000,
+    "requests",
 )
 PAYLOAD_COUNT = Range(
-    rule("LLE544", "the number of warm-up payloads is out of range",
-         mend="Give one payload, or a list of up to 100 that are sent in turn."),
-    "the number of payloads", 1, 100,
+    rule(
+        "LLE544",
+        "the number of warm-up payloads is out of range",
+        mend="Give one payload, or a list of up to 100 that are sent in turn.",
+    ),
+    "the number of payloads",
+    1,
+    100,
 )
 PAYLOAD_BYTES = Range(
-    rule("LLE545", "the warm-up payload is too large",
-         mend="Send what callers send: SageMaker takes 25 MB at most.", source=_INVOKE),
-    "the payload", 0, LARGEST_BODY_BYTES, "bytes",
+    rule(
+        "LLE545",
+        "the warm-up payload is too large",
+        mend="Send what callers send: SageMaker takes 25 MB at most.",
+        source=_INVOKE,
+    ),
+    "the payload",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
 )
 PAYLOAD_READABLE = rule(
-    "LLE546", "the warm-up payload cannot be read",
+    "LLE546",
+    "the warm-up payload cannot be read",
     mend="Name a file that exists, relative to the folder in which the app runs, or give the "
-         "payload with from_json or from_text.",
+    "payload with from_json or from_text.",
 )
 PAYLOAD_KNOWN = rule(
-    "LLE547", "the warm-up payload is not known at synth",
+    "LLE547",
+    "the warm-up payload is not known at synth",
     mend="Give text without CDK tokens: the payload goes into the function's archive.",
     source="/cdk/v2/guide/tokens.html",
 )
@@ -113,50 +152,81 @@ def least_unreserved(quota: int) -> int:
 
 
 RESERVED_CONCURRENCY = Range(
-    rule("LLE548", "the warm-up's reserved concurrency is out of range",
-         mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
-              "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
-              "10 altogether and can reserve none.",
-         source="/lambda/latest/dg/configuration-concurrency.html"),
-    "the reserved concurrency", RESERVED_EXECUTIONS, 100, "executions",
+    rule(
+        "LLE548",
+        "the warm-up's reserved concurrency is out of range",
+        mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
+        "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
+        "10 altogether and can reserve none.",
+        source="/lambda/latest/dg/configuration-concurrency.html",
+    ),
+    "the reserved concurrency",
+    RESERVED_EXECUTIONS,
+    100,
+    "executions",
 )
 KEEP_WARM_EVERY = Range(
-    rule("LLE549", "the keep-warm period is out of range",
-         mend="Give whole minutes: EventBridge's shortest rate is one minute.", source=_RATE),
-    "the keep-warm period", 60, 86_400, "seconds",
+    rule(
+        "LLE549",
+        "the keep-warm period is out of range",
+        mend="Give whole minutes: EventBridge's shortest rate is one minute.",
+        source=_RATE,
+    ),
+    "the keep-warm period",
+    60,
+    86_400,
+    "seconds",
 )
 KEEP_WARM_REQUESTS = Range(
-    rule("LLE550", "the number of keep-warm requests per zone is out of range",
-         mend="Give 1 to 100."),
-    "the keep-warm requests per zone", 1, 100, "requests",
+    rule(
+        "LLE550", "the number of keep-warm requests per zone is out of range", mend="Give 1 to 100."
+    ),
+    "the keep-warm requests per zone",
+    1,
+    100,
+    "requests",
 )
 BELOW_TPS = Range(
-    rule("LLE551", "the traffic below which the endpoint is kept warm is out of range",
-         mend="Give requests per second above zero."),
-    "the traffic", 1e-6, None, "requests per second", False,
+    rule(
+        "LLE551",
+        "the traffic below which the endpoint is kept warm is out of range",
+        mend="Give requests per second above zero.",
+    ),
+    "the traffic",
+    1e-6,
+    None,
+    "requests per second",
+    False,
 )
 KEEP_WARM_WINDOW = Range(
-    rule("LLE552", "the time over which traffic is measured is out of range",
-         mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a "
-              "minute.",
-         source="/sagemaker/latest/dg/monitoring-cloudwatch.html"),
-    "the time over which traffic is measured", 60, 86_400, "seconds",
+    rule(
+        "LLE552",
+        "the time over which traffic is measured is out of range",
+        mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a "
+        "minute.",
+        source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
+    ),
+    "the time over which traffic is measured",
+    60,
+    86_400,
+    "seconds",
 )
 OWN_TRAFFIC = rule(
-    "LLE553", "keep-warm requests alone would count as traffic",
+    "LLE553",
+    "keep-warm requests alone would count as traffic",
     mend="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
-         "or it would switch itself off.",
+    "or it would switch itself off.",
 )
-KEEP_WARM_TWICE = rule(
-    "LLE554", "the endpoint is kept warm already", mend="Call keep_warm once.",
-)
+KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", mend="Call keep_warm once.")
 WHOLE_MINUTES = rule(
-    "LLE555", "a duration is not in whole minutes",
+    "LLE555",
+    "a duration is not in whole minutes",
     mend="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
     source=_RATE,
 )
 PAYLOAD_TEXT = rule(
-    "LLE557", "the warm-up payload has a value that HTTP or JSON cannot carry",
+    "LLE557",
+    "the warm-up payload has a value that HTTP or JSON cannot carry",
     mend="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
 )
 
@@ -175,8 +245,14 @@ def check_whole_minutes(limit: Range, seconds: float, where: str = "") -> int:
     return int(seconds)
 
 
-def keep_warm_threshold(*, zones: int, requests_per_zone: int, every_seconds: float,
-                        below_tps: float | None, where: str = "") -> float:
+def keep_warm_threshold(
+    *,
+    zones: int,
+    requests_per_zone: int,
+    every_seconds: float,
+    below_tps: float | None,
+    where: str = "",
+) -> float:
     """The traffic, in requests per second, below which an endpoint is kept warm.
 
     Parameters
@@ -207,7 +283,9 @@ def keep_warm_threshold(*, zones: int, requests_per_zone: int, every_seconds: fl
     if threshold <= own:
         raise OWN_TRAFFIC.error(
             got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
-            allowed=f"more than {own:g}", where=where)
+            allowed=f"more than {own:g}",
+            where=where,
+        )
     return float(threshold)
 
 

@@ -18,7 +18,8 @@ _NAME = re.compile(
 )
 
 ZONE_IN_REGION = rule(
-    "LLE110", "an Availability Zone lies in another Region than the stack",
+    "LLE110",
+    "an Availability Zone lies in another Region than the stack",
     mend="Name zones of the Region that the stack deploys to, or change the Region.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
@@ -74,5 +75,7 @@ def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") ->
         if found is not None and found != region:
             raise ZONE_IN_REGION.error(
                 what=f"{zone} lies in {found}, but the stack deploys to {region}",
-                got=zone, allowed=f"zones of {region}", where=where,
+                got=zone,
+                allowed=f"zones of {region}",
+                where=where,
             )

@@ -17,8 +17,10 @@ __all__ = ["Chart", "Line", "Panel", "nines"]
 X = datetime | float | str
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 #: Axis of percentiles, each further nine as wide as the one before: 1 is p90, 2 is p99.
-_NINES = tuple((-math.log10(1 - share), f"p{100 * share:g}")
-               for share in (0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999))
+_NINES = tuple(
+    (-math.log10(1 - share), f"p{100 * share:g}")
+    for share in (0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+)
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class _Scale:
     def ticks(self, count: int = 4) -> list[float]:
         """Round numbers on it."""
         if self.logarithmic:
-            found = [digit * 10.0 ** power for power in range(-9, 10) for digit in (1, 2, 5)]
+            found = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
             found = [each for each in found if self.low <= each <= self.high]
             if len(found) > 2 * count:
                 return [each for each in found if f"{each:e}"[0] == "1"]
@@ -172,10 +174,15 @@ class _Drawn:
             ends = [self.number(x) for x in chart.ends or found]
             low = 0.0 if chart.axis == "number" else min(ends)
             self.x = _Scale(low, max(ends) + (0.03 * max(ends) if chart.axis == "number" else 0))
-        self.panels = [_DrawnPanel(self, panel) for panel in chart.panels
-                       if any(v is not None for line in panel.lines for v in line.y)]
-        self.spans = [(self.at(low), round(self.at(high) - self.at(low), 2), colour)
-                      for low, high, colour in chart.spans]
+        self.panels = [
+            _DrawnPanel(self, panel)
+            for panel in chart.panels
+            if any(v is not None for line in panel.lines for v in line.y)
+        ]
+        self.spans = [
+            (self.at(low), round(self.at(high) - self.at(low), 2), colour)
+            for low, high, colour in chart.spans
+        ]
         self.events = [(self.at(x), colour, text) for x, colour, text in chart.events]
 
     def number(self, x: X) -> float:
@@ -197,8 +204,10 @@ class _Drawn:
         elif axis == "nines":
             yield from ((scale(at), name) for at, name in _NINES if at <= scale.high + 0.01)
         elif axis == "time":
-            step = next((each for each in _STEPS if (scale.high - scale.low) / each <= 8),
-                        _round((scale.high - scale.low) / 8))
+            step = next(
+                (each for each in _STEPS if (scale.high - scale.low) / each <= 8),
+                _round((scale.high - scale.low) / 8),
+            )
             form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%m-%d"
             for number in range(math.ceil(scale.low / step), int(scale.high / step) + 1):
                 yield scale(number * step), f"{datetime.fromtimestamp(number * step, UTC):{form}}"
@@ -212,8 +221,9 @@ class _DrawnPanel:
     def __init__(self, chart: _Drawn, panel: Panel) -> None:
         self.chart, self.panel = chart, panel
         self.lines = [line for line in panel.lines if any(v is not None for v in line.y)]
-        values = [v for line in self.lines for v in (*line.y, *line.low, *line.high)
-                  if v is not None]
+        values = [
+            v for line in self.lines for v in (*line.y, *line.low, *line.high) if v is not None
+        ]
         values += [value for _, value in panel.limits]
         values += [end for _, *ends in panel.bands for end in ends]
         if panel.logarithmic:
@@ -237,8 +247,9 @@ class _DrawnPanel:
     @property
     def bands(self) -> list[tuple[float, float, str]]:
         """Places and names of shaded ranges."""
-        return [(self.y(low), self.y(high) - self.y(low), name)
-                for name, low, high in self.panel.bands]
+        return [
+            (self.y(low), self.y(high) - self.y(low), name) for name, low, high in self.panel.bands
+        ]
 
     @property
     def paths(self) -> Iterator[_Path]:
@@ -248,16 +259,23 @@ class _DrawnPanel:
             points = self._points(line)
             wide = 0.7 * 1000 / max(len(self.chart.names), 1) / max(len(bars), 1)
             shift = (bars.index(line) - len(bars) / 2 + 0.5) * wide if line in bars else 0
-            for at, (low, high) in zip(points, zip(line.low, line.high, strict=True),
-                                       strict=False):
+            for at, (low, high) in zip(points, zip(line.low, line.high, strict=True), strict=False):
                 if at is not None:
-                    yield _Path(f"M{at[0] + shift:g} {1000 - self.y(low):g}"
-                                f"V{1000 - self.y(high):g}", line.colour, "whisker")
+                    yield _Path(
+                        f"M{at[0] + shift:g} {1000 - self.y(low):g}V{1000 - self.y(high):g}",
+                        line.colour,
+                        "whisker",
+                    )
             if line in bars:
-                yield _Path("".join(
-                    f"M{x + shift - wide / 2:g} {1000 - self.y(0):g}V{y:g}h{wide:g}"
-                    f"V{1000 - self.y(0):g}z" for x, y in filter(None, points)),
-                    line.colour, "bars")
+                yield _Path(
+                    "".join(
+                        f"M{x + shift - wide / 2:g} {1000 - self.y(0):g}V{y:g}h{wide:g}"
+                        f"V{1000 - self.y(0):g}z"
+                        for x, y in filter(None, points)
+                    ),
+                    line.colour,
+                    "bars",
+                )
             stretch: list[tuple[float, float]] = []
             d, area = "", ""
             for point in (*points, None):
@@ -271,9 +289,13 @@ class _DrawnPanel:
             if line.kind == "area":
                 yield _Path(area, line.colour, "area")
             # Where nothing is to be seen of the line, the pointer still finds its values.
-            yield _Path(d, line.colour, "line" + (
-                " unseen" if line.kind in ("marks", "bars") else " dash" if line.dash else ""),
-                line.name)
+            yield _Path(
+                d,
+                line.colour,
+                "line"
+                + (" unseen" if line.kind in ("marks", "bars") else " dash" if line.dash else ""),
+                line.name,
+            )
 
     def _joined(self, points: Sequence[tuple[float, float]], *, steps: bool) -> str:
         (x, y), *rest = points
@@ -283,15 +305,23 @@ class _DrawnPanel:
         return d
 
     def _points(self, line: Line) -> list[tuple[float, float] | None]:
-        return [None if y is None else (self.chart.at(x), round(1000 - self.y(y), 2))
-                for x, y in zip(line.x, line.y, strict=True)]
+        return [
+            None if y is None else (self.chart.at(x), round(1000 - self.y(y), 2))
+            for x, y in zip(line.x, line.y, strict=True)
+        ]
 
     @property
     def marks(self) -> Iterator[tuple[float, float, str, str, str]]:
         """Place, character, colour and note of each mark."""
         for line in self.lines:
-            for number, (point, mark) in enumerate(zip(self._points(line), line.marks,
-                                                       strict=False)):
+            for number, (point, mark) in enumerate(
+                zip(self._points(line), line.marks, strict=False)
+            ):
                 if point is not None:
-                    yield (point[0], 1000 - point[1], mark, line.colour,
-                           line.notes[number] if line.notes else line.name)
+                    yield (
+                        point[0],
+                        1000 - point[1],
+                        mark,
+                        line.colour,
+                        line.notes[number] if line.notes else line.name,
+                    )

@@ -73,8 +73,15 @@ class Section:
 Part = str | Soft | Listed | Code | Table | Chart | Finding | Section
 
 
-def page(title: str, parts: Sequence[Part], *, head: str = "", under: str = "",
-         verdict: str = "", good: bool = True) -> str:
+def page(
+    title: str,
+    parts: Sequence[Part],
+    *,
+    head: str = "",
+    under: str = "",
+    verdict: str = "",
+    good: bool = True,
+) -> str:
     """The page's text.
 
     Parameters
@@ -91,8 +98,19 @@ def page(title: str, parts: Sequence[Part], *, head: str = "", under: str = "",
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(loader=PackageLoader(__package__, "templates"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     return environment.get_template("page.html.jinja").render(
-        title=title, parts=parts, head=head or title, under=under, verdict=verdict, good=good,
-        colours=COLOURS)
+        title=title,
+        parts=parts,
+        head=head or title,
+        under=under,
+        verdict=verdict,
+        good=good,
+        colours=COLOURS,
+    )

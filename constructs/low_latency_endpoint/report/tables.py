@@ -11,8 +11,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "Table"]
 
-_TONES = {"good": "green", "bad": "red", "careful": "yellow", "other": "magenta", "soft": "dim",
-          "strong": "bold"}
+_TONES = {
+    "good": "green",
+    "bad": "red",
+    "careful": "yellow",
+    "other": "magenta",
+    "soft": "dim",
+    "strong": "bold",
+}
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,29 @@ class Table:
             tight, room = True, options.max_width - 2 * len(heads)
             heads = [head.replace("_", "_\n") for head in heads]
             widths = _fitted(heads, cells, self.align, room)
-        table = RichTable(title=Text(self.title, style="bold") if self.title else None,
-                          title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False,
-                          padding=(0, 1, 0, 0 if tight else 1))
+        table = RichTable(
+            title=Text(self.title, style="bold") if self.title else None,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, 1, 0, 0 if tight else 1),
+        )
         for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
-            table.add_column(Text(head), justify="right" if self.side(number) == "r" else "left",
-                             width=width, overflow="fold")
+            table.add_column(
+                Text(head),
+                justify="right" if self.side(number) == "r" else "left",
+                width=width,
+                overflow="fold",
+            )
         for row in self.rows:
-            table.add_row(*(Text(str(cell), style=_TONES.get(
-                cell.tone if isinstance(cell, Cell) else "", "")) for cell in row))
+            table.add_row(
+                *(
+                    Text(
+                        str(cell), style=_TONES.get(cell.tone if isinstance(cell, Cell) else "", "")
+                    )
+                    for cell in row
+                )
+            )
         yield table
 
 
@@ -90,17 +110,21 @@ def _longest(texts: Iterable[str]) -> int:
     return max((len(line) for text in texts for line in text.split("\n")), default=0)
 
 
-def _fitted(heads: Sequence[str], cells: Sequence[Sequence[str]], align: str,
-            room: int) -> list[int | None]:
+def _fitted(
+    heads: Sequence[str], cells: Sequence[Sequence[str]], align: str, room: int
+) -> list[int | None]:
     """Widths with which words and, where there is room, whole figures and names stand in a line."""
-    words = [_longest(word for text in (head, *of) for word in text.split())
-             for head, of in zip(heads, cells, strict=True)]
+    words = [
+        _longest(word for text in (head, *of) for word in text.split())
+        for head, of in zip(heads, cells, strict=True)
+    ]
     spare = room - sum(words)
     if spare < 0:
         return [None] * len(heads)
     # Figures first: texts may be folded at any space.
-    for number in sorted(range(len(heads)), key=lambda each: align[min(each, len(align) - 1)],
-                         reverse=True):
+    for number in sorted(
+        range(len(heads)), key=lambda each: align[min(each, len(align) - 1)], reverse=True
+    ):
         more = min(spare, max(_longest(cells[number]) - words[number], 0))
         words[number] += more
         spare -= more

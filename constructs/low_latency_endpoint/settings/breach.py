@@ -28,8 +28,9 @@ class BreachError(ValueError):
         return cls([(place, error)])
 
 
-def finding(rule: Rule, *place: str | int, got: object, allowed: object, what: str = "",
-            mend: str = "") -> Finding:
+def finding(
+    rule: Rule, *place: str | int, got: object, allowed: object, what: str = "", mend: str = ""
+) -> Finding:
     """One breach of a rule at a place."""
     return place, rule.error(got=shown(got), allowed=allowed, what=what, mend=mend)
 

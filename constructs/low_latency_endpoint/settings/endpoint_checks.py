@@ -22,8 +22,9 @@ __all__ = ["containers_of", "endpoint_checks"]
 
 def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The containers as mappings; empty ones where they are something else."""
-    return [mapping_of({"container": each}, "container")
-            for each in items_of(endpoint, "containers")]
+    return [
+        mapping_of({"container": each}, "container") for each in items_of(endpoint, "containers")
+    ]
 
 
 def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -39,21 +40,30 @@ def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
 def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     """Alarms watch what such an endpoint publishes."""
     containers = containers_of(given)
-    shape = endpoint_shape(len(containers), multi_model=any(
-        each.get("multi_model") is True for each in containers))
+    shape = endpoint_shape(
+        len(containers), multi_model=any(each.get("multi_model") is True for each in containers)
+    )
     stated = mapping_of(given, "alarms")
     for option, metric in METRIC_OF_ALARM.items():
         if option in stated:
-            yield from breaches(("alarms", option), lambda metric=metric: check_published(
-                metric_facts(metric), shape=shape, instance_types=[instance_type]))
+            yield from breaches(
+                ("alarms", option),
+                lambda metric=metric: check_published(
+                    metric_facts(metric), shape=shape, instance_types=[instance_type]
+                ),
+            )
 
 
 def _guardrails(deployment: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     kinds = [kind for kind in ("canary", "linear", "rolling", "all_at_once") if kind in deployment]
     rolls_back = deployment.get("rollback_on_alarms") is True
     for kind in kinds[:1] or ["all_at_once"] * rolls_back:
-        yield from breaches(("deployment",), lambda kind=kind: check_guardrails(
-            kind.upper(), [instance_type], rolls_back=rolls_back))
+        yield from breaches(
+            ("deployment",),
+            lambda kind=kind: check_guardrails(
+                kind.upper(), [instance_type], rolls_back=rolls_back
+            ),
+        )
 
 
 def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
@@ -62,9 +72,12 @@ def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding
         image = mapping_of(container, "image")
         platform = image.get("platform") if "asset" in image else None
         if isinstance(platform, str) and platform in ARCHITECTURE_OF_PLATFORM:
-            yield from breaches(("containers", index, "image", "platform"),
-                                check_built_image_runs_on, ARCHITECTURE_OF_PLATFORM[platform],
-                                instance_type)
+            yield from breaches(
+                ("containers", index, "image", "platform"),
+                check_built_image_runs_on,
+                ARCHITECTURE_OF_PLATFORM[platform],
+                instance_type,
+            )
 
 
 def rolls_back(deployment: Mapping[str, Any], instance_type: str) -> bool:
@@ -77,5 +90,6 @@ def _rollback_alarms(given: Mapping[str, Any], instance_type: str) -> Iterator[F
     """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
     thresholds = mapping_of(mapping_of(given, "alarms"), "model_latency")
     if thresholds and rolls_back(mapping_of(given, "deployment"), instance_type):
-        yield from breaches(("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check,
-                            len(thresholds) + 1)
+        yield from breaches(
+            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(thresholds) + 1
+        )

@@ -44,13 +44,24 @@ def _flow_logs(value: Any) -> Any:
         return FLOW_LOGS[0]
     if value is False or value in FLOW_LOGS:
         return value
-    raise BreachError([finding(WRONG_KIND, got=value, allowed="reject, accept, all, true or false",
-                               mend="Write true, false, reject, accept or all.")])
+    raise BreachError(
+        [
+            finding(
+                WRONG_KIND,
+                got=value,
+                allowed="reject, accept, all, true or false",
+                mend="Write true, false, reject, accept or all.",
+            )
+        ]
+    )
 
 
 #: What the flow log records, false for none.
-FlowLogs = Annotated[Literal["reject", "accept", "all", False], BeforeValidator(_flow_logs),
-                     WithJsonSchema({"enum": [*FLOW_LOGS, True, False]})]
+FlowLogs = Annotated[
+    Literal["reject", "accept", "all", False],
+    BeforeValidator(_flow_logs),
+    WithJsonSchema({"enum": [*FLOW_LOGS, True, False]}),
+]
 
 
 class ClientZoneSettings(SettingsModel):
@@ -59,11 +70,17 @@ class ClientZoneSettings(SettingsModel):
     exactly_one_of: ClassVar[tuple[str, ...]] = ("ids", "names")
 
     ids: tuple[ZoneId, ...] | None = Field(
-        default=None, strict=False, examples=[["use1-az1", "use1-az2"]],
-        description="Zone IDs, the same physical zones in every account. At least two.")
+        default=None,
+        strict=False,
+        examples=[["use1-az1", "use1-az2"]],
+        description="Zone IDs, the same physical zones in every account. At least two.",
+    )
     names: tuple[ZoneName, ...] | None = Field(
-        default=None, strict=False, examples=[["us-east-1a", "us-east-1b"]],
-        description="Zone names, which AWS shuffles per account; prefer ids. At least two.")
+        default=None,
+        strict=False,
+        examples=[["us-east-1a", "us-east-1b"]],
+        description="Zone names, which AWS shuffles per account; prefer ids. At least two.",
+    )
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -79,54 +96,70 @@ class ClientZoneSettings(SettingsModel):
                 yield from breaches((kind,), limits.CLIENT_ZONE_COUNT.check, len(zones))
             for index, zone in enumerate(zones):
                 if form.holds(zone) and zone in zones[:index]:
-                    yield finding(ZONE_NAMED_TWICE, kind, index, got=zone,
-                                  allowed="each zone once")
+                    yield finding(ZONE_NAMED_TWICE, kind, index, got=zone, allowed="each zone once")
 
 
 class NetworkSettings(SettingsModel):
     """The VPC of the callers: a new one, or one that exists."""
 
     vpc_id: VpcId | None = Field(
-        default=None, examples=["vpc-0123456789abcdef0"],
-        description="An existing VPC, looked up at synthesis, instead of a new one.")
+        default=None,
+        examples=["vpc-0123456789abcdef0"],
+        description="An existing VPC, looked up at synthesis, instead of a new one.",
+    )
     subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = Field(
         default=None,
-        examples=[{"use1-az1": "subnet-0123456789abcdef0",
-                   "use1-az2": "subnet-0123456789abcdef1"}],
+        examples=[{"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}],
         description="The existing VPC's subnet for each client zone. Needed when the zones are "
-                    "given by ID. Default: with zone names, one is chosen per zone.")
+        "given by ID. Default: with zone names, one is chosen per zone.",
+    )
     cidr: str | None = Field(
-        default=None, examples=["10.0.0.0/16"],
-        description="IPv4 range of the new VPC. Default: 10.0.0.0/16.")
+        default=None,
+        examples=["10.0.0.0/16"],
+        description="IPv4 range of the new VPC. Default: 10.0.0.0/16.",
+    )
     subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = Field(
-        default=None, examples=[24],
+        default=None,
+        examples=[24],
         description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
-                    "of all endpoints, twice over for blue/green deployments.")
+        "of all endpoints, twice over for blue/green deployments.",
+    )
     flow_logs: FlowLogs | None = Field(
-        default=None, examples=["all"],
+        default=None,
+        examples=["all"],
         description="Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
-                    "accept or all; true is reject, false none. Default: reject.")
+        "accept or all; true is reject, false none. Default: reject.",
+    )
     s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = Field(
-        default=None, examples=["pl-63a5400a"],
+        default=None,
+        examples=["pl-63a5400a"],
         description="AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
-                    "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
-                    "Default: HTTPS to every address, of which a new VPC leads to S3 only.")
+        "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
+        "Default: HTTPS to every address, of which a new VPC leads to S3 only.",
+    )
     narrow_s3: bool = Field(
         default=False,
         description="Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
-                    "s3_buckets name. Default: false, all buckets of the account pass, and of "
-                    "other accounts those that are named.")
+        "s3_buckets name. Default: false, all buckets of the account pass, and of "
+        "other accounts those that are named.",
+    )
     s3_buckets: tuple[str, ...] = Field(
-        default=(), strict=False, examples=[["tokenizers-of-another-account"]],
+        default=(),
+        strict=False,
+        examples=[["tokenizers-of-another-account"]],
         description="Further buckets that are read through the new VPC's S3 endpoint. Default: "
-                    "those of model data, captured data and core dumps.")
+        "those of model data, captured data and core dumps.",
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An existing VPC is taken as it is; a new one has room for its subnets."""
-        yield from excludes(given, "vpc_id", ("cidr", "subnet_prefix_length", "flow_logs",
-                                              "narrow_s3", "s3_buckets"),
-                            "an existing VPC is used as it is")
+        yield from excludes(
+            given,
+            "vpc_id",
+            ("cidr", "subnet_prefix_length", "flow_logs", "narrow_s3", "s3_buckets"),
+            "an existing VPC is used as it is",
+        )
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:
             yield from breaches(("cidr",), vpc_block, given["cidr"])
@@ -139,45 +172,65 @@ class PrivateLinkSettings(SettingsModel):
     """How callers reach SageMaker Runtime without leaving their zone."""
 
     interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = Field(
-        default=None, examples=["vpce-0123456789abcdef0"],
+        default=None,
+        examples=["vpce-0123456789abcdef0"],
         description="The interface endpoint for SageMaker Runtime that the existing VPC has "
-                    "already: one with private DNS per VPC. Default: a new one.")
+        "already: one with private DNS per VPC. Default: a new one.",
+    )
     security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = Field(
-        default=None, examples=["sg-0123456789abcdef0"],
-        description="The security group of that interface endpoint.")
+        default=None,
+        examples=["sg-0123456789abcdef0"],
+        description="The security group of that interface endpoint.",
+    )
     allow_cidrs: tuple[Cidr, ...] | None = Field(
-        default=None, strict=False, examples=[["10.0.0.0/16"]],
-        description="Ranges of addresses whose callers are let in. Default: the VPC's own range.")
+        default=None,
+        strict=False,
+        examples=[["10.0.0.0/16"]],
+        description="Ranges of addresses whose callers are let in. Default: the VPC's own range.",
+    )
     hosted_zone_vpc_ids: tuple[VpcId, ...] = Field(
-        default=(), strict=False, examples=[["vpc-0fedcba9876543210"]],
+        default=(),
+        strict=False,
+        examples=[["vpc-0fedcba9876543210"]],
         description="Peered or transit VPCs with callers: they get a private hosted zone for the "
-                    "runtime's name. Default: none.")
+        "runtime's name. Default: none.",
+    )
     fips: bool = Field(
-        default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false.")
+        default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false."
+    )
     private_dns: bool | None = Field(
         default=None,
         description="Let the interface endpoint answer SageMaker Runtime's own name for everybody "
-                    "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
-                    "Default: true, with a warning in an existing VPC unless it is stated.")
+        "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
+        "Default: true, with a warning in an existing VPC unless it is stated.",
+    )
     bidirectional_streaming: bool = Field(
         default=False,
         description="Let in port 8443 too, for bidirectional streaming, and every invoke action: "
-                    "AWS names none for it. Default: false.")
+        "AWS names none for it. Default: false.",
+    )
     endpoint_policy: bool | None = Field(
-        default=None, description="Let the interface endpoint pass nothing but invocations, by "
-                                  "this account. Default: true, except with fips, which takes no "
-                                  "such policy.")
+        default=None,
+        description="Let the interface endpoint pass nothing but invocations, by "
+        "this account. Default: true, except with fips, which takes no "
+        "such policy.",
+    )
     narrow_policy: bool | None = Field(
-        default=None, description="Let that policy pass invocations of this stack's endpoints "
-                                  "only. Default: true in a new VPC, false in an existing one, "
-                                  "whose other callers come through the interface endpoint too.")
+        default=None,
+        description="Let that policy pass invocations of this stack's endpoints "
+        "only. Default: true in a new VPC, false in an existing one, "
+        "whose other callers come through the interface endpoint too.",
+    )
     openai: bool = Field(
         default=False,
         description="Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. "
-                    "Default: false.")
+        "Default: false.",
+    )
     sagemaker_api: bool = Field(
-        default=False, description="Add an interface endpoint for the SageMaker API, for callers "
-                                   "that also describe or update endpoints. Default: false.")
+        default=False,
+        description="Add an interface endpoint for the SageMaker API, for callers "
+        "that also describe or update endpoints. Default: false.",
+    )
 
     @property
     def takes_the_name(self) -> bool:
@@ -187,31 +240,68 @@ class PrivateLinkSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An adopted interface endpoint comes with its security group, and as it is."""
-        yield from needs(given, "interface_endpoint_id", "security_group_id",
-                         "callers are let in through the security group of the interface endpoint")
+        yield from needs(
+            given,
+            "interface_endpoint_id",
+            "security_group_id",
+            "callers are let in through the security group of the interface endpoint",
+        )
         if given.get("allow_cidrs") in ([], ()):
-            yield finding(AT_LEAST_ONE, "allow_cidrs", got="none",
-                          allowed="one or several ranges of addresses",
-                          what="an empty list would let in the whole VPC, as none does",
-                          mend="Add a range, or leave allow_cidrs out to let in the whole VPC.")
-        yield from needs(given, "security_group_id", "interface_endpoint_id",
-                         "the security group belongs to an interface endpoint that exists")
+            yield finding(
+                AT_LEAST_ONE,
+                "allow_cidrs",
+                got="none",
+                allowed="one or several ranges of addresses",
+                what="an empty list would let in the whole VPC, as none does",
+                mend="Add a range, or leave allow_cidrs out to let in the whole VPC.",
+            )
+        yield from needs(
+            given,
+            "security_group_id",
+            "interface_endpoint_id",
+            "the security group belongs to an interface endpoint that exists",
+        )
         if given.get("fips") is True and given.get("endpoint_policy") is True:
-            yield finding(FIPS_WITH_POLICY, "endpoint_policy", got="endpoint_policy with fips",
-                          allowed="endpoint_policy: false",
-                          mend="Leave endpoint_policy out, and limit the callers' IAM policies.")
-        if "narrow_policy" in given and (given.get("endpoint_policy") is False
-                                         or given.get("fips") is True):
-            yield finding(NARROW_WITHOUT_POLICY, "narrow_policy",
-                          got="narrow_policy with fips or endpoint_policy: false",
-                          allowed="narrow_policy with an endpoint policy",
-                          mend="Leave narrow_policy out.")
+            yield finding(
+                FIPS_WITH_POLICY,
+                "endpoint_policy",
+                got="endpoint_policy with fips",
+                allowed="endpoint_policy: false",
+                mend="Leave endpoint_policy out, and limit the callers' IAM policies.",
+            )
+        if "narrow_policy" in given and (
+            given.get("endpoint_policy") is False or given.get("fips") is True
+        ):
+            yield finding(
+                NARROW_WITHOUT_POLICY,
+                "narrow_policy",
+                got="narrow_policy with fips or endpoint_policy: false",
+                allowed="narrow_policy with an endpoint policy",
+                mend="Leave narrow_policy out.",
+            )
         if given.get("sagemaker_api") is True and given.get("private_dns") is False:
-            yield finding(API_NEEDS_PRIVATE_DNS, "sagemaker_api",
-                          got="sagemaker_api with private_dns: false", allowed="one of them",
-                          mend="Leave sagemaker_api or private_dns out.")
-        asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids",
-                                   "endpoint_policy", "narrow_policy", "openai")
-                 if given.get(name)] + ["private_dns"] * ("private_dns" in given)
-        yield from excludes(given, "interface_endpoint_id", asked,
-                            "an existing interface endpoint is used as it is, and its VPC too")
+            yield finding(
+                API_NEEDS_PRIVATE_DNS,
+                "sagemaker_api",
+                got="sagemaker_api with private_dns: false",
+                allowed="one of them",
+                mend="Leave sagemaker_api or private_dns out.",
+            )
+        asked = [
+            name
+            for name in (
+                "fips",
+                "sagemaker_api",
+                "hosted_zone_vpc_ids",
+                "endpoint_policy",
+                "narrow_policy",
+                "openai",
+            )
+            if given.get(name)
+        ] + ["private_dns"] * ("private_dns" in given)
+        yield from excludes(
+            given,
+            "interface_endpoint_id",
+            asked,
+            "an existing interface endpoint is used as it is, and its VPC too",
+        )

@@ -21,8 +21,14 @@ from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
 from .traffic import PrefixAwareRouting
 
-__all__ = ["endpoint_request", "explain_endpoint", "instances_in_update", "largest_fleet",
-           "plan_endpoint", "stack_cost"]
+__all__ = [
+    "endpoint_request",
+    "explain_endpoint",
+    "instances_in_update",
+    "largest_fleet",
+    "plan_endpoint",
+    "stack_cost",
+]
 
 #: A plan follows from its request alone, so whoever asks again gets the same one.
 _plan_of = lru_cache(maxsize=256)(make_plan)
@@ -97,9 +103,11 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
     plan, endpoint = plan_endpoint(settings, key), settings.endpoints[key]
     # Not in the constructs' explanation, which goes into the template: a price that changes must
     # not change the stack.
-    return replace(plan.explanation, decisions=(*plan.explanation.decisions,
-                                                *_cost(settings, endpoint, plan).decisions()),
-                   warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)))
+    return replace(
+        plan.explanation,
+        decisions=(*plan.explanation.decisions, *_cost(settings, endpoint, plan).decisions()),
+        warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
+    )
 
 
 def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:
@@ -110,8 +118,12 @@ def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWa
                 yield PlanWarning(f"secret-in-environment:{name}", text)
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
-    uris = [uri for container in endpoint.containers if container.data
-            for uri in (container.data.s3, container.data.s3_prefix)]
+    uris = [
+        uri
+        for container in endpoint.containers
+        if container.data
+        for uri in (container.data.s3, container.data.s3_prefix)
+    ]
     uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
     doubts = dict.fromkeys(doubtful_bucket(uri) for uri in uris if uri)
     for number, doubt in enumerate(filter(None, doubts)):
@@ -146,8 +158,10 @@ def stack_cost(settings: Settings) -> StackCost:
     link = settings.private_link
     links = 0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1
     return StackCost(
-        endpoints={key: _cost(settings, endpoint, plan_endpoint(settings, key))
-                   for key, endpoint in settings.endpoints.items()},
+        endpoints={
+            key: _cost(settings, endpoint, plan_endpoint(settings, key))
+            for key, endpoint in settings.endpoints.items()
+        },
         endpoint_zones=links * len(settings.client_zones.zones),
         zone_price=price_of(INTERFACE_ENDPOINT, _region(settings), settings.prices),
     )
@@ -160,7 +174,9 @@ def _cost(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Endpoin
     return EndpointCost(
         instance_type=endpoint.instance_type,
         at_least=fleet.minimum if plan.scaling else fleet.initial,
-        at_first=fleet.initial, at_most=most, in_an_update=instances_in_update(most, endpoint),
+        at_first=fleet.initial,
+        at_most=most,
+        in_an_update=instances_in_update(most, endpoint),
         price=price_of(endpoint.instance_type, _region(settings), settings.prices),
     )
 
@@ -171,8 +187,11 @@ def _region(settings: Settings) -> str | None:
 
 def images_of(endpoint: EndpointSettings) -> dict[int, str]:
     """The images of an endpoint's containers by their index, without those yet to be built."""
-    return {index: image for index, container in enumerate(endpoint.containers)
-            if (image := _image(container))}
+    return {
+        index: image
+        for index, container in enumerate(endpoint.containers)
+        if (image := _image(container))
+    }
 
 
 def _image(container: ContainerSettings) -> str:

@@ -53,9 +53,11 @@ def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
     while waiting:
         path, model = waiting.pop(0)
         yield path, model
-        waiting[:0] = [(f"{path}.{name}{mark}".lstrip("."), below)
-                       for name, field in model.model_fields.items()
-                       for mark, below in _models_in(field.annotation)]
+        waiting[:0] = [
+            (f"{path}.{name}{mark}".lstrip("."), below)
+            for name, field in model.model_fields.items()
+            for mark, below in _models_in(field.annotation)
+        ]
 
 
 def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[SettingsModel]]]:
@@ -75,16 +77,18 @@ def _anchor(path: str) -> str:
     return "".join(c for c in _title(path).lower() if c.isalnum() or c in "_-")
 
 
-def _table(model: type[SettingsModel], group: dict[str, Any], definitions: dict[str, Any],
-           path: str) -> str:
+def _table(
+    model: type[SettingsModel], group: dict[str, Any], definitions: dict[str, Any], path: str
+) -> str:
     rows = ["| Setting | Takes | Meaning | Example |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         schema = group["properties"][name]
         below = [f"{path}.{name}{mark}".lstrip(".") for mark, _ in _models_in(field.annotation)]
         needed = " (required)" if name in group.get("required", ()) else ""
         takes = _takes(merged(schema, definitions), definitions, below)
-        codes = sorted({limit.limit.rule.code for limit in _limits([field.annotation,
-                                                                    *field.metadata])})
+        codes = sorted(
+            {limit.limit.rule.code for limit in _limits([field.annotation, *field.metadata])}
+        )
         if codes:
             takes += " · " + ", ".join(f"[{code}](errors.md#{code.lower()})" for code in codes)
         example = (field.examples or [None])[0]
@@ -96,12 +100,16 @@ def _table(model: type[SettingsModel], group: dict[str, Any], definitions: dict[
 def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]) -> str:
     """The kind of value in words."""
     if ("oneOf" in schema and "properties" not in schema) or "anyOf" in schema:
-        kinds = [_takes(merged(choice, definitions), definitions, below)
-                 for choice in schema.get("oneOf", schema.get("anyOf", ()))]
+        kinds = [
+            _takes(merged(choice, definitions), definitions, below)
+            for choice in schema.get("oneOf", schema.get("anyOf", ()))
+        ]
         return ", or ".join(kinds)
     if "enum" in schema:
-        return ", ".join(f"`{str(value).lower() if isinstance(value, bool) else value}`"
-                         for value in schema["enum"])
+        return ", ".join(
+            f"`{str(value).lower() if isinstance(value, bool) else value}`"
+            for value in schema["enum"]
+        )
     kind = schema.get("type")
     if kind is None:
         return "any value"

@@ -19,8 +19,13 @@ from .yaml_editing import YamlEdit, checked_edit
 
 __all__ = ["AdoptedPoint", "adopt_found"]
 
-_FLEET = ("routing_strategy", "min_instances", "initial_instances", "max_instances",
-          "scale_out_cooldown")
+_FLEET = (
+    "routing_strategy",
+    "min_instances",
+    "initial_instances",
+    "max_instances",
+    "scale_out_cooldown",
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,7 @@ class AdoptedPoint:
     after: Explanation
 
 
-def adopt_found(settings: str | Path, key: str, found: Found,
-                result: SearchResult) -> AdoptedPoint:
+def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResult) -> AdoptedPoint:
     """Put a point of a search into the text of a settings file, and plan with it.
 
     Whatever follows from the numbers elsewhere in the plan (subnet sizes, what an outage leaves,
@@ -75,36 +79,56 @@ def adopt_found(settings: str | Path, key: str, found: Found,
     read = load_settings(settings)
     before = explain_endpoint(read, key)
     place: Place = ("endpoints", key)
-    values: dict[Place, Any] = {(*place, *path): value for path, value in _values(
-        found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)).items()}
+    values: dict[Place, Any] = {
+        (*place, *path): value
+        for path, value in _values(
+            found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)
+        ).items()
+    }
     edit, changed = checked_edit(settings, values)
     after = explain_endpoint(changed, key)
     return AdoptedPoint(key, edit, before, _noted(after, found, result))
 
 
-def _values(found: Found, result: SearchResult, stated: EndpointSettings, zones: int,
-            where: str) -> dict[Place, Any]:
+def _values(
+    found: Found, result: SearchResult, stated: EndpointSettings, zones: int, where: str
+) -> dict[Place, Any]:
     """Settings by their place in the endpoint."""
     one, throughput = found.candidate, stated.throughput
-    values: dict[Place, Any] = {("routing",): one.routing.lower(),
-                                ("instances", "min"): one.minimum}
+    values: dict[Place, Any] = {
+        ("routing",): one.routing.lower(),
+        ("instances", "min"): one.minimum,
+    }
     initial = one.maximum
     if not one.fixed:
         assert one.safety_factor
         if throughput is None:
             raise NEEDS_ANOTHER.error(
-                what="a scaling policy needs a measured throughput", where=where,
-                got="no throughput in the settings", allowed="throughput beside it",
+                what="a scaling policy needs a measured throughput",
+                where=where,
+                got="no throughput in the settings",
+                allowed="throughput beside it",
                 mend="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
-                     "fleet.")
+                "fleet.",
+            )
         if stated.scaling.metric != "invocations":
             raise EXCLUDES_ANOTHER.error(
-                what="the search tries policies on invocations per instance", where=where,
-                got=f"metric: {stated.scaling.metric}", allowed="metric: invocations",
-                mend="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.")
+                what="the search tries policies on invocations per instance",
+                where=where,
+                got=f"metric: {stated.scaling.metric}",
+                allowed="metric: invocations",
+                mend="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.",
+            )
         # As the plan starts a fleet: with what the peak needs, as far as the policy goes.
-        initial = min(one.maximum, max(one.minimum, instances_at_peak(
-            result.goal.tps, result.tps_per_instance, one.safety_factor, zones)))
+        initial = min(
+            one.maximum,
+            max(
+                one.minimum,
+                instances_at_peak(
+                    result.goal.tps, result.tps_per_instance, one.safety_factor, zones
+                ),
+            ),
+        )
     values |= {("instances", "initial"): initial, ("instances", "max"): one.maximum}
     if throughput is not None:
         if not math.isclose(throughput.peak_tps, result.goal.tps):
@@ -124,13 +148,15 @@ def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation
     rule = f"found by simulation for {result.goal}"
     on = f" on the shape '{found.shape}'" if found.shape else ""
     inputs = {
-        f"simulated p{result.goal.percentile:g}{on}":
-            f"{1000 * found.latency.mean:.4g} ± {1000 * found.latency.half_width:.2g} ms",
-        "holds the goal": found.verdict, "paid instances": round(found.cost, 2),
-        "replications": found.replications, "seed": result.seed,
+        f"simulated p{result.goal.percentile:g}{on}": f"{1000 * found.latency.mean:.4g} ± {1000 * found.latency.half_width:.2g} ms",
+        "holds the goal": found.verdict,
+        "paid instances": round(found.cost, 2),
+        "replications": found.replications,
+        "seed": result.seed,
     }
     note = "simulated, not measured: confirm it with a load test. Assumed: " + "; ".join(
-        result.assumed)
+        result.assumed
+    )
 
     def noted(each: Decision) -> Decision:
         if each.name in _FLEET:

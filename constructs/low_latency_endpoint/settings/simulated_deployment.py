@@ -29,8 +29,9 @@ def simulated_deployment(endpoint: EndpointSettings) -> Deployment | None:
     else:
         watched = stated.all_at_once.wait if stated.all_at_once else None
         return Deployment(at=0.0, bake_seconds=_seconds(watched) + kept)
-    return Deployment(at=0.0, kind=kind, step_share=percent / 100, wait_seconds=_seconds(wait),
-                      bake_seconds=kept)
+    return Deployment(
+        at=0.0, kind=kind, step_share=percent / 100, wait_seconds=_seconds(wait), bake_seconds=kept
+    )
 
 
 def _seconds(wait: timedelta | None) -> float:

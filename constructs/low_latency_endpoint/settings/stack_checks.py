@@ -25,12 +25,26 @@ from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
 __all__ = ["stack_checks", "zones_of"]
 
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
-NAMES_OF_PARTS = frozenset({
-    "AlarmTopic", "BootstrapVersion", "CDKMetadata", "CheckBootstrapVersion",
-    "DeepLearningContainerAccounts", "EncryptionKey", "EndpointSecurityGroup",
-    "EndpointServingCheck", "Exports", "FlowLogRole", "FunctionRole", "InterfaceEndpoint",
-    "LowLatencyEndpointDrain", "Network", "PrivateLink", "S3PrefixList",
-})
+NAMES_OF_PARTS = frozenset(
+    {
+        "AlarmTopic",
+        "BootstrapVersion",
+        "CDKMetadata",
+        "CheckBootstrapVersion",
+        "DeepLearningContainerAccounts",
+        "EncryptionKey",
+        "EndpointSecurityGroup",
+        "EndpointServingCheck",
+        "Exports",
+        "FlowLogRole",
+        "FunctionRole",
+        "InterfaceEndpoint",
+        "LowLatencyEndpointDrain",
+        "Network",
+        "PrivateLink",
+        "S3PrefixList",
+    }
+)
 #: What the CDK's app calls a part of its own.
 NAMES_IN_APP = frozenset({"Tree"})
 #: What follows an endpoint's key in the names of what it brings along.
@@ -47,9 +61,12 @@ def stack_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
     endpoints = mapping_of(given, "endpoints")
     for key in endpoints:
         endpoint = mapping_of(endpoints, key)
-        for place, error in (*_images(endpoint, region), *_buckets(endpoint, region),
-                             *_zone_imbalance(endpoint, len(zones)),
-                             *_keep_warm(endpoint, _warmed_zones(given, len(zones)))):
+        for place, error in (
+            *_images(endpoint, region),
+            *_buckets(endpoint, region),
+            *_zone_imbalance(endpoint, len(zones)),
+            *_keep_warm(endpoint, _warmed_zones(given, len(zones))),
+        ):
             yield ("endpoints", key, *place), error
 
 
@@ -66,14 +83,24 @@ def _names(given: Mapping[str, Any]) -> Iterator[Finding]:
     """No endpoint's key, and not the stack's name, is what something else is called."""
     name = given.get("stack_name")
     if isinstance(name, str) and name in NAMES_IN_APP:
-        yield finding(STACK_HAS_THE_NAME, "stack_name", got=name,
-                      allowed="another name", what="the CDK has a part of this name")
+        yield finding(
+            STACK_HAS_THE_NAME,
+            "stack_name",
+            got=name,
+            allowed="another name",
+            what="the CDK has a part of this name",
+        )
     endpoints = mapping_of(given, "endpoints")
     network = mapping_of(given, "network")
-    vpcs = [network.get("vpc_id"),
-            *items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids")]
-    taken = {*NAMES_OF_PARTS, *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
-             *(f"Subnet-{zone}" for zone in mapping_of(network, "subnets"))}
+    vpcs = [
+        network.get("vpc_id"),
+        *items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids"),
+    ]
+    taken = {
+        *NAMES_OF_PARTS,
+        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
+        *(f"Subnet-{zone}" for zone in mapping_of(network, "subnets")),
+    }
     for key in endpoints:
         taken.update(_beside(str(key), mapping_of(endpoints, key)))
     for key in endpoints:
@@ -119,9 +146,12 @@ def _buckets(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Findin
     places: list[tuple[tuple[str | int, ...], Any]] = [
         (("containers", index, "data", name), mapping_of(container, "data").get(name))
         for index, container in enumerate(containers_of(endpoint))
-        for name in ("s3", "s3_prefix")]
-    places += [((name, "s3"), mapping_of(endpoint, name).get("s3"))
-               for name in ("data_capture", "core_dump")]
+        for name in ("s3", "s3_prefix")
+    ]
+    places += [
+        ((name, "s3"), mapping_of(endpoint, name).get("s3"))
+        for name in ("data_capture", "core_dump")
+    ]
     for place, uri in places:
         if isinstance(uri, str):
             yield from breaches(place, check_bucket, uri, region)
@@ -145,6 +175,12 @@ def _keep_warm(endpoint: Mapping[str, Any], zones: int) -> Iterator[Finding]:
     below, count = stated.get("below_tps"), stated.get("requests_per_zone", 1)
     every = duration_of(stated.get("every", "1m"))
     if zones and every and BELOW_TPS.holds(below) and KEEP_WARM_REQUESTS.holds(count):
-        yield from breaches(("warm_up", "keep_warm", "below_tps"), lambda: keep_warm_threshold(
-            zones=zones, requests_per_zone=count, every_seconds=every.total_seconds(),
-            below_tps=below))
+        yield from breaches(
+            ("warm_up", "keep_warm", "below_tps"),
+            lambda: keep_warm_threshold(
+                zones=zones,
+                requests_per_zone=count,
+                every_seconds=every.total_seconds(),
+                below_tps=below,
+            ),
+        )

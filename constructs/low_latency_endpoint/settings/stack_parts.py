@@ -14,9 +14,15 @@ __all__ = ["endpoint_parts", "shared_parts"]
 _BY_DEFAULT = frozenset({"error_rate", "cpu_utilization", "memory_utilization", "disk_utilization"})
 #: Alarms that it has where the settings state a threshold, and how many metric alarms each is.
 _ON_REQUEST = {
-    "client_error_rate": 1, "model_error_rate": 1, "slow_requests": 4, "gpu_utilization": 1,
-    "gpu_memory_utilization": 1, "cache_miss_rate": 1, "model_loading_wait": 1,
-    "zone_imbalance": 1, "expect_traffic": 1,
+    "client_error_rate": 1,
+    "model_error_rate": 1,
+    "slow_requests": 4,
+    "gpu_utilization": 1,
+    "gpu_memory_utilization": 1,
+    "cache_miss_rate": 1,
+    "model_loading_wait": 1,
+    "zone_imbalance": 1,
+    "expect_traffic": 1,
 }
 
 
@@ -28,7 +34,8 @@ def shared_parts(settings: Settings) -> SharedParts:
         own_vpc=network.vpc_id is None,
         flow_log=network.flow_logs is not False,
         adopted_rules=len(set(link.allow_cidrs or ("the VPC's",))) * _ports(settings)
-        if link.interface_endpoint_id else None,
+        if link.interface_endpoint_id
+        else None,
         sagemaker_api=link.sagemaker_api,
         hosted_zone=bool(link.hosted_zone_vpc_ids),
         confirms=any(each.confirm_updates for each in settings.endpoints.values()),
@@ -42,9 +49,12 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
     adopted = settings.private_link.interface_endpoint_id is not None
     latencies = len(_thresholds(endpoint, plan, "model_latency", "ModelLatency"))
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
-    back = rolls_back({} if endpoint.deployment is None else
-                      {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
-                      endpoint.instance_type)
+    back = rolls_back(
+        {}
+        if endpoint.deployment is None
+        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
+        endpoint.instance_type,
+    )
     warms = warm_up is not None and bool(plan.warm_up_requests)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
@@ -68,8 +78,7 @@ def _ports(settings: Settings) -> int:
     return 2 if settings.private_link.bidirectional_streaming else 1
 
 
-def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str,
-                metric: str) -> list[str]:
+def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str, metric: str) -> list[str]:
     """The statistics that are watched: those stated, or the plan's."""
     stated = getattr(endpoint.alarms, name) if endpoint.alarms else None
     return list(plan.thresholds(metric) if stated is None else stated)

@@ -77,8 +77,12 @@ class YamlEdit:
 
     def diff(self) -> str:
         """The change as a unified difference; empty when nothing changed."""
-        return "".join(_ended(line) for line in difflib.unified_diff(
-            _lines(self.before), _lines(self.after), self.path, f"{self.path} (changed)", n=2))
+        return "".join(
+            _ended(line)
+            for line in difflib.unified_diff(
+                _lines(self.before), _lines(self.after), self.path, f"{self.path} (changed)", n=2
+            )
+        )
 
 
 def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> YamlEdit:
@@ -148,13 +152,15 @@ def write_edit(edit: YamlEdit) -> None:
     if not edit.changed:
         return
     if _read(edit.path) != edit.before:
-        raise CHANGED_MEANWHILE.error(got="another text than was read", allowed="the same text",
-                                      where=edit.path)
+        raise CHANGED_MEANWHILE.error(
+            got="another text than was read", allowed="the same text", where=edit.path
+        )
     try:
         _replace(Path(edit.path).resolve(), edit.before.encode(), edit.after.encode())
     except OSError as error:
-        raise UNWRITABLE.error(got=error.strerror or str(error), allowed="a file to write",
-                               where=edit.path) from error
+        raise UNWRITABLE.error(
+            got=error.strerror or str(error), allowed="a file to write", where=edit.path
+        ) from error
 
 
 def _replace(target: Path, before: bytes, after: bytes) -> None:
@@ -220,12 +226,14 @@ def _read(path: str | Path) -> str:
     try:
         return Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise UNREADABLE.error(got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8",
-                               where=str(path)) from error
+        raise UNREADABLE.error(
+            got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8", where=str(path)
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UNREADABLE.error(got=reason or "an error", allowed="a readable file",
-                               where=str(path)) from error
+        raise UNREADABLE.error(
+            got=reason or "an error", allowed="a readable file", where=str(path)
+        ) from error
 
 
 def _flattened(values: Mapping[Any, Any], prefix: Place = ()) -> Iterator[tuple[Place, Value]]:
@@ -249,7 +257,9 @@ def _set(text: str, place: Place, value: Value, path: str) -> str:
     if back.problems or back.values != _with(source.values, place, value):
         raise CHANGED_VALUE_TOO_ODD.error(
             got="a value whose change would change other values too",
-            allowed="a value that stands alone", where=path_of(place))
+            allowed="a value that stands alone",
+            where=path_of(place),
+        )
     return changed
 
 
@@ -268,7 +278,7 @@ def _with(values: Any, place: Place, value: Value) -> Any:
         return value
     key, rest = place[0], place[1:]
     if isinstance(values, list) and isinstance(key, int):
-        return [*values[:key], _with(values[key], rest, value), *values[key + 1:]]
+        return [*values[:key], _with(values[key], rest, value), *values[key + 1 :]]
     made = dict(values or {})
     made[key] = _with(made.get(key), rest, value)
     return made
@@ -292,7 +302,7 @@ class _Editor:
             if following is None:
                 return self._added(node, self._place[depth:], value)
             if _is_null(following) and depth + 1 < len(self._place):
-                return self._filled(node, following, self._place[depth + 1:], value)
+                return self._filled(node, following, self._place[depth + 1 :], value)
             node = following
         if not isinstance(node, yaml.ScalarNode):
             raise self._odd("a list or a mapping in its place")
@@ -311,8 +321,9 @@ class _Editor:
         raise self._odd(f"no mapping at {path_of(self._place[:depth])}")
 
     def _odd(self, got: str) -> Exception:
-        return CHANGED_VALUE_TOO_ODD.error(got=got, allowed="a plain value, or none yet",
-                                           where=path_of(self._place))
+        return CHANGED_VALUE_TOO_ODD.error(
+            got=got, allowed="a plain value, or none yet", where=path_of(self._place)
+        )
 
     def _replaced(self, node: yaml.Node, written: str) -> str:
         start, end = node.start_mark.index, node.end_mark.index
@@ -322,7 +333,7 @@ class _Editor:
         padding = re.match(r"( +)#", rest)
         if padding:  # the comment keeps its column as long as two spaces are left
             width = max(len(padding[1]) + (end - start) - len(written), 2)
-            rest = " " * width + rest[len(padding[1]):]
+            rest = " " * width + rest[len(padding[1]) :]
         return self._text[:start] + written + rest
 
     def _added(self, mapping: yaml.Node, place: Place, value: Value) -> str:
@@ -334,10 +345,11 @@ class _Editor:
                 return self._text[:inside] + entry + self._text[inside:]
             end = mapping.value[-1][1].end_mark.index
             if _is_alias(*mapping.value[-1]):
-                end = len(self._text[:mapping.end_mark.index - 1].rstrip())
+                end = len(self._text[: mapping.end_mark.index - 1].rstrip())
             return f"{self._text[:end]}, {entry}{self._text[end:]}"
-        return self._below(_content_end(self._text, mapping), place, value,
-                           mapping.value[0][0].start_mark.column)
+        return self._below(
+            _content_end(self._text, mapping), place, value, mapping.value[0][0].start_mark.column
+        )
 
     def _filled(self, around: yaml.Node, null: yaml.Node, place: Place, value: Value) -> str:
         """A first key below a key that has no value yet."""

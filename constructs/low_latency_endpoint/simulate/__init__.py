@@ -35,15 +35,45 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ArrivalTrace", "ClosedLoop", "Comparison", "Constant", "Deployment", "Empirical", "Estimate",
-    "Exponential", "Gamma", "InstanceFailure", "Lognormal", "OpenLoop", "PrefixCache",
-    "Replication", "Scenario", "Shape", "ShapedLoop", "SimulationResult", "TargetTracking",
-    "TokenCount", "ZoneOutage", "Zones", "compare", "read_recorded_traffic", "shape",
-    "shape_of_counts", "shapes", "simulate",
+    "ArrivalTrace",
+    "ClosedLoop",
+    "Comparison",
+    "Constant",
+    "Deployment",
+    "Empirical",
+    "Estimate",
+    "Exponential",
+    "Gamma",
+    "InstanceFailure",
+    "Lognormal",
+    "OpenLoop",
+    "PrefixCache",
+    "Replication",
+    "Scenario",
+    "Shape",
+    "ShapedLoop",
+    "SimulationResult",
+    "TargetTracking",
+    "TokenCount",
+    "ZoneOutage",
+    "Zones",
+    "compare",
+    "read_recorded_traffic",
+    "shape",
+    "shape_of_counts",
+    "shapes",
+    "simulate",
 ]
 
-_MODULES = ("estimates", "service_laws", "traffic", "scenario", "recorded_traffic", "replication",
-            "simulating")
+_MODULES = (
+    "estimates",
+    "service_laws",
+    "traffic",
+    "scenario",
+    "recorded_traffic",
+    "replication",
+    "simulating",
+)
 
 
 def __getattr__(name: str) -> Any:

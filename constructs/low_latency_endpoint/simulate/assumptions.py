@@ -19,12 +19,13 @@ from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
 __all__ = ["Model", "model_of_plan"]
 
 THROUGHPUT_NEEDED = rule(
-    "LLE875", "the simulation needs to know what one instance serves",
+    "LLE875",
+    "the simulation needs to know what one instance serves",
     mend="State throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
-BUSY_AT_MEASURED = 0.9     # how busy an instance is at the throughput that it held
-SERVICE_SHARE = 0.6        # of the target's p99 that the service time's own p99 takes
+BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
+SERVICE_SHARE = 0.6  # of the target's p99 that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
 _Z99 = 2.3263478740408408  # normal quantile
 
@@ -72,9 +73,13 @@ class Model:
     def steady(self, **changes: Any) -> Scenario:
         """The fleet at the peak, without scaling."""
         parts: dict[str, Any] = {
-            "service": self.service, "traffic": OpenLoop(self.peak_tps),
-            "instances": self.instances, "concurrency": self.concurrency, "slope": self.slope,
-            "routing": self.routing, "zones": Zones(self.zones),
+            "service": self.service,
+            "traffic": OpenLoop(self.peak_tps),
+            "instances": self.instances,
+            "concurrency": self.concurrency,
+            "slope": self.slope,
+            "routing": self.routing,
+            "zones": Zones(self.zones),
             "latency_target": self.latency_target,
         }
         return Scenario(**(parts | changes))
@@ -82,13 +87,19 @@ class Model:
     def policy(self, **changes: Any) -> TargetTracking:
         """Target tracking on invocations, by the throughput and the safety factor."""
         parts: dict[str, Any] = {
-            "target": self.tps_per_instance * self.safety_factor * 60, **self._limits()}
+            "target": self.tps_per_instance * self.safety_factor * 60,
+            **self._limits(),
+        }
         return TargetTracking(**(parts | changes))
 
     def _limits(self) -> dict[str, Any]:
         out, back = self.cooldowns
-        return {"minimum": self.minimum, "maximum": max(self.maximum, self.minimum),
-                "scale_out_cooldown": out, "scale_in_cooldown": back}
+        return {
+            "minimum": self.minimum,
+            "maximum": max(self.maximum, self.minimum),
+            "scale_out_cooldown": out,
+            "scale_in_cooldown": back,
+        }
 
     @property
     def scaling(self) -> TargetTracking | None:
@@ -109,13 +120,17 @@ class Model:
             wanted = math.ceil(tps * self.service.mean_seconds * slowed / at_work)
         return max(scaling.minimum, min(scaling.maximum, wanted))
 
-    def over_time(self, shape: Shape, policy: TargetTracking | None = None,
-                  **changes: Any) -> Scenario:
+    def over_time(
+        self, shape: Shape, policy: TargetTracking | None = None, **changes: Any
+    ) -> Scenario:
         """The endpoint under a shape of traffic: with scaling, and with what befalls it."""
         traffic: Traffic = ShapedLoop(self.peak_tps, shape)
         scaling = policy or self.scaling
-        instances = self.instances if scaling is None else self._settled(
-            shape.share_at(0.0) * self.peak_tps, scaling)
+        instances = (
+            self.instances
+            if scaling is None
+            else self._settled(shape.share_at(0.0) * self.peak_tps, scaling)
+        )
         parts: dict[str, Any] = {"traffic": traffic, "scaling": scaling, "instances": instances}
         if shape.deploy_at is not None:
             parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
@@ -130,21 +145,27 @@ class Model:
         if scaling is None:
             said = [f"nothing scales: {self.instances} instances all the time; {start}"]
         else:
-            what = ("invocations per instance and minute" if scaling.metric == "invocations"
-                    else "requests in flight per instance, every 10 s")
+            what = (
+                "invocations per instance and minute"
+                if scaling.metric == "invocations"
+                else "requests in flight per instance, every 10 s"
+            )
             said = [
                 f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
                 f"{scaling.target:g} {what}; cooldowns {scaling.scale_out_cooldown:g} s out and "
                 f"{scaling.scale_in_cooldown:g} s in",
                 f"a new instance serves {scaling.instance_seconds:g} s after the decision; metrics "
-                f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}"]
+                f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}",
+            ]
         if shape.deploy_at is not None:
             fleet = self.over_time(shape).instances
             said.append(f"the deployment is {_in_words(self.deployment)}; nothing scales meanwhile")
             takes = self.deployment.seconds(fleet)
             if shape.deploy_at + takes > shape.seconds:
-                said.append(f"the deployment of {fleet} instances takes {takes:,.0f} s: it has not "
-                            f"ended when the traffic of '{shape.name}' does")
+                said.append(
+                    f"the deployment of {fleet} instances takes {takes:,.0f} s: it has not "
+                    f"ended when the traffic of '{shape.name}' does"
+                )
         return said
 
 
@@ -200,17 +221,20 @@ def model_of_plan(
     assumed: list[str] = []
     measured = _measured(throughput, load_test, assumed)
     service, concurrency, slope = _instance(
-        measured, _p99(latency), load_test, service_seconds, variation, concurrency, slope,
-        assumed)
+        measured, _p99(latency), load_test, service_seconds, variation, concurrency, slope, assumed
+    )
     own = max(1.0, concurrency / (1 + slope * (concurrency - 1))) / service.mean_seconds
     if measured is None:
         measured = BUSY_AT_MEASURED * own
-        assumed.append(f"an instance holds {measured:.4g} requests per second: "
-                       f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle")
+        assumed.append(
+            f"an instance holds {measured:.4g} requests per second: "
+            f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle"
+        )
     if peak_tps is None:
         if throughput is None:
-            raise THROUGHPUT_NEEDED.error(got="no peak", where="throughput",
-                                          allowed="throughput in the settings, or --tps")
+            raise THROUGHPUT_NEEDED.error(
+                got="no peak", where="throughput", allowed="throughput in the settings, or --tps"
+            )
         peak_tps = throughput.peak_tps
     fleet, policy = plan.fleet, plan.scaling
     if instances is not None:
@@ -227,29 +251,39 @@ def model_of_plan(
     routing = routing or plan.routing
     if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
         routing = "LEAST_OUTSTANDING_REQUESTS"
-        assumed.append("PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
-                       "back to, without its cache; in Python, PrefixCache simulates that")
+        assumed.append(
+            "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
+            "back to, without its cache; in Python, PrefixCache simulates that"
+        )
     return Model(
-        service=service, concurrency=concurrency, slope=slope,
+        service=service,
+        concurrency=concurrency,
+        slope=slope,
         peak_tps=float(RATE.check(peak_tps, "tps")),
         instances=int(SIMULATED_INSTANCES.check(count, "instances")),
-        minimum=fleet.minimum, maximum=fleet.maximum,
+        minimum=fleet.minimum,
+        maximum=fleet.maximum,
         zones=len(plan.request.client_zones),
         routing=routing,
         tps_per_instance=measured,
         safety_factor=throughput.safety_factor if throughput else 0.5,
-        cooldowns=(float(policy.scale_out_seconds if policy else SCALE_OUT_SECONDS),
-                   float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS)),
+        cooldowns=(
+            float(policy.scale_out_seconds if policy else SCALE_OUT_SECONDS),
+            float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS),
+        ),
         scales=policy is not None,
-        concurrency_target=(float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC
-                            else None),
+        concurrency_target=(
+            float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
+        ),
         deployment=deployment or _default_deployment(plan.request.instance_type),
-        latency_target=_p99(latency), assumed=tuple(assumed),
+        latency_target=_p99(latency),
+        assumed=tuple(assumed),
     )
 
 
-def _measured(throughput: MeasuredThroughput | None, load_test: LoadTestResult | None,
-              assumed: list[str]) -> float | None:
+def _measured(
+    throughput: MeasuredThroughput | None, load_test: LoadTestResult | None, assumed: list[str]
+) -> float | None:
     """What one instance holds: as the load test found it, else as the settings state it."""
     stated = throughput.tps_per_instance if throughput else None
     if load_test is None:
@@ -258,12 +292,16 @@ def _measured(throughput: MeasuredThroughput | None, load_test: LoadTestResult |
     if found is not None and not load_test.lower_bound:
         return found
     if found is not None and (stated is None or stated < found):
-        assumed.append(f"an instance holds {found:g} requests per second: it held them in the load "
-                       "test, which did not reach its limit; it may hold more")
+        assumed.append(
+            f"an instance holds {found:g} requests per second: it held them in the load "
+            "test, which did not reach its limit; it may hold more"
+        )
         return found
     if stated is not None:
-        assumed.append(f"an instance holds {stated:g} requests per second, as the settings state: "
-                       "the load test did not find its limit")
+        assumed.append(
+            f"an instance holds {stated:g} requests per second, as the settings state: "
+            "the load test did not find its limit"
+        )
     return stated
 
 
@@ -272,9 +310,16 @@ def _p99(latency: LatencyTarget | None) -> float | None:
     return found / 1000 if found else None
 
 
-def _instance(measured: float | None, target: float | None, load_test: LoadTestResult | None,
-              seconds: float | None, variation: float | None, concurrency: int | None,
-              slope: float | None, assumed: list[str]) -> tuple[ServiceLaw, int, float]:
+def _instance(
+    measured: float | None,
+    target: float | None,
+    load_test: LoadTestResult | None,
+    seconds: float | None,
+    variation: float | None,
+    concurrency: int | None,
+    slope: float | None,
+    assumed: list[str],
+) -> tuple[ServiceLaw, int, float]:
     """Service law, concurrency and slope of one instance."""
     given = slope
     if slope is None:
@@ -295,32 +340,38 @@ def _instance(measured: float | None, target: float | None, load_test: LoadTestR
                 raise THROUGHPUT_NEEDED.error(
                     got="neither a throughput with a p99 target nor a service time",
                     allowed="throughput and latency in the settings, --from-load-test, or "
-                            "--service-time", where="throughput")
+                    "--service-time",
+                    where="throughput",
+                )
             if concurrency is None:
                 assert target
                 spread = math.log1p(cv * cv)
                 tail = math.exp(_Z99 * math.sqrt(spread) - spread / 2)
-                concurrency = max(1, math.ceil(
-                    measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED))
+                concurrency = max(
+                    1, math.ceil(measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED)
+                )
             per_second = max(1.0, concurrency / (1 + slope * (concurrency - 1)))
             seconds = BUSY_AT_MEASURED * per_second / measured
             assumed.append(
                 f"a request alone takes {1000 * seconds:.3g} ms on average and an instance works "
                 f"on {concurrency} at once: so it is {BUSY_AT_MEASURED:.0%} busy at the measured "
                 f"{measured:g} requests per second, and slow requests alone stay within the "
-                "target. Measure it: --from-load-test")
+                "target. Measure it: --from-load-test"
+            )
         else:
             assumed.append(f"a request alone takes {1000 * seconds:.3g} ms on average, as given")
         law = Lognormal(MEAN_SECONDS.check(seconds, "service_time"), cv)
         if variation is None:
-            assumed.append(f"service times vary like a lognormal law, coefficient of variation "
-                           f"{cv:g}")
+            assumed.append(
+                f"service times vary like a lognormal law, coefficient of variation {cv:g}"
+            )
     if concurrency is None:
         if measured is None and load_test:
             raise THROUGHPUT_NEEDED.error(
                 got="a load test without a limit, and no throughput in the settings",
                 allowed="the result of --find-limit, throughput in the settings, or --concurrency",
-                where="throughput")
+                where="throughput",
+            )
         if measured is None:
             concurrency = 1
         else:
@@ -330,5 +381,6 @@ def _instance(measured: float | None, target: float | None, load_test: LoadTestR
         assumed.append(
             "requests that an instance works on at once do not slow each other down (slope 0): "
             + ("the load test does not tell; " if load_test else "")
-            + "for a batching server pass --slope")
+            + "for a batching server pass --slope"
+        )
     return law, concurrency, slope

@@ -14,7 +14,8 @@ from . import core, kernels
 __all__ = ["Loops", "have_numba", "loops"]
 
 EXTRA_NEEDED = rule(
-    "LLE876", "this needs a package that is not installed",
+    "LLE876",
+    "this needs a package that is not installed",
     mend="pip install 'cdk-low-latency-endpoint[simulation]'.",
 )
 
@@ -98,9 +99,19 @@ def _loops(compiled: bool) -> Loops:
     return Loops(
         compiled,
         prepare(core.advance),
-        *(prepare(function) for function in (
-            kernels.fill_uniform, kernels.fill_law, kernels.fill_steps, kernels.choose,
-            kernels.tally, kernels.quantile, kernels.add_and_clear, kernels.total)),
+        *(
+            prepare(function)
+            for function in (
+                kernels.fill_uniform,
+                kernels.fill_law,
+                kernels.fill_steps,
+                kernels.choose,
+                kernels.tally,
+                kernels.quantile,
+                kernels.add_and_clear,
+                kernels.total,
+            )
+        ),
     )
 
 

@@ -38,25 +38,81 @@ REACHED, NEEDS_REQUESTS, RESULTS_FULL, JOBS_FULL, COUNTS_FULL = range(5)
 RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
 
 # Places in `state` (whole numbers) and `clock` (floating point)
-(ENTRY, FILLED, RESULTS, FREE_JOB, IN_SYSTEM, AT_WORK, BUSY, THINKING, PENDING, LOST, CACHE_HITS,
- ROUTING, CLOSED, INSTANCES, LEAVES, SLOTS, ZONES, COUNTS, PREFIXES, THRESHOLD, CACHE_SIZE,
- SOURCES, STATE_SIZE) = range(23)
-(NOW, NEXT_ARRIVAL, SYSTEM_AREA, WORK_AREA, BUSY_AREA, CACHE_FACTOR, RETRY_SECONDS,
- CLOCK_SIZE) = range(8)
+(
+    ENTRY,
+    FILLED,
+    RESULTS,
+    FREE_JOB,
+    IN_SYSTEM,
+    AT_WORK,
+    BUSY,
+    THINKING,
+    PENDING,
+    LOST,
+    CACHE_HITS,
+    ROUTING,
+    CLOSED,
+    INSTANCES,
+    LEAVES,
+    SLOTS,
+    ZONES,
+    COUNTS,
+    PREFIXES,
+    THRESHOLD,
+    CACHE_SIZE,
+    SOURCES,
+    STATE_SIZE,
+) = range(23)
+(NOW, NEXT_ARRIVAL, SYSTEM_AREA, WORK_AREA, BUSY_AREA, CACHE_FACTOR, RETRY_SECONDS, CLOCK_SIZE) = (
+    range(8)
+)
 
 NEVER = float("inf")
 
 
 def advance(
-    until: float, state: Any, clock: Any, slow: Any, rate: Any,
-    gap: Any, demand: Any, pick: Any, source: Any, prefix: Any,
-    redirect: Any, hop: Any, zone: Any, members: Any, order: Any, place: Any, count: Any,
-    first: Any, home: Any, seen: Any, served: Any,
-    job_arrival: Any, job_demand: Any, job_extra: Any, job_think: Any, job_wait: Any,
-    job_next: Any, job_group: Any,
-    mark: Any, mark_job: Any, running: Any, room: Any, line_head: Any, line_tail: Any,
-    progress: Any, updated: Any, ends: Any, ends_at: Any, thinking: Any,
-    out_latency: Any, out_wait: Any, out_hop: Any,
+    until: float,
+    state: Any,
+    clock: Any,
+    slow: Any,
+    rate: Any,
+    gap: Any,
+    demand: Any,
+    pick: Any,
+    source: Any,
+    prefix: Any,
+    redirect: Any,
+    hop: Any,
+    zone: Any,
+    members: Any,
+    order: Any,
+    place: Any,
+    count: Any,
+    first: Any,
+    home: Any,
+    seen: Any,
+    served: Any,
+    job_arrival: Any,
+    job_demand: Any,
+    job_extra: Any,
+    job_think: Any,
+    job_wait: Any,
+    job_next: Any,
+    job_group: Any,
+    mark: Any,
+    mark_job: Any,
+    running: Any,
+    room: Any,
+    line_head: Any,
+    line_tail: Any,
+    progress: Any,
+    updated: Any,
+    ends: Any,
+    ends_at: Any,
+    thinking: Any,
+    out_latency: Any,
+    out_wait: Any,
+    out_hop: Any,
 ) -> int:
     """Run events up to and including the time ``until``; return why it stopped.
 
@@ -103,8 +159,11 @@ def advance(
             from_ = source[entry] if sources > 1 else 0
             group = redirect[from_]
             # Before anything changes: is there a boundary for one more outstanding request?
-            if (group >= 0 and routing >= POWER_OF_TWO
-                    and first[(group + 1) * counts - 2] < members[group]):
+            if (
+                group >= 0
+                and routing >= POWER_OF_TWO
+                and first[(group + 1) * counts - 2] < members[group]
+            ):
                 status = COUNTS_FULL
                 break
             if pending == 1:

@@ -60,7 +60,8 @@ class Counter:
         self.loops = loops
         self.target = float("inf") if target is None else float(target)
         self.latencies, self.waits, self.window = (
-            loops.same_whole(0, kernels.BINS) for _ in range(3))
+            loops.same_whole(0, kernels.BINS) for _ in range(3)
+        )
         self.sums = loops.same_float(0.0, 7)
         self.window_sums = loops.same_float(0.0, 7)
         self.windows: list[Window] = []
@@ -80,16 +81,30 @@ class Counter:
         sums = self.window_sums if self.by_window else self.sums
         self.loops.tally(latency, wait, hop, size, self.target, histogram, self.waits, sums)
 
-    def close_window(self, begin: float, end: float, *, failed: int, serving: int, launched: int,
-                     in_flight: int) -> None:
+    def close_window(
+        self, begin: float, end: float, *, failed: int, serving: int, launched: int, in_flight: int
+    ) -> None:
         """End a window: note its line and add it to the whole."""
         sums = self.window_sums
         count = float(sums[0])
-        p50, p99 = (self.loops.quantile(self.window, share * count) if count else 0.0
-                    for share in (0.50, 0.99))
-        self.windows.append(Window(
-            begin, end, int(count), float(p50), float(p99), int(sums[5]), failed, serving,
-            launched, in_flight))
+        p50, p99 = (
+            self.loops.quantile(self.window, share * count) if count else 0.0
+            for share in (0.50, 0.99)
+        )
+        self.windows.append(
+            Window(
+                begin,
+                end,
+                int(count),
+                float(p50),
+                float(p99),
+                int(sums[5]),
+                failed,
+                serving,
+                launched,
+                in_flight,
+            )
+        )
         self._add_window()
 
     def _add_window(self) -> None:
@@ -97,8 +112,7 @@ class Counter:
         if sums[0]:
             self.loops.add_and_clear(self.window, self.latencies)
         for at in range(7):
-            self.sums[at] = (max(self.sums[at], sums[at]) if at == 2
-                             else self.sums[at] + sums[at])
+            self.sums[at] = max(self.sums[at], sums[at]) if at == 2 else self.sums[at] + sums[at]
             sums[at] = 0.0
 
     def finish(self) -> None:

@@ -52,8 +52,9 @@ class Estimate:
         return f"{self.mean:.4g} ± {self.half_width:.3g}"
 
 
-def estimate(values: Sequence[float], *, confidence: float = 0.99,
-             controls: Sequence[Sequence[float]] = ()) -> Estimate:
+def estimate(
+    values: Sequence[float], *, confidence: float = 0.99, controls: Sequence[Sequence[float]] = ()
+) -> Estimate:
     """The mean of independent values with its confidence interval.
 
     Parameters
@@ -77,8 +78,11 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
     count = len(values)
     if count < 2:
         raise ValueError("an interval needs at least two replications")
-    used = [list(each) for each in controls
-            if max(each) - min(each) > 1e-12 * max(1e-300, *map(abs, each))]
+    used = [
+        list(each)
+        for each in controls
+        if max(each) - min(each) > 1e-12 * max(1e-300, *map(abs, each))
+    ]
     if used and count >= len(used) + 3:
         controlled = _controlled(values, used, confidence)
         if controlled is not None:
@@ -88,8 +92,9 @@ def estimate(values: Sequence[float], *, confidence: float = 0.99,
     return Estimate(mean, student_quantile(confidence, count - 1) * spread / math.sqrt(count))
 
 
-def _controlled(values: Sequence[float], used: Sequence[Sequence[float]],
-                confidence: float) -> Estimate | None:
+def _controlled(
+    values: Sequence[float], used: Sequence[Sequence[float]], confidence: float
+) -> Estimate | None:
     """The mean at controls of zero; ``None`` when the controls do not say apart.
 
     Least squares of the values on 1 and the controls, of which the intercept is the estimate: each

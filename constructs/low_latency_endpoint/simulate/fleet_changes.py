@@ -14,23 +14,41 @@ from .service_laws import SECONDS, SHARE
 __all__ = ["Deployment", "InstanceFailure", "TargetTracking", "ZoneOutage"]
 
 SIMULATED_INSTANCES = Range(
-    rule("LLE852", "the number of simulated instances is out of range",
-         mend="Give a number of instances in the allowed range."),
-    "the number of simulated instances", 1, 1_000_000,
+    rule(
+        "LLE852",
+        "the number of simulated instances is out of range",
+        mend="Give a number of instances in the allowed range.",
+    ),
+    "the number of simulated instances",
+    1,
+    1_000_000,
 )
 ROUTERS = Range(
     rule("LLE859", "the number of routers is out of range", mend="Give at least one router."),
-    "the number of routers", 1, 1000,
+    "the number of routers",
+    1,
+    1000,
 )
 SCALING_METRIC = Choice(
-    rule("LLE867", "a scaling metric is not one that can be simulated",
-         mend="Choose one of the metrics; TargetTracking.on_concurrency makes the second."),
-    "a scaling metric", ("invocations", "concurrency"),
+    rule(
+        "LLE867",
+        "a scaling metric is not one that can be simulated",
+        mend="Choose one of the metrics; TargetTracking.on_concurrency makes the second.",
+    ),
+    "a scaling metric",
+    ("invocations", "concurrency"),
 )
 SCALING_PERIOD = Range(
-    rule("LLE868", "the period of a scaling metric is out of range",
-         mend="Give seconds: 60 for invocations, 10 for the metric of high resolution."),
-    "the period of a metric", 1, 3600, "seconds", False,
+    rule(
+        "LLE868",
+        "the period of a scaling metric is out of range",
+        mend="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
+    ),
+    "the period of a metric",
+    1,
+    3600,
+    "seconds",
+    False,
 )
 
 
@@ -75,8 +93,9 @@ class TargetTracking:
     period: float = 60.0
 
     @classmethod
-    def on_concurrency(cls, target: float, minimum: int, maximum: int,
-                       **changes: Any) -> TargetTracking:
+    def on_concurrency(
+        cls, target: float, minimum: int, maximum: int, **changes: Any
+    ) -> TargetTracking:
         """Scaling on SageMaker's concurrency metric of high resolution.
 
         It has a value every 10 seconds: three make a scale-out; scale-in takes 15 minutes as with
@@ -88,8 +107,12 @@ class TargetTracking:
         >>> policy.period * policy.out_datapoints, policy.period * policy.in_datapoints
         (30.0, 900.0)
         """
-        parts: dict[str, Any] = {"metric": "concurrency", "period": 10.0, "metric_delay": 10.0,
-                                 "in_datapoints": 90}
+        parts: dict[str, Any] = {
+            "metric": "concurrency",
+            "period": 10.0,
+            "metric_delay": 10.0,
+            "in_datapoints": 90,
+        }
         return cls(target, minimum, maximum, **(parts | changes))
 
     def __post_init__(self) -> None:
@@ -99,10 +122,12 @@ class TargetTracking:
         MIN_CAPACITY.check(self.minimum, "scaling.minimum")
         MIN_CAPACITY.check(self.maximum, "scaling.maximum")
         if self.minimum > self.maximum:
-            raise MIN_ABOVE_MAX.error(got=f"{self.minimum} above {self.maximum}",
-                                      allowed="a minimum up to the maximum", where="scaling")
-        for name in ("scale_out_cooldown", "scale_in_cooldown", "metric_delay",
-                     "instance_seconds"):
+            raise MIN_ABOVE_MAX.error(
+                got=f"{self.minimum} above {self.maximum}",
+                allowed="a minimum up to the maximum",
+                where="scaling",
+            )
+        for name in ("scale_out_cooldown", "scale_in_cooldown", "metric_delay", "instance_seconds"):
             SECONDS.check(getattr(self, name), f"scaling.{name}")
         ROUTERS.check(self.out_datapoints, "scaling.out_datapoints")
         ROUTERS.check(self.in_datapoints, "scaling.in_datapoints")
@@ -162,9 +187,12 @@ class Deployment:
         kinds = ("all_at_once", "canary", "linear", "rolling")
         if self.kind not in kinds or not self.step_share:
             raise SHARE.rule.error(
-                got=f"{self.kind!r} with a share of {self.step_share}", where="deployment",
+                got=f"{self.kind!r} with a share of {self.step_share}",
+                where="deployment",
                 what="a deployment is of one of four kinds, its steps above zero",
-                allowed=", ".join(kinds), mend="Choose one of the kinds and a share above 0.")
+                allowed=", ".join(kinds),
+                mend="Choose one of the kinds and a share above 0.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,12 @@ class FleetControl:
         self.instance_seconds = 0.0
         self._paid_until = self._now = 0.0
         self._kept: list[int] = []  # of the old fleet of a blue/green deployment, until its end
-        self._old: set[int] = set()     # the fleet that a deployment replaces
-        self._staying = 0               # of those, how many shall still serve
-        self._pending = 0               # new ones that a rolling deployment has yet to launch
+        self._old: set[int] = set()  # the fleet that a deployment replaces
+        self._staying = 0  # of those, how many shall still serve
+        self._pending = 0  # new ones that a rolling deployment has yet to launch
         self._ready: dict[int, float] = {}  # by place that is starting: when it can serve
-        self._dead: set[int] = set()    # places that died while starting; not noticed yet
-        self.updating = False      # a deployment or a scaling activity is under way
+        self._dead: set[int] = set()  # places that died while starting; not noticed yet
+        self.updating = False  # a deployment or a scaling activity is under way
         self.desired = scenario.instances
         self._lost_zones: set[int] = set()
         for _ in range(scenario.instances):
@@ -132,8 +132,13 @@ class FleetControl:
     def _join_ready(self) -> None:
         """Let those serve that can; of a deployment's new fleet as many as have traffic."""
         world = self.world
-        room = math.inf if not self._staying else self.desired - self._staying - sum(
-            1 for k in (*world.serving, *world.hanging) if k not in self._old)
+        room = (
+            math.inf
+            if not self._staying
+            else self.desired
+            - self._staying
+            - sum(1 for k in (*world.serving, *world.hanging) if k not in self._old)
+        )
         joining = []
         for k in world.starting:
             if self._ready.get(k, math.inf) <= self._now and (k in self._old or room > 0):
@@ -160,8 +165,9 @@ class FleetControl:
     def _there(self, *, old: bool) -> int:
         """Instances of a fleet as its control plane sees them: no loss is known before notice."""
         world = self.world
-        return sum(1 for k in (*world.serving, *world.starting, *world.hanging)
-                   if (k in self._old) == old)
+        return sum(
+            1 for k in (*world.serving, *world.starting, *world.hanging) if (k in self._old) == old
+        )
 
     # --- target tracking -----------------------------------------------------------------------
 
@@ -197,14 +203,14 @@ class FleetControl:
         policy = self.scenario.scaling
         assert policy
         self._values.append((value, load))
-        out = self._values[-policy.out_datapoints:]
+        out = self._values[-policy.out_datapoints :]
         if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
             self._scale(max(self.desired, math.ceil(load / policy.target)))
             return
         if self.desired < policy.minimum:  # after losses that nothing replaced
             self._scale(policy.minimum)
             return
-        back = self._values[-policy.in_datapoints:]
+        back = self._values[-policy.in_datapoints :]
         if len(back) == policy.in_datapoints and max(back)[0] < _IN_BELOW * policy.target:
             most = max(load for _, load in back)
             self._scale(min(self.desired, math.ceil(most / policy.target)))
@@ -244,8 +250,10 @@ class FleetControl:
         chosen: list[int] = list(reversed(world.starting))[:number]
         left = list(world.serving)
         while len(chosen) < number and len(left) > 1:
-            full = max(range(self.scenario.zones.count), key=lambda zone: sum(
-                1 for k in left if world.zone[k] == zone))
+            full = max(
+                range(self.scenario.zones.count),
+                key=lambda zone: sum(1 for k in left if world.zone[k] == zone),
+            )
             k = next(k for k in reversed(left) if world.zone[k] == full)
             left.remove(k)
             chosen.append(k)
@@ -259,6 +267,7 @@ class FleetControl:
         self._count_arrivals()
         starting: list[int] = []
         if isinstance(fault, ZoneOutage):
+
             def there(places: Iterable[int]) -> list[int]:
                 return [k for k in places if world.zone[k] == fault.zone]
 
@@ -268,16 +277,16 @@ class FleetControl:
             self._kept = [k for k in self._kept if world.zone[k] != fault.zone]
             self._lost_zones.add(fault.zone)
         else:
-            struck = list(world.serving[:fault.instances])
+            struck = list(world.serving[: fault.instances])
         self._dead.update(starting)
         for k in starting:
             self._ready.pop(k, None)
         world.hang(struck)
-        self.at(self._now + fault.detection_seconds,
-                lambda: self._notice(struck, starting, fault))
+        self.at(self._now + fault.detection_seconds, lambda: self._notice(struck, starting, fault))
 
-    def _notice(self, struck: list[int], starting: list[int],
-                fault: InstanceFailure | ZoneOutage) -> None:
+    def _notice(
+        self, struck: list[int], starting: list[int], fault: InstanceFailure | ZoneOutage
+    ) -> None:
         """Replace what is missing of the struck, or do without it from now on."""
         world = self.world
         self._count_arrivals()
@@ -350,9 +359,9 @@ class FleetControl:
         self._join_ready()
         serving = [k for k in world.serving if k in self._old]
         starting = [k for k in world.starting if k in self._old]
-        leaving = (starting + serving)[:max(0, self._there(old=True) - self._staying)]
+        leaving = (starting + serving)[: max(0, self._there(old=True) - self._staying)]
         self._retire(leaving)
-        return leaving[len(starting):]
+        return leaving[len(starting) :]
 
     def _deployed(self) -> None:
         self._kept = []

@@ -39,7 +39,8 @@ from .traffic import RATE
 __all__ = ["LoadTestResult", "read_load_test_result"]
 
 LOAD_TEST_FILE = rule(
-    "LLE873", "a load-test result cannot be read",
+    "LLE873",
+    "a load-test result cannot be read",
     mend="Give a JSON file as docs/simulation.md describes it: source, rate and service times.",
 )
 
@@ -95,10 +96,15 @@ class LoadTestResult:
             at = number * steps / used
             low = min(int(at), steps - 1)
             quantiles[f"{number / used:.6g}"] = 1000 * (
-                values[low] + (values[low + 1] - values[low]) * (at - low))
+                values[low] + (values[low + 1] - values[low]) * (at - low)
+            )
         return {
-            "schema": SCHEMA, "source": self.source, "instances": self.instances,
-            "rate": self.rate, "concurrency": self.concurrency, "slope": self.slope,
+            "schema": SCHEMA,
+            "source": self.source,
+            "instances": self.instances,
+            "rate": self.rate,
+            "concurrency": self.concurrency,
+            "slope": self.slope,
             "service_time_ms": {"quantiles": quantiles},
         }
 
@@ -117,8 +123,9 @@ def read_load_test_result(path: str | Path) -> LoadTestResult:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as problem:
-        raise LOAD_TEST_FILE.error(got=problem.strerror or str(problem), allowed="a file",
-                                   where=where) from None
+        raise LOAD_TEST_FILE.error(
+            got=problem.strerror or str(problem), allowed="a file", where=where
+        ) from None
     except ValueError as problem:
         raise LOAD_TEST_FILE.error(got=f"no JSON: {problem}", allowed=_FORM, where=where) from None
     return load_test_result_of(content, where)
@@ -129,16 +136,23 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
     if not isinstance(content, Mapping):
         raise LOAD_TEST_FILE.error(got=type(content).__name__, allowed=_FORM, where=where)
     if content.get("schema") != SCHEMA:
-        raise LOAD_TEST_FILE.error(got=f"schema {content.get('schema')!r}", allowed=repr(SCHEMA),
-                                   where=where)
+        raise LOAD_TEST_FILE.error(
+            got=f"schema {content.get('schema')!r}", allowed=repr(SCHEMA), where=where
+        )
     times = content.get("service_time_ms")
     if not isinstance(times, Mapping) or ("quantiles" in times) == ("samples" in times):
-        raise LOAD_TEST_FILE.error(got=f"service_time_ms: {str(times)[:60]}", where=where,
-                                   allowed='an object with either "quantiles" or "samples"')
+        raise LOAD_TEST_FILE.error(
+            got=f"service_time_ms: {str(times)[:60]}",
+            where=where,
+            allowed='an object with either "quantiles" or "samples"',
+        )
     if content.get("instances", 1) is None:
         raise LOAD_TEST_FILE.error(
-            got="instances null: the load test could not read how many served", where=where,
-            allowed="a number of instances", mend="Run the load test again with --instances.")
+            got="instances null: the load test could not read how many served",
+            where=where,
+            allowed="a number of instances",
+            mend="Run the load test again with --instances.",
+        )
     check_result_is_valid(content, where)
     concurrency, slope = content.get("concurrency"), content.get("slope") or 0.0
     if concurrency is not None:
@@ -173,11 +187,13 @@ def _service(times: Mapping[str, Any], where: str) -> Empirical:
     try:
         if "samples" in times:
             return Empirical.of_samples([_seconds(value) for value in times["samples"]])
-        return Empirical.of_quantiles({float(rank): _seconds(value)
-                                       for rank, value in times["quantiles"].items()})
+        return Empirical.of_quantiles(
+            {float(rank): _seconds(value) for rank, value in times["quantiles"].items()}
+        )
     except (TypeError, ValueError, AttributeError) as problem:
-        raise LOAD_TEST_FILE.error(got=f"service_time_ms: {problem}",
-                                   allowed="numbers of milliseconds", where=where) from None
+        raise LOAD_TEST_FILE.error(
+            got=f"service_time_ms: {problem}", allowed="numbers of milliseconds", where=where
+        ) from None
 
 
 def _seconds(milliseconds: Any) -> float:

@@ -53,8 +53,11 @@ class Case:
 
 
 CASES = (
-    *(Case(f"{workers} worker{'s' if workers > 1 else ''}, CV {cv:g}", cv, workers)
-      for workers in (1, 2, 3, 4) for cv in (0.25, 0.5, 1.0)),
+    *(
+        Case(f"{workers} worker{'s' if workers > 1 else ''}, CV {cv:g}", cv, workers)
+        for workers in (1, 2, 3, 4)
+        for cv in (0.25, 0.5, 1.0)
+    ),
     *(Case(f"batching, slope {slope:g}, CV 1", 1.0, 64, slope) for slope in (0.3, 0.35, 0.4, 0.5)),
     *(Case(f"batching, slope 0.4, CV {cv:g}", cv, 64, 0.4) for cv in (0.5, 1.5)),
     Case("batching, slope 0.4, CV 1, 3 routers", 1.0, 64, 0.4, 3),
@@ -76,10 +79,18 @@ def gains(case: Case, sizes: Iterable[int] = SIZES, **options: Any) -> list[Gain
     found = []
     for instances in sizes:
         random = Scenario(
-            service=Lognormal(1.0, case.variation), traffic=ClosedLoop(USERS_EACH * instances),
-            instances=instances, concurrency=case.concurrency, slope=case.slope)
-        both = compare({"RANDOM": random, LEAST: random.with_(routing=LEAST,
-                                                              routers=case.routers)}, **options)
-        found.append(Gain(case, instances, both.throughput_change(LEAST),
-                          both.percentile_change(LEAST, 99.0)))
+            service=Lognormal(1.0, case.variation),
+            traffic=ClosedLoop(USERS_EACH * instances),
+            instances=instances,
+            concurrency=case.concurrency,
+            slope=case.slope,
+        )
+        both = compare(
+            {"RANDOM": random, LEAST: random.with_(routing=LEAST, routers=case.routers)}, **options
+        )
+        found.append(
+            Gain(
+                case, instances, both.throughput_change(LEAST), both.percentile_change(LEAST, 99.0)
+            )
+        )
     return found

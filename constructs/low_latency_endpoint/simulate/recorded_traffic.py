@@ -38,15 +38,18 @@ from .traffic import Shape, shape_of_counts
 __all__ = ["read_recorded_traffic", "recorded_traffic"]
 
 RECORDED_TRAFFIC = rule(
-    "LLE880", "recorded traffic cannot be read",
+    "LLE880",
+    "recorded traffic cannot be read",
     mend="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
-         "get-metric-statistics answers for Invocations with --statistics Sum: see "
-         "docs/simulation.md.",
+    "get-metric-statistics answers for Invocations with --statistics Sum: see "
+    "docs/simulation.md.",
 )
 
 MOST_PERIODS = 200_000
-_FORMS = ("lines of time and count, a CloudWatch answer with sums of Invocations, or \"seconds\" "
-          "and \"counts\"")
+_FORMS = (
+    'lines of time and count, a CloudWatch answer with sums of Invocations, or "seconds" '
+    'and "counts"'
+)
 
 
 def read_recorded_traffic(path: str | Path) -> Shape:
@@ -66,8 +69,9 @@ def read_recorded_traffic(path: str | Path) -> Shape:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise RECORDED_TRAFFIC.error(got=getattr(problem, "strerror", None) or str(problem),
-                                     allowed="a file", where=where) from None
+        raise RECORDED_TRAFFIC.error(
+            got=getattr(problem, "strerror", None) or str(problem), allowed="a file", where=where
+        ) from None
     return recorded_traffic(text, Path(path).stem, where)
 
 
@@ -87,22 +91,27 @@ def recorded_traffic(text: str, name: str, where: str = "") -> Shape:
         try:
             counts, seconds = _of_json(json.loads(text), where)
         except (ValueError, RecursionError) as problem:
-            raise RECORDED_TRAFFIC.error(got=f"no JSON: {problem}", allowed=_FORMS,
-                                         where=where) from None
+            raise RECORDED_TRAFFIC.error(
+                got=f"no JSON: {problem}", allowed=_FORMS, where=where
+            ) from None
     else:
         counts, seconds = _of_lines(text, where)
     if not math.isfinite(seconds) or seconds <= 0:
-        raise RECORDED_TRAFFIC.error(got=f"periods of {seconds!r} s", allowed="above 0",
-                                     where=where)
+        raise RECORDED_TRAFFIC.error(
+            got=f"periods of {seconds!r} s", allowed="above 0", where=where
+        )
     if len(counts) < 2 or min(counts) < 0 or max(counts) <= 0:
         raise RECORDED_TRAFFIC.error(
             got=f"{len(counts)} counts from {min(counts, default=0):g} to "
-                f"{max(counts, default=0):g}",
-            allowed="two or more, none below 0, one above", where=where)
+            f"{max(counts, default=0):g}",
+            allowed="two or more, none below 0, one above",
+            where=where,
+        )
     return replace(
         shape_of_counts(name, counts, seconds),
         description=f"recorded: {len(counts):,} periods of {seconds:g} s, at most "
-                    f"{max(counts) / seconds:,.4g} requests per second")
+        f"{max(counts) / seconds:,.4g} requests per second",
+    )
 
 
 def _of_json(content: Any, where: str) -> tuple[list[float], float]:
@@ -111,26 +120,37 @@ def _of_json(content: Any, where: str) -> tuple[list[float], float]:
     if "Datapoints" in content:
         points = content["Datapoints"]
         if not isinstance(points, list) or not all(
-                isinstance(each, Mapping) and "Sum" in each for each in points):
-            raise RECORDED_TRAFFIC.error(got="data points without a Sum", where=where,
-                                         allowed="what --statistics Sum gives")
+            isinstance(each, Mapping) and "Sum" in each for each in points
+        ):
+            raise RECORDED_TRAFFIC.error(
+                got="data points without a Sum", where=where, allowed="what --statistics Sum gives"
+            )
         return _by_time([(each.get("Timestamp"), each["Sum"]) for each in points], where)
     if "MetricDataResults" in content:
         results = content["MetricDataResults"]
-        if not isinstance(results, list) or len(results) != 1 or not isinstance(
-                results[0], Mapping):
+        if (
+            not isinstance(results, list)
+            or len(results) != 1
+            or not isinstance(results[0], Mapping)
+        ):
             raise RECORDED_TRAFFIC.error(
                 got=f"{len(results) if isinstance(results, list) else 'no'} metrics",
-                allowed="one", where=where)
+                allowed="one",
+                where=where,
+            )
         times, values = (results[0].get(key) or [] for key in ("Timestamps", "Values"))
         if not isinstance(times, list) or not isinstance(values, list) or len(times) != len(values):
-            raise RECORDED_TRAFFIC.error(got="Timestamps and Values of different length",
-                                         allowed="a value for each time", where=where)
+            raise RECORDED_TRAFFIC.error(
+                got="Timestamps and Values of different length",
+                allowed="a value for each time",
+                where=where,
+            )
         return _by_time(list(zip(times, values, strict=True)), where)
     counts, seconds = content.get("counts"), content.get("seconds")
     if not isinstance(counts, list) or seconds is None:
-        raise RECORDED_TRAFFIC.error(got="keys " + ", ".join(map(str, content))[:60],
-                                     allowed=_FORMS, where=where)
+        raise RECORDED_TRAFFIC.error(
+            got="keys " + ", ".join(map(str, content))[:60], allowed=_FORMS, where=where
+        )
     return [_number(each, where) for each in counts], _number(seconds, where)
 
 
@@ -138,14 +158,17 @@ def _of_lines(text: str, where: str) -> tuple[list[float], float]:
     try:
         rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
     except csv.Error as problem:
-        raise RECORDED_TRAFFIC.error(got=f"no CSV: {problem}", allowed=_FORMS,
-                                     where=where) from None
+        raise RECORDED_TRAFFIC.error(
+            got=f"no CSV: {problem}", allowed=_FORMS, where=where
+        ) from None
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]  # heads
     if not all(len(row) == 2 for row in rows):
         raise RECORDED_TRAFFIC.error(
             got=next(",".join(row) for row in rows if len(row) != 2)[:60],
-            allowed="a time and a count in each line", where=where)
+            allowed="a time and a count in each line",
+            where=where,
+        )
     return _by_time([(row[0].strip(), row[1].strip()) for row in rows], where)
 
 
@@ -156,19 +179,27 @@ def _by_time(pairs: Sequence[tuple[Any, Any]], where: str) -> tuple[list[float],
     if not steps or min(steps) <= 0:
         raise RECORDED_TRAFFIC.error(
             got="one time twice" if steps else f"{len(points)} times",
-            allowed="two or more times, each once", where=where)
+            allowed="two or more times, each once",
+            where=where,
+        )
     period, begin = min(steps), points[0][0]
     size = round((points[-1][0] - begin) / period) + 1
     if size > MOST_PERIODS:
-        raise RECORDED_TRAFFIC.error(got=f"{size:,} periods of {period:g} s", where=where,
-                                     allowed=f"at most {MOST_PERIODS:,}")
+        raise RECORDED_TRAFFIC.error(
+            got=f"{size:,} periods of {period:g} s",
+            where=where,
+            allowed=f"at most {MOST_PERIODS:,}",
+        )
     counts = [0.0] * size
     for time, count in points:
         at = (time - begin) / period
         if abs(at - round(at)) > 0.01:
             raise RECORDED_TRAFFIC.error(
                 got=f"a step of {time - begin:g} s from the first, where the shortest is "
-                    f"{period:g} s", allowed="whole multiples of the shortest step", where=where)
+                f"{period:g} s",
+                allowed="whole multiples of the shortest step",
+                where=where,
+            )
         counts[round(at)] = count
     return counts, period
 
@@ -178,8 +209,9 @@ def _seconds(time: Any, where: str) -> float:
         try:
             read = datetime.fromisoformat(time.strip())
         except ValueError:
-            raise RECORDED_TRAFFIC.error(got=f"time {time!r}", where=where,
-                                         allowed="ISO 8601, or seconds") from None
+            raise RECORDED_TRAFFIC.error(
+                got=f"time {time!r}", where=where, allowed="ISO 8601, or seconds"
+            ) from None
         return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
     return _number(time, where)
 

@@ -145,8 +145,9 @@ def places_needed(scenario: Scenario) -> int:
 class _Run:
     """The loop around the event loop."""
 
-    def __init__(self, scenario: Scenario, length: RunLength, loops: Loops, seed: int,
-                 number: int) -> None:
+    def __init__(
+        self, scenario: Scenario, length: RunLength, loops: Loops, seed: int, number: int
+    ) -> None:
         self.scenario, self.length = scenario, length
         self.world = World(scenario, loops, places_needed(scenario), length.block)
         self.workload = Workload(scenario, self.world, seed, number)
@@ -155,7 +156,7 @@ class _Run:
         self.window_begin = 0.0
         self.failed_before = 0
         self.drawn = [0.0, 0.0]  # sums of the service times and gaps of those that arrived
-        self.added = 0           # up to which request of the block they are added
+        self.added = 0  # up to which request of the block they are added
         self._start_counting()
 
     def run(self) -> Replication:
@@ -183,8 +184,7 @@ class _Run:
 
     def _count(self, requests: int) -> None:
         lost = self._failed + 10 * requests  # nobody serves any more: stop asking
-        while (self.counter.requests < requests and not self._exhausted
-               and self._failed < lost):
+        while self.counter.requests < requests and not self._exhausted and self._failed < lost:
             self._step(math.inf)
         self._take()
 
@@ -197,8 +197,11 @@ class _Run:
     def _exhausted(self) -> bool:
         """Whether nothing can happen any more: a trace has ended."""
         world = self.world
-        return (world.ends[1] == math.inf and world.clock[NEXT_ARRIVAL] == math.inf
-                and not world.state[PENDING])
+        return (
+            world.ends[1] == math.inf
+            and world.clock[NEXT_ARRIVAL] == math.inf
+            and not world.state[PENDING]
+        )
 
     def _step(self, until: float) -> bool:
         """Run until something is needed or due; whether ``until`` has been reached."""
@@ -253,9 +256,13 @@ class _Run:
 
     def _close_window(self, time: float) -> None:
         self.counter.close_window(
-            self.window_begin, time, failed=self._failed - self.failed_before,
-            serving=len(self.world.serving), launched=self.control.launched,
-            in_flight=int(self.world.state[IN_SYSTEM]))
+            self.window_begin,
+            time,
+            failed=self._failed - self.failed_before,
+            serving=len(self.world.serving),
+            launched=self.control.launched,
+            in_flight=int(self.world.state[IN_SYSTEM]),
+        )
         self.window_begin = time
         self.failed_before = self._failed
 
@@ -280,12 +287,14 @@ class _Run:
         control.pay_until(world.now)
         seconds = world.now - self.began
         requests = counter.requests
-        areas = [float(world.clock[at]) - before for at, before
-                 in zip((SYSTEM_AREA, WORK_AREA, BUSY_AREA), self.areas, strict=True)]
+        areas = [
+            float(world.clock[at]) - before
+            for at, before in zip((SYSTEM_AREA, WORK_AREA, BUSY_AREA), self.areas, strict=True)
+        ]
         instance_seconds = control.instance_seconds or 1e-300
         total = float(counter.sums[1])
         hop = self._hop_time
-        spent = (total - hop + world.ages() - self.ages + world.failed_time - self.failed_time)
+        spent = total - hop + world.ages() - self.ages + world.failed_time - self.failed_time
         entered = self.workload.entered - self.entered_before
         return Replication(
             requests=requests,
@@ -315,7 +324,8 @@ class _Run:
         return float(self.counter.sums[6])
 
 
-def replicate(scenario: Scenario, length: RunLength, loops: Loops, seed: int,
-              number: int) -> Replication:
+def replicate(
+    scenario: Scenario, length: RunLength, loops: Loops, seed: int, number: int
+) -> Replication:
     """Run one replication."""
     return _Run(scenario, length, loops, seed, number).run()

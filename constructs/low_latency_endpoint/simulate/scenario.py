@@ -21,35 +21,62 @@ from .service_laws import MEAN_SECONDS, SECONDS, SHARE, VARIATION, ServiceLaw
 from .traffic import RATE, ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
 __all__ = [
-    "Deployment", "InstanceFailure", "PrefixCache", "Scenario", "TargetTracking", "ZoneOutage",
+    "Deployment",
+    "InstanceFailure",
+    "PrefixCache",
+    "Scenario",
+    "TargetTracking",
+    "ZoneOutage",
     "Zones",
 ]
 
 ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "POWER_OF_TWO")
 CONCURRENCY = Range(
-    rule("LLE853", "the concurrency of a simulated instance is out of range",
-         mend="Give how many requests one instance works on at the same time: its workers, or the "
-              "largest batch."),
-    "the concurrency of an instance", 1, 4096,
+    rule(
+        "LLE853",
+        "the concurrency of a simulated instance is out of range",
+        mend="Give how many requests one instance works on at the same time: its workers, or the "
+        "largest batch.",
+    ),
+    "the concurrency of an instance",
+    1,
+    4096,
 )
 SLOPE = Range(
-    rule("LLE854", "the slope of a batching instance is out of range",
-         mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
-              "their own, 1 when all share one processor."),
-    "the slope", 0, 10, "", False,
+    rule(
+        "LLE854",
+        "the slope of a batching instance is out of range",
+        mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
+        "their own, 1 when all share one processor.",
+    ),
+    "the slope",
+    0,
+    10,
+    "",
+    False,
 )
 SIMULATED_ROUTING = Choice(
-    rule("LLE857", "a routing strategy is not one that can be simulated",
-         mend="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks."),
-    "a simulated routing strategy", ROUTINGS,
+    rule(
+        "LLE857",
+        "a routing strategy is not one that can be simulated",
+        mend="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks.",
+    ),
+    "a simulated routing strategy",
+    ROUTINGS,
 )
 PREFIXES = Range(
-    rule("LLE863", "the number of prefixes is out of range",
-         mend="Give how many different beginnings the requests have."),
-    "the number of prefixes", 1, 100_000,
+    rule(
+        "LLE863",
+        "the number of prefixes is out of range",
+        mend="Give how many different beginnings the requests have.",
+    ),
+    "the number of prefixes",
+    1,
+    100_000,
 )
 OUTAGE = rule(
-    "LLE879", "an outage or failure names what is not there",
+    "LLE879",
+    "an outage or failure names what is not there",
     mend="Name a zone of the scenario, or no more instances than it has.",
 )
 
@@ -88,8 +115,11 @@ class Zones:
         for each in shares:
             SHARE.check(each, "zones.caller_shares")
         if shares and (len(shares) != self.count or abs(sum(shares) - 1) > 1e-9):
-            raise SHARE.rule.error(got=str(shares), where="zones.caller_shares",
-                                   allowed=f"{self.count} shares that sum to 1")
+            raise SHARE.rule.error(
+                got=str(shares),
+                where="zones.caller_shares",
+                allowed=f"{self.count} shares that sum to 1",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,30 +225,39 @@ class Scenario:
             SECONDS.check(self.latency_target, "latency_target")
         aware = self.routing == "PREFIX_AWARE"
         if aware != (self.concurrency_threshold is not None) or (
-                aware and self.prefix_cache is None):
+            aware and self.prefix_cache is None
+        ):
             raise PREFIX_SETTINGS.error(
                 got=f"{self.routing}, threshold {self.concurrency_threshold}, "
-                    f"{'a' if self.prefix_cache else 'no'} prefix cache",
+                f"{'a' if self.prefix_cache else 'no'} prefix cache",
                 allowed="PREFIX_AWARE with threshold and prefix cache; no threshold otherwise",
                 mend="Give concurrency_threshold and prefix_cache with PREFIX_AWARE.",
-                where="routing")
+                where="routing",
+            )
         if self.concurrency_threshold is not None:
             CONCURRENCY.check(self.concurrency_threshold, "concurrency_threshold")
         if self.scaling and not self.scaling.minimum <= self.instances <= self.scaling.maximum:
             raise MIN_ABOVE_MAX.error(
                 got=f"{self.instances} instances, scaling {self.scaling.minimum} to "
-                    f"{self.scaling.maximum}", allowed="a start within the scaling range",
-                what="the simulation starts outside the scaling range", where="instances",
-                mend="Start with a number from minimum to maximum.")
+                f"{self.scaling.maximum}",
+                allowed="a start within the scaling range",
+                what="the simulation starts outside the scaling range",
+                where="instances",
+                mend="Start with a number from minimum to maximum.",
+            )
         most = max(self.instances, self.scaling.maximum if self.scaling else 0)
         for fault in self.faults:
             if isinstance(fault, ZoneOutage):
                 if not 0 <= fault.zone < self.zones.count:
-                    raise OUTAGE.error(got=f"zone {fault.zone}", where="faults",
-                                       allowed=f"0 to {self.zones.count - 1}")
+                    raise OUTAGE.error(
+                        got=f"zone {fault.zone}",
+                        where="faults",
+                        allowed=f"0 to {self.zones.count - 1}",
+                    )
             elif fault.instances > most:
-                raise OUTAGE.error(got=f"{fault.instances} instances", where="faults",
-                                   allowed=f"1 to {most}")
+                raise OUTAGE.error(
+                    got=f"{fault.instances} instances", where="faults", allowed=f"1 to {most}"
+                )
         MEAN_SECONDS.check(self.service.mean_seconds, "service")
         RATE.check(self.peak_service_rate, "service")
 

@@ -13,13 +13,16 @@ from .traffic import Shape
 __all__ = ["Candidate", "Found", "Goal", "SearchResult", "pareto_front", "parse_goal"]
 
 SEARCH_GOAL = rule(
-    "LLE874", "a search goal cannot be read",
+    "LLE874",
+    "a search goal cannot be read",
     mend='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
 )
 
 _GOAL = re.compile(
     r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"
-    r"\s*(?:,\s*(cheapest|fastest)\s*)?", re.IGNORECASE)
+    r"\s*(?:,\s*(cheapest|fastest)\s*)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,9 @@ class Goal:
     wish: str = "cheapest"
 
     def __str__(self) -> str:
-        return (f"p{self.percentile:g} < {1000 * self.seconds:g} ms at {self.tps:,g} TPS, "
-                f"{self.wish}")
+        return (
+            f"p{self.percentile:g} < {1000 * self.seconds:g} ms at {self.tps:,g} TPS, {self.wish}"
+        )
 
 
 def parse_goal(text: str) -> Goal:
@@ -63,11 +67,14 @@ def parse_goal(text: str) -> Goal:
     """
     match = _GOAL.fullmatch(text)
     if not match or float(match[2]) <= 0 or float(match[4].replace(",", "")) <= 0:
-        raise SEARCH_GOAL.error(got=repr(text), allowed="a percentile of p50, p90, p95, p99, "
-                                                        "p99.9 under a time at a rate")
+        raise SEARCH_GOAL.error(
+            got=repr(text),
+            allowed="a percentile of p50, p90, p95, p99, p99.9 under a time at a rate",
+        )
     seconds = float(match[2]) / (1000 if match[3].lower() == "ms" else 1)
-    return Goal(float(match[1]), seconds, float(match[4].replace(",", "")),
-                (match[5] or "cheapest").lower())
+    return Goal(
+        float(match[1]), seconds, float(match[4].replace(",", "")), (match[5] or "cheapest").lower()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +106,10 @@ class Candidate:
         strategy = self.routing.replace("_OUTSTANDING_REQUESTS", " OUTSTANDING").lower()
         if self.fixed:
             return f"{self.minimum} instances, {strategy}"
-        return (f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
-                f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s")
+        return (
+            f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
+            f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s"
+        )
 
 
 HOLDS, MISSES, NEAR, ONCE = "yes", "no", "too near to tell", "seen once"
@@ -208,8 +217,9 @@ def _with(front: tuple[Found, ...], best: Found | None) -> list[Found]:
 
 def best_of(found: Iterable[Found], goal: Goal) -> Found | None:
     """What the goal asks for among those that hold it."""
-    return min((each for each in found if each.holds), key=lambda each: each.rank(goal.wish),
-               default=None)
+    return min(
+        (each for each in found if each.holds), key=lambda each: each.rank(goal.wish), default=None
+    )
 
 
 def pareto_front(found: Iterable[Found]) -> tuple[Found, ...]:

@@ -30,20 +30,28 @@ __all__ = ["Candidate", "Found", "Goal", "SearchResult", "parse_goal", "search"]
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
 FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
-_FULL = 0.99             # load of the smallest fleet that is tried
-_WIDER = 1.7             # times the smallest fleet: the largest, and again while p99 falls
-_RAISES = 4              # so up to 14 times the smallest fleet
-_FALLS = 0.99            # a p99 that fell by less than 1 % has reached its floor
-_MAY_HOLD = 1.1          # a first look up to so far above the goal is looked at again
-_HOPELESS = 10           # times the goal on one of several shapes: not tried on longer ones
+_FULL = 0.99  # load of the smallest fleet that is tried
+_WIDER = 1.7  # times the smallest fleet: the largest, and again while p99 falls
+_RAISES = 4  # so up to 14 times the smallest fleet
+_FALLS = 0.99  # a p99 that fell by less than 1 % has reached its floor
+_MAY_HOLD = 1.1  # a first look up to so far above the goal is looked at again
+_HOPELESS = 10  # times the goal on one of several shapes: not tried on longer ones
 _LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
 
 Looked = tuple[Candidate, Shape | None]
 
 
-def search(model: Model, goal: Goal, *, over: Shape | Sequence[Shape] | None = None,
-           seed: int = 1, replications: int = 8, shape_replications: int = 4,
-           requests: int = 40_000, processes: int = 1) -> SearchResult:
+def search(
+    model: Model,
+    goal: Goal,
+    *,
+    over: Shape | Sequence[Shape] | None = None,
+    seed: int = 1,
+    replications: int = 8,
+    shape_replications: int = 4,
+    requests: int = 40_000,
+    processes: int = 1,
+) -> SearchResult:
     """Walk instance counts, strategies, safety factors and cooldowns.
 
     Fixed fleets at the steady peak first: in steps, then halving the step between the largest that
@@ -69,22 +77,35 @@ def search(model: Model, goal: Goal, *, over: Shape | Sequence[Shape] | None = N
     ConfigurationError
         ``LLE858`` for fewer than 4 replications.
     """
-    for given, where in ((replications, "replications"),
-                         (shape_replications, "shape_replications")):
+    for given, where in (
+        (replications, "replications"),
+        (shape_replications, "shape_replications"),
+    ):
         if REPLICATIONS.check(given, where) < FEWEST_REPLICATIONS:
             raise REPLICATIONS.rule.error(
-                got=given, allowed=f"at least {FEWEST_REPLICATIONS} for a search", where=where,
-                mend="Give at least four: with fewer the interval is wider than the differences.")
+                got=given,
+                allowed=f"at least {FEWEST_REPLICATIONS} for a search",
+                where=where,
+                mend="Give at least four: with fewer the interval is wider than the differences.",
+            )
     model = replace(model, peak_tps=goal.tps)
-    shapes = (shape("spike"),) if over is None else (
-        (over,) if isinstance(over, Shape) else tuple(over))
+    shapes = (
+        (shape("spike"),) if over is None else ((over,) if isinstance(over, Shape) else tuple(over))
+    )
     runs = _Runs(model, goal, seed, requests, processes)
     steady = _steady(model, goal, runs, replications)
     over_time = _over_time(model, goal, runs, steady, shapes, shape_replications) if shapes else []
     return SearchResult(
-        goal, tuple(sorted(steady, key=lambda each: each.cost)),
-        tuple(sorted(over_time, key=lambda each: each.cost)), shapes, seed, replications,
-        shape_replications, model.tps_per_instance, model.assumed)
+        goal,
+        tuple(sorted(steady, key=lambda each: each.cost)),
+        tuple(sorted(over_time, key=lambda each: each.cost)),
+        shapes,
+        seed,
+        replications,
+        shape_replications,
+        model.tps_per_instance,
+        model.assumed,
+    )
 
 
 def fewest_instances(model: Model) -> int:
@@ -94,6 +115,7 @@ def fewest_instances(model: Model) -> int:
 
 # --- fixed fleets at the steady peak -------------------------------------------------------------
 
+
 def _steady(model: Model, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
     one = model.steady(instances=1).instance_rate
     fewest = max(fewest_instances(model), math.floor(goal.tps / one / _FULL) + 1)
@@ -101,8 +123,12 @@ def _steady(model: Model, goal: Goal, runs: _Runs, replications: int) -> list[Fo
     found: dict[Candidate, Found] = {}
 
     def look(counts: Iterable[int]) -> None:
-        fresh = [Candidate(routing, count, count) for count in sorted(set(counts))
-                 for routing in STRATEGIES if Candidate(routing, count, count) not in found]
+        fresh = [
+            Candidate(routing, count, count)
+            for count in sorted(set(counts))
+            for routing in STRATEGIES
+            if Candidate(routing, count, count) not in found
+        ]
         found.update(runs.looked_at(fresh, (None,), replications))
 
     plans = [model.instances] if model.instances >= fewest else []
@@ -115,8 +141,9 @@ def _steady(model: Model, goal: Goal, runs: _Runs, replications: int) -> list[Fo
         look([top])
         if _quickest(found.values(), top) > _FALLS * before:
             break
-    while middles := [middle for routing in STRATEGIES
-                      if (middle := _middle(found.values(), routing)) is not None]:
+    while middles := [
+        middle for routing in STRATEGIES if (middle := _middle(found.values(), routing)) is not None
+    ]:
         look(middles)
     # Where the interval straddles the goal, a cheaper fleet may hold it after all.
     found |= runs.looked_at(_undecided(found.values(), goal), (None,), 4 * replications)
@@ -131,8 +158,9 @@ def _middle(found: Iterable[Found], routing: str) -> int | None:
     """The count between the largest fleet that fails and the smallest that holds."""
     mine = [each for each in found if each.candidate.routing == routing]
     holds = min((each.candidate.minimum for each in mine if each.holds), default=0)
-    fails = max((each.candidate.minimum for each in mine if each.candidate.minimum < holds),
-                default=holds)
+    fails = max(
+        (each.candidate.minimum for each in mine if each.candidate.minimum < holds), default=holds
+    )
     return (fails + holds) // 2 if holds - fails > 1 else None
 
 
@@ -140,21 +168,32 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
     """What would be better than the best if it held."""
     found = list(found)
     best = best_of(found, goal)
-    near = [each for each in found if each.verdict == NEAR and (
-        best is None or each.rank(goal.wish) < best.rank(goal.wish))]
+    near = [
+        each
+        for each in found
+        if each.verdict == NEAR and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
+    ]
     return [each.candidate for each in sorted(near, key=lambda one: one.rank(goal.wish))][:4]
 
 
 # --- scaling policies on shapes ------------------------------------------------------------------
 
-def _over_time(model: Model, goal: Goal, runs: _Runs, steady: Sequence[Found],
-               shapes: tuple[Shape, ...], replications: int) -> list[Found]:
+
+def _over_time(
+    model: Model,
+    goal: Goal,
+    runs: _Runs,
+    steady: Sequence[Found],
+    shapes: tuple[Shape, ...],
+    replications: int,
+) -> list[Found]:
     policies = _policies(model, goal, steady)
     for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share)[:-1]:
         # What misses the goal by far on a short shape need not be tried for a whole day.
         looked = runs.looked_at(policies, (each,), 1)
-        policies = [one for one in policies
-                    if looked[one].latency.mean < _HOPELESS * goal.seconds] or policies
+        policies = [
+            one for one in policies if looked[one].latency.mean < _HOPELESS * goal.seconds
+        ] or policies
     found = runs.looked_at(policies, shapes, 1)
     while again := _to_repeat(found.values(), goal):
         found |= runs.looked_at(again, shapes, replications)
@@ -169,10 +208,16 @@ def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
     """What stands on a first look alone, and lies on the front or may be the answer."""
     found = list(found)
     best = best_of(found, goal)
-    may = sorted((each for each in found if each.verdict == ONCE
-                  and each.latency.mean < _MAY_HOLD * goal.seconds
-                  and (best is None or each.rank(goal.wish) < best.rank(goal.wish))),
-                 key=lambda one: one.rank(goal.wish))
+    may = sorted(
+        (
+            each
+            for each in found
+            if each.verdict == ONCE
+            and each.latency.mean < _MAY_HOLD * goal.seconds
+            and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
+        ),
+        key=lambda one: one.rank(goal.wish),
+    )
     front = [each for each in pareto_front(found) if each.replications == 1]
     # Two at a time: when the best of them holds the goal, the others need no second look.
     return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
@@ -182,27 +227,39 @@ def _policies(model: Model, goal: Goal, steady: Sequence[Found]) -> list[Candida
     """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
     least = min(each.candidate.minimum for each in steady)
     held = [each for each in steady if each.holds]
-    enough = min((each.candidate.maximum for each in held),
-                 default=max(least + 2, math.ceil(_WIDER * least)))
-    routing = min(steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
-                  ).candidate.routing
+    enough = min(
+        (each.candidate.maximum for each in held), default=max(least + 2, math.ceil(_WIDER * least))
+    )
+    routing = min(
+        steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
+    ).candidate.routing
     fewest = fewest_instances(model)
     factors = sorted({0.5, model.safety_factor, 0.8})
-    floors = sorted({max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)),
-                     enough})
+    floors = sorted(
+        {max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)), enough}
+    )
     # At its peak a policy may want more than the fleet that just holds it.
     policies = [
-        Candidate(routing, floor, max(floor, math.ceil(
-            1.5 * goal.tps / (model.tps_per_instance * factor))), factor, cooldown)
-        for floor in floors for factor in factors
-        for cooldown in ((60.0, 300.0) if floor < enough and factor == model.safety_factor
-                         else (60.0,))
+        Candidate(
+            routing,
+            floor,
+            max(floor, math.ceil(1.5 * goal.tps / (model.tps_per_instance * factor))),
+            factor,
+            cooldown,
+        )
+        for floor in floors
+        for factor in factors
+        for cooldown in (
+            (60.0, 300.0) if floor < enough and factor == model.safety_factor else (60.0,)
+        )
     ]
     return [each for each in policies if each.minimum < each.maximum] + [
-        Candidate(each, enough, enough) for each in STRATEGIES]
+        Candidate(each, enough, enough) for each in STRATEGIES
+    ]
 
 
 # --- running and judging -------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class _Runs:
@@ -215,16 +272,28 @@ class _Runs:
     processes: int
     kept: dict[Looked, list[Replication]] = field(default_factory=dict)
 
-    def looked_at(self, candidates: Iterable[Candidate], shapes: Sequence[Shape | None],
-                  replications: int) -> dict[Candidate, Found]:
+    def looked_at(
+        self, candidates: Iterable[Candidate], shapes: Sequence[Shape | None], replications: int
+    ) -> dict[Candidate, Found]:
         """Each candidate with so many replications on each shape; ``None`` is the steady peak."""
         candidates = list(candidates)
         wanted: list[Looked] = [(each, over) for each in candidates for over in shapes]
-        jobs = [(key, number) for key in wanted
-                for number in range(len(self.kept.get(key, ())), replications)]
-        for (key, _), run in zip(jobs, replicated(
-                [(self._scenario(key), self._length(key), self.seed, number, None)
-                 for key, number in jobs], self.processes), strict=True):
+        jobs = [
+            (key, number)
+            for key in wanted
+            for number in range(len(self.kept.get(key, ())), replications)
+        ]
+        for (key, _), run in zip(
+            jobs,
+            replicated(
+                [
+                    (self._scenario(key), self._length(key), self.seed, number, None)
+                    for key, number in jobs
+                ],
+                self.processes,
+            ),
+            strict=True,
+        ):
             self.kept.setdefault(key, []).append(run)
         return {each: self._found(each, shapes) for each in candidates}
 
@@ -241,27 +310,33 @@ class _Runs:
             runs = self.kept[candidate, over]
             latency = self._latency(candidate, over, runs)
             cost = sum(run.instance_hours * 3600 / run.seconds for run in runs) / len(runs)
-            parts.append((latency, cost, _verdict(latency, runs, over, self.goal),
-                          over.name if over else ""))
+            parts.append(
+                (latency, cost, _verdict(latency, runs, over, self.goal), over.name if over else "")
+            )
         latency, _, _, worst = max(parts, key=lambda part: part[0].mean)
         verdicts = {part[2] for part in parts}
         return Found(
-            candidate, latency, sum(part[1] for part in parts) / len(parts),
+            candidate,
+            latency,
+            sum(part[1] for part in parts) / len(parts),
             sum(run.failed for over in shapes for run in self.kept[candidate, over]),
             min(len(self.kept[candidate, over]) for over in shapes),
-            next(each for each in (MISSES, ONCE, NEAR, HOLDS) if each in verdicts), worst)
+            next(each for each in (MISSES, ONCE, NEAR, HOLDS) if each in verdicts),
+            worst,
+        )
 
-    def _latency(self, candidate: Candidate, over: Shape | None,
-                 runs: list[Replication]) -> Estimate:
+    def _latency(
+        self, candidate: Candidate, over: Shape | None, runs: list[Replication]
+    ) -> Estimate:
         percentile = self.goal.percentile
         if len(runs) == 1:
             return Estimate(runs[0].percentiles[percentile], 0.0)
-        return SimulationResult(self._scenario((candidate, over)), tuple(runs),
-                                self.seed).percentile(percentile)
+        return SimulationResult(
+            self._scenario((candidate, over)), tuple(runs), self.seed
+        ).percentile(percentile)
 
 
-def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None,
-             goal: Goal) -> str:
+def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None, goal: Goal) -> str:
     failed = sum(run.failed for run in runs)
     borne = _LOST_WITH_A_ZONE if over and over.zone_lost_at is not None else 0.0
     if failed > borne * (failed + sum(run.requests for run in runs)):
@@ -279,11 +354,14 @@ def scenario_of(model: Model, candidate: Candidate, over: Shape | None) -> Scena
         return model.steady(instances=candidate.minimum, routing=candidate.routing)
     if candidate.fixed:
         return replace(model, scales=False).over_time(
-            over, instances=candidate.minimum, routing=candidate.routing)
+            over, instances=candidate.minimum, routing=candidate.routing
+        )
     assert candidate.safety_factor
     assert candidate.scale_out_cooldown is not None
     policy = model.policy(
         target=model.tps_per_instance * candidate.safety_factor * 60,
-        minimum=candidate.minimum, maximum=candidate.maximum,
-        scale_out_cooldown=candidate.scale_out_cooldown)
+        minimum=candidate.minimum,
+        maximum=candidate.maximum,
+        scale_out_cooldown=candidate.scale_out_cooldown,
+    )
     return model.over_time(over, policy, routing=candidate.routing)

@@ -13,31 +13,52 @@ from ..errors import rule
 from ..plan.limits import Range
 from . import kernels
 
-__all__ = [
-    "Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "ServiceLaw", "TokenCount",
-]
+__all__ = ["Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "ServiceLaw", "TokenCount"]
 
 MEAN_SECONDS = Range(
     rule("LLE850", "a mean time is out of range", mend="Give the mean in seconds, above zero."),
-    "a mean time", 1e-6, 1e6, "seconds", False,
+    "a mean time",
+    1e-6,
+    1e6,
+    "seconds",
+    False,
 )
 VARIATION = Range(
-    rule("LLE851", "a coefficient of variation is out of range",
-         mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
-              "above 1 for language models with answers of very different length."),
-    "a coefficient of variation", 0, 20, "", False,
+    rule(
+        "LLE851",
+        "a coefficient of variation is out of range",
+        mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
+        "above 1 for language models with answers of very different length.",
+    ),
+    "a coefficient of variation",
+    0,
+    20,
+    "",
+    False,
 )
 SECONDS = Range(
-    rule("LLE860", "a time of the simulation is out of range",
-         mend="Give seconds in the allowed range."),
-    "a time", 0, 1e9, "seconds", False,
+    rule(
+        "LLE860",
+        "a time of the simulation is out of range",
+        mend="Give seconds in the allowed range.",
+    ),
+    "a time",
+    0,
+    1e9,
+    "seconds",
+    False,
 )
 SHARE = Range(
     rule("LLE861", "a share is out of range", mend="Give a share from 0 to 1."),
-    "a share", 0, 1, "", False,
+    "a share",
+    0,
+    1,
+    "",
+    False,
 )
 SAMPLES = rule(
-    "LLE870", "a service law needs measured times above zero",
+    "LLE870",
+    "a service law needs measured times above zero",
     mend="Give at least two times in seconds, or quantiles that rise with their probabilities.",
 )
 
@@ -152,9 +173,7 @@ class Lognormal(ServiceLaw):
         if self.cv == 0:
             return Constant(self.mean).parameters()
         spread = math.log1p(self.cv * self.cv)
-        return LawParameters(
-            kernels.LOGNORMAL, math.log(self.mean) - spread / 2, math.sqrt(spread)
-        )
+        return LawParameters(kernels.LOGNORMAL, math.log(self.mean) - spread / 2, math.sqrt(spread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +196,9 @@ class Gamma(ServiceLaw):
         MEAN_SECONDS.check(self.mean, "mean")
         VARIATION.check(self.cv, "cv")
         if not 0.05 <= self.cv <= 5:
-            raise VARIATION.rule.error(got=self.cv, allowed="0.05 to 5 for the gamma law",
-                                       where="cv")
+            raise VARIATION.rule.error(
+                got=self.cv, allowed="0.05 to 5 for the gamma law", where="cv"
+            )
 
     @property
     def mean_seconds(self) -> float:
@@ -260,9 +280,14 @@ class TokenCount(ServiceLaw):
     def parameters(self) -> LawParameters:
         middle, sigma = self._logarithm()
         return LawParameters(
-            kernels.TOKENS, middle, sigma,
-            table=(float(self.max_tokens), float(self.first_token_seconds),
-                   float(self.seconds_per_token)),
+            kernels.TOKENS,
+            middle,
+            sigma,
+            table=(
+                float(self.max_tokens),
+                float(self.first_token_seconds),
+                float(self.seconds_per_token),
+            ),
         )
 
 
@@ -286,12 +311,19 @@ class Empirical(ServiceLaw):
 
     def __post_init__(self) -> None:
         values = self.quantiles
-        if len(values) < 2 or not all(
-            isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-            for value in values
-        ) or any(later < earlier for earlier, later in pairwise(values)):
-            raise SAMPLES.error(got=f"{len(values)} values", where="quantiles",
-                                allowed="two or more times above zero that do not fall")
+        if (
+            len(values) < 2
+            or not all(
+                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+                for value in values
+            )
+            or any(later < earlier for earlier, later in pairwise(values))
+        ):
+            raise SAMPLES.error(
+                got=f"{len(values)} values",
+                where="quantiles",
+                allowed="two or more times above zero that do not fall",
+            )
 
     @classmethod
     def of_samples(cls, seconds: Sequence[float]) -> Empirical:
@@ -310,8 +342,9 @@ class Empirical(ServiceLaw):
         points = sorted((float(rank), float(value)) for rank, value in seconds.items())
         ranks = [rank for rank, _ in points]
         if len(points) < 2 or ranks[0] != 0 or ranks[-1] != 1:
-            raise SAMPLES.error(got=f"probabilities {ranks}",
-                                allowed="probabilities from 0 to 1, both included")
+            raise SAMPLES.error(
+                got=f"probabilities {ranks}", allowed="probabilities from 0 to 1, both included"
+            )
         for rank in ranks:
             SHARE.check(rank, "probability")
         table, at = [], 0
@@ -333,7 +366,8 @@ class Empirical(ServiceLaw):
     def variation(self) -> float:
         mean = self.mean_seconds
         square = sum((a * a + a * b + b * b) / 3 for a, b in pairwise(self.quantiles)) / (
-            len(self.quantiles) - 1)
+            len(self.quantiles) - 1
+        )
         return math.sqrt(max(square - mean * mean, 0.0)) / mean
 
     def parameters(self) -> LawParameters:

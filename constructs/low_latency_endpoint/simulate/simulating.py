@@ -22,34 +22,55 @@ from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 __all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
 
 REPLICATIONS = Range(
-    rule("LLE858", "the number of replications is out of range",
-         mend="Give at least two: the confidence interval comes from their differences."),
-    "the number of replications", 2, 100_000,
+    rule(
+        "LLE858",
+        "the number of replications is out of range",
+        mend="Give at least two: the confidence interval comes from their differences.",
+    ),
+    "the number of replications",
+    2,
+    100_000,
 )
 REQUESTS = Range(
-    rule("LLE862", "the number of simulated requests is out of range",
-         mend="Give a number of requests in the allowed range."),
-    "the number of requests", 100, 10_000_000_000,
+    rule(
+        "LLE862",
+        "the number of simulated requests is out of range",
+        mend="Give a number of requests in the allowed range.",
+    ),
+    "the number of requests",
+    100,
+    10_000_000_000,
 )
 CONFIDENCE = Range(
-    rule("LLE864", "a confidence is out of range",
-         mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %."),
-    "a confidence", 0.5, 0.999999, "", False,
+    rule(
+        "LLE864",
+        "a confidence is out of range",
+        mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
+    ),
+    "a confidence",
+    0.5,
+    0.999999,
+    "",
+    False,
 )
 PERCENTILE = rule(
-    "LLE865", "a percentile is not one that a simulation counts",
+    "LLE865",
+    "a percentile is not one that a simulation counts",
     mend="Choose one of 50, 90, 95, 99 and 99.9.",
 )
 TIMELINE = rule(
-    "LLE866", "the lines of a timeline have an impossible length",
+    "LLE866",
+    "the lines of a timeline have an impossible length",
     mend="Give the window in seconds, above zero and so that the run has at most a million lines.",
 )
 OVERLOADED = rule(
-    "LLE877", "more requests arrive than the fleet can ever serve",
+    "LLE877",
+    "more requests arrive than the fleet can ever serve",
     mend="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
 )
 WARM_UP = rule(
-    "LLE878", "a run leaves nothing to count",
+    "LLE878",
+    "a run leaves nothing to count",
     mend="Simulate more requests or seconds, or discard fewer at the start.",
 )
 
@@ -86,8 +107,11 @@ class SimulationResult:
         Where the scenario's laws have known means, the luck of the draw is taken out of the value
         (control variates), so the interval is narrower than the replications differ.
         """
-        return estimate([value(each) for each in self.replications], confidence=self.confidence,
-                        controls=self.controls)
+        return estimate(
+            [value(each) for each in self.replications],
+            confidence=self.confidence,
+            controls=self.controls,
+        )
 
     @cached_property
     def controls(self) -> list[list[float]]:
@@ -98,14 +122,21 @@ class SimulationResult:
         could save.
         """
         traffic = self.scenario.traffic
-        drawn = [(1 / self.scenario.service.mean_seconds,
-                  [run.mean_service for run in self.replications])]
+        drawn = [
+            (
+                1 / self.scenario.service.mean_seconds,
+                [run.mean_service for run in self.replications],
+            )
+        ]
         if isinstance(traffic, OpenLoop):
             drawn.append((traffic.rate, [run.mean_gap for run in self.replications]))
         if len(self.replications) < len(drawn) + _FREEDOM:
             return []
-        return [[factor * value - 1 for value in values if value is not None]
-                for factor, values in drawn if None not in values]
+        return [
+            [factor * value - 1 for value in values if value is not None]
+            for factor, values in drawn
+            if None not in values
+        ]
 
     @property
     def mean(self) -> Estimate:
@@ -155,7 +186,8 @@ class SimulationResult:
         Judged window by window; ``None`` without a target or without a timeline.
         """
         if self.scenario.latency_target is None or not all(
-                run.timeline for run in self.replications):
+            run.timeline for run in self.replications
+        ):
             return None
         return self.estimate(lambda run: run.seconds_over_target)
 
@@ -179,6 +211,7 @@ class SimulationResult:
 
         ``timeline`` holds a line for each window, each number the mean over the replications.
         """
+
         def shown(value: Estimate, factor: float = 1.0) -> dict[str, float]:
             return {"mean": value.mean * factor, "half_width": value.half_width * factor}
 
@@ -204,23 +237,37 @@ class SimulationResult:
             "time_over_target_seconds": shown(over) if over else None,
             "instance_hours": shown(self.instance_hours),
             "littles_law": max(run.littles_law for run in self.replications),
-            "timeline": [_line(lines) for lines in zip(
-                *(run.timeline for run in self.replications), strict=True)],
+            "timeline": [
+                _line(lines)
+                for lines in zip(*(run.timeline for run in self.replications), strict=True)
+            ],
         }
 
 
 def _line(windows: Sequence[Window]) -> dict[str, float | None]:
     """One window of all replications; percentiles of those in which requests were answered."""
+
     def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:
-        values = [factor * getattr(each, name) for each in windows
-                  if each.requests or not answered]
+        values = [factor * getattr(each, name) for each in windows if each.requests or not answered]
         return fmean(values) if values else None
 
     return {
-        "begin_seconds": windows[0].begin, "end_seconds": windows[0].end,
-        "p50_ms": mean("p50", 1e3, answered=True), "p99_ms": mean("p99", 1e3, answered=True),
-        **{name: mean(name) for name in (
-            "requests", "slow", "failed", "serving", "launched", "in_flight", "over_target")},
+        "begin_seconds": windows[0].begin,
+        "end_seconds": windows[0].end,
+        "p50_ms": mean("p50", 1e3, answered=True),
+        "p99_ms": mean("p99", 1e3, answered=True),
+        **{
+            name: mean(name)
+            for name in (
+                "requests",
+                "slow",
+                "failed",
+                "serving",
+                "launched",
+                "in_flight",
+                "over_target",
+            )
+        },
     }
 
 
@@ -245,8 +292,11 @@ class Comparison:
         """The relative change of a number against the base, paired by replication."""
         one, other = self.results[self.base], self.results[name]
         pairs = zip(one.replications, other.replications, strict=True)
-        return estimate([value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
-                        confidence=other.confidence, controls=other.controls)
+        return estimate(
+            [value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
+            confidence=other.confidence,
+            controls=other.controls,
+        )
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""
@@ -260,8 +310,11 @@ class Comparison:
 
 def _check_percentile(percentile: float) -> None:
     if percentile not in PERCENTILES:
-        raise PERCENTILE.error(got=f"{percentile!r}", where="percentile",
-                               allowed=", ".join(f"{each:g}" for each in PERCENTILES))
+        raise PERCENTILE.error(
+            got=f"{percentile!r}",
+            where="percentile",
+            allowed=", ".join(f"{each:g}" for each in PERCENTILES),
+        )
 
 
 def simulate(
@@ -321,14 +374,29 @@ def simulate(
     True
     """
     return compare(
-        {"": scenario}, requests=requests, seconds=seconds, discard=discard, window=window,
-        replications=replications, seed=seed, confidence=confidence, processes=processes,
-        compiled=compiled).results[""]
+        {"": scenario},
+        requests=requests,
+        seconds=seconds,
+        discard=discard,
+        window=window,
+        replications=replications,
+        seed=seed,
+        confidence=confidence,
+        processes=processes,
+        compiled=compiled,
+    ).results[""]
 
 
-def compare(scenarios: Mapping[str, Scenario], *, replications: int = 8, seed: int = 1,
-            confidence: float = 0.99, processes: int = 1, compiled: bool | None = None,
-            **length: Any) -> Comparison:
+def compare(
+    scenarios: Mapping[str, Scenario],
+    *,
+    replications: int = 8,
+    seed: int = 1,
+    confidence: float = 0.99,
+    processes: int = 1,
+    compiled: bool | None = None,
+    **length: Any,
+) -> Comparison:
     """Simulate scenarios with the same arrivals and the same work, request by request.
 
     Parameters
@@ -340,19 +408,30 @@ def compare(scenarios: Mapping[str, Scenario], *, replications: int = 8, seed: i
     """
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")
-    jobs = [(scenario, _length(scenario, **length), seed, number, compiled)
-            for scenario in scenarios.values() for number in range(replications)]
+    jobs = [
+        (scenario, _length(scenario, **length), seed, number, compiled)
+        for scenario in scenarios.values()
+        for number in range(replications)
+    ]
     loops(compiled)  # say what is missing here, and not in another process
     runs = list(replicated(jobs, processes))
-    return Comparison({
-        name: SimulationResult(scenario, tuple(runs[at * replications:(at + 1) * replications]),
-                               seed, confidence)
-        for at, (name, scenario) in enumerate(scenarios.items())
-    })
+    return Comparison(
+        {
+            name: SimulationResult(
+                scenario, tuple(runs[at * replications : (at + 1) * replications]), seed, confidence
+            )
+            for at, (name, scenario) in enumerate(scenarios.items())
+        }
+    )
 
 
-def _length(scenario: Scenario, requests: int | None = None, seconds: float | None = None,
-            discard: float | None = None, window: float | None = None) -> RunLength:
+def _length(
+    scenario: Scenario,
+    requests: int | None = None,
+    seconds: float | None = None,
+    discard: float | None = None,
+    window: float | None = None,
+) -> RunLength:
     traffic = scenario.traffic
     whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
     if discard is None:
@@ -373,17 +452,28 @@ def _length(scenario: Scenario, requests: int | None = None, seconds: float | No
     steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
     if load is not None and steady and load > _FULL:
         raise OVERLOADED.error(
-            got=f"{load:.0%} of what {scenario.instances} instances serve", where="traffic",
-            allowed="below 100 %")
+            got=f"{load:.0%} of what {scenario.instances} instances serve",
+            where="traffic",
+            allowed="below 100 %",
+        )
     if window is None and isinstance(traffic, ShapedLoop):
         window = 60.0
     if window is not None and seconds is None:
-        raise WARM_UP.error(got="a timeline without an end in seconds", where="window",
-                            allowed="seconds with window")
-    if window is not None and seconds is not None and not (
-            window > 0 and seconds / window <= _MOST_LINES):
-        raise TIMELINE.error(got=f"{window!r} seconds of {seconds:g}", where="window",
-                             allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0")
+        raise WARM_UP.error(
+            got="a timeline without an end in seconds",
+            where="window",
+            allowed="seconds with window",
+        )
+    if (
+        window is not None
+        and seconds is not None
+        and not (window > 0 and seconds / window <= _MOST_LINES)
+    ):
+        raise TIMELINE.error(
+            got=f"{window!r} seconds of {seconds:g}",
+            where="window",
+            allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
+        )
     return RunLength(requests, seconds, discard, window)
 
 

@@ -16,30 +16,46 @@ from ..plan.limits import Range
 from .service_laws import SECONDS, Constant, ServiceLaw
 
 __all__ = [
-    "ArrivalTrace", "ClosedLoop", "OpenLoop", "Shape", "ShapedLoop", "Traffic", "shape",
-    "shape_of_counts", "shapes",
+    "ArrivalTrace",
+    "ClosedLoop",
+    "OpenLoop",
+    "Shape",
+    "ShapedLoop",
+    "Traffic",
+    "shape",
+    "shape_of_counts",
+    "shapes",
 ]
 
 RATE = Range(
-    rule("LLE855", "a rate of requests is out of range",
-         mend="Give requests per second, above zero."),
-    "a rate of requests", 1e-6, 1e9, "requests per second", False,
+    rule(
+        "LLE855", "a rate of requests is out of range", mend="Give requests per second, above zero."
+    ),
+    "a rate of requests",
+    1e-6,
+    1e9,
+    "requests per second",
+    False,
 )
 USERS = Range(
     rule("LLE856", "the number of users is out of range", mend="Give at least one user."),
-    "the number of users", 1, 10_000_000,
+    "the number of users",
+    1,
+    10_000_000,
 )
 TRACE = rule(
-    "LLE871", "an arrival trace needs times that do not fall",
+    "LLE871",
+    "an arrival trace needs times that do not fall",
     mend="Give at least two arrival times in seconds, in order, from zero on.",
 )
 SHAPE = rule(
-    "LLE872", "there is no traffic shape of that name", mend="Choose one of the shapes that ship.",
+    "LLE872", "there is no traffic shape of that name", mend="Choose one of the shapes that ship."
 )
 SHAPE_LEVELS = rule(
-    "LLE881", "the levels of a traffic shape are impossible",
+    "LLE881",
+    "the levels of a traffic shape are impossible",
     mend="Give at least one level as (end in seconds, share of the peak): ends that rise from "
-         "above zero, shares not below zero and one of them above.",
+    "above zero, shares not below zero and one of them above.",
 )
 
 SHAPES = Path(__file__).parent / "shapes.json"
@@ -102,12 +118,19 @@ class ArrivalTrace(Traffic):
 
     def __post_init__(self) -> None:
         values = self.seconds
-        if len(values) < 2 or not all(
-            isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
-            for value in values
-        ) or any(later < earlier for earlier, later in pairwise(values)):
-            raise TRACE.error(got=f"{len(values)} times", where="seconds",
-                              allowed="two or more times from 0 on that do not fall")
+        if (
+            len(values) < 2
+            or not all(
+                isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
+                for value in values
+            )
+            or any(later < earlier for earlier, later in pairwise(values))
+        ):
+            raise TRACE.error(
+                got=f"{len(values)} times",
+                where="seconds",
+                allowed="two or more times from 0 on that do not fall",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +165,16 @@ class Shape:
         ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
         for value in (*ends, *shares):
             SECONDS.check(value, "levels")
-        if not ends or any(later <= earlier for earlier, later in pairwise((0, *ends))) or not any(
-                shares):
+        if (
+            not ends
+            or any(later <= earlier for earlier, later in pairwise((0, *ends)))
+            or not any(shares)
+        ):
             raise SHAPE_LEVELS.error(
-                got=f"{len(ends)} levels, the first {self.levels[:3]}", where=f"shape {self.name}",
-                allowed="ends that rise, above zero, and a share above zero")
+                got=f"{len(ends)} levels, the first {self.levels[:3]}",
+                where=f"shape {self.name}",
+                allowed="ends that rise, above zero, and a share above zero",
+            )
         for name in ("deploy_at", "zone_lost_at"):
             if getattr(self, name) is not None:
                 SECONDS.check(getattr(self, name), name)
@@ -167,8 +195,13 @@ class Shape:
     def mean_share(self) -> float:
         """The mean share of the peak."""
         begins = (0.0, *(end for end, _ in self.levels))
-        return sum((end - begin) * share for begin, (end, share)
-                   in zip(begins, self.levels, strict=False)) / self.seconds
+        return (
+            sum(
+                (end - begin) * share
+                for begin, (end, share) in zip(begins, self.levels, strict=False)
+            )
+            / self.seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +241,11 @@ def shapes() -> dict[str, Shape]:
     found = {}
     for name, entry in content["shapes"].items():
         found[name] = Shape(
-            name, entry["description"],
+            name,
+            entry["description"],
             tuple((float(end), float(share)) for end, share in entry["levels"]),
-            entry.get("deploy_at"), entry.get("zone_lost_at"),
+            entry.get("deploy_at"),
+            entry.get("zone_lost_at"),
         )
     return found
 
@@ -243,7 +278,12 @@ def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape
     SECONDS.check(seconds, "seconds")
     peak = max(counts, default=0)
     if peak <= 0 or seconds <= 0 or min(counts) < 0:
-        raise TRACE.error(got=f"{len(counts)} counts, the largest {peak:g}",
-                          allowed="counts of requests, not below zero, one above")
-    return Shape(name, "recorded", tuple(
-        ((number + 1) * seconds, count / peak) for number, count in enumerate(counts)))
+        raise TRACE.error(
+            got=f"{len(counts)} counts, the largest {peak:g}",
+            allowed="counts of requests, not below zero, one above",
+        )
+    return Shape(
+        name,
+        "recorded",
+        tuple(((number + 1) * seconds, count / peak) for number, count in enumerate(counts)),
+    )

@@ -26,8 +26,11 @@ def milliseconds(value: Estimate) -> str:
     if half == 0:
         return f"{mean:,.3g} {unit}" if mean < 1000 else f"{mean:,.0f} {unit}"
     digits = 0 if half >= 10 or mean >= 100 else 1 if half >= 0.1 else 2
-    return f"{mean:,.{digits}f} ± {half:,.2g} {unit}" if half < 100 else (
-        f"{mean:,.0f} ± {half:,.0f} {unit}")
+    return (
+        f"{mean:,.{digits}f} ± {half:,.2g} {unit}"
+        if half < 100
+        else (f"{mean:,.0f} ± {half:,.0f} {unit}")
+    )
 
 
 def minutes(seconds: Estimate) -> str:
@@ -50,9 +53,11 @@ def percent(value: Estimate) -> str:
 def steady_sentence(model: Model, result: SimulationResult) -> str:
     """What the fleet does at the peak."""
     p99 = result.percentile(99.0)
-    text = (f"At {model.peak_tps:,g} requests per second {model.instances} instances with "
-            f"{model.routing} answer 99 of 100 within {milliseconds(p99)}, "
-            f"{result.utilisation.mean:.0%} of their workers in use")
+    text = (
+        f"At {model.peak_tps:,g} requests per second {model.instances} instances with "
+        f"{model.routing} answer 99 of 100 within {milliseconds(p99)}, "
+        f"{result.utilisation.mean:.0%} of their workers in use"
+    )
     if model.latency_target is None:
         return text + "."
     target = f"{1000 * model.latency_target:g} ms"
@@ -72,8 +77,9 @@ def steady_table(results: Mapping[str, SimulationResult]) -> tuple[list[str], li
 
 def _column(result: SimulationResult) -> dict[str, str]:
     cells = {"Mean latency": milliseconds(result.mean)}
-    cells |= {f"p{at:g}": milliseconds(result.percentile(at))
-              for at in (50.0, 90.0, 95.0, 99.0, 99.9)}
+    cells |= {
+        f"p{at:g}": milliseconds(result.percentile(at)) for at in (50.0, 90.0, 95.0, 99.0, 99.9)
+    }
     cells |= {
         "Mean wait in line": milliseconds(result.waiting),
         "Workers in use": f"{result.utilisation.mean:.1%}",
@@ -88,8 +94,7 @@ def _column(result: SimulationResult) -> dict[str, str]:
 def comparison_sentence(model: Model, both: Comparison) -> str:
     """Which strategy is quicker."""
     change = both.percentile_change(LEAST, 99.0)
-    head = (f"At {model.peak_tps:,g} requests per second over {model.instances} instances "
-            f"{LEAST} ")
+    head = f"At {model.peak_tps:,g} requests per second over {model.instances} instances {LEAST} "
     if change.high < 0:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
     if change.low > 0:
@@ -101,34 +106,51 @@ def change_rows(both: Comparison) -> list[list[str]]:
     """Paired differences."""
     return [
         ["Mean", percent(both.change(LEAST, lambda run: run.mean))],
-        *([f"p{at:g}", percent(both.percentile_change(LEAST, at))]
-          for at in (50.0, 95.0, 99.0, 99.9)),
+        *(
+            [f"p{at:g}", percent(both.percentile_change(LEAST, at))]
+            for at in (50.0, 95.0, 99.0, 99.9)
+        ),
         ["TPS per instance", percent(both.throughput_change(LEAST))],
     ]
 
 
 def shape_sentence(model: Model, shape: Shape, result: SimulationResult) -> str:
     """What happened under a shape."""
-    text = (f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
-            f"{result.instance_hours.mean:.4g} instance hours")
+    text = (
+        f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "
+        f"{result.instance_hours.mean:.4g} instance hours"
+    )
     if result.failed:
         text += f", {result.failed / len(result.replications):,.0f} requests failed"
     over = result.time_over_target
     if over is not None:
         counted = ", failed calls counted," if result.failed else ""
-        text += (f"; p99{counted} above the target in {minutes(over)} of "
-                 f"{shape.seconds / 60:,.0f} minutes"
-                 if over.mean else "; p99 within the target in every minute")
+        text += (
+            f"; p99{counted} above the target in {minutes(over)} of "
+            f"{shape.seconds / 60:,.0f} minutes"
+            if over.mean
+            else "; p99 within the target in every minute"
+        )
     if result.percentile(99.0).mean > _GIVES_UP:
-        text += ("; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
-                 "than simulated")
+        text += (
+            "; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
+            "than simulated"
+        )
     return text + "."
 
 
 def shape_titles() -> list[str]:
     """Heads of the table of shapes."""
-    return ["Traffic", "p50", "p99", "Late", "Minutes over target", "Failed", "Instances",
-            "Instance hours"]
+    return [
+        "Traffic",
+        "p50",
+        "p99",
+        "Late",
+        "Minutes over target",
+        "Failed",
+        "Instances",
+        "Instance hours",
+    ]
 
 
 def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
@@ -136,8 +158,12 @@ def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
     serving = [line.serving for run in result.replications for line in run.timeline]
     over = result.time_over_target
     return [
-        shape.name, milliseconds(result.percentile(50.0)), milliseconds(result.percentile(99.0)),
-        f"{result.slow_share.mean:.2%}", minutes(over) if over else "no target",
+        shape.name,
+        milliseconds(result.percentile(50.0)),
+        milliseconds(result.percentile(99.0)),
+        f"{result.slow_share.mean:.2%}",
+        minutes(over) if over else "no target",
         f"{result.failed / len(result.replications):,.0f}",
-        f"{min(serving)} to {max(serving)}", f"{result.instance_hours.mean:,.2f}",
+        f"{min(serving)} to {max(serving)}",
+        f"{result.instance_hours.mean:,.2f}",
     ]

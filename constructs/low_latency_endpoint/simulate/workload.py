@@ -25,7 +25,7 @@ class Stream:
 
     def __init__(self, loops: Loops, seed: int, replication: int, purpose: str) -> None:
         digest = hashlib.sha256(f"{seed}/{replication}/{purpose}".encode()).digest()
-        words = [int.from_bytes(digest[at:at + 4], "big") for at in (0, 4, 8)]
+        words = [int.from_bytes(digest[at : at + 4], "big") for at in (0, 4, 8)]
         self.loops = loops
         self.words = loops.wholes([*words, 1])
         loops.fill_uniform(self.words, loops.same_float(0.0, 12), 12)
@@ -71,15 +71,21 @@ class Workload:
         self.gaps = Law(loops, self._gap_law())
         self.levels = self.position = None
         if isinstance(self.traffic, ShapedLoop):
-            flat = [value for end, share in self.traffic.shape.levels
-                    for value in (end, share * self.traffic.peak_rate)]
+            flat = [
+                value
+                for end, share in self.traffic.shape.levels
+                for value in (end, share * self.traffic.peak_rate)
+            ]
             self.levels = loops.floats(flat)
             self.position = loops.floats([0.0, 0.0])
         self.numbers = loops.same_float(0.0, self.block)
         zones = scenario.zones
         shares = zones.caller_shares or (1 / zones.count,) * zones.count
-        self.source_shares = loops.floats(cumulated(tuple(
-            share / scenario.routers for share in shares for _ in range(scenario.routers))))
+        self.source_shares = loops.floats(
+            cumulated(
+                tuple(share / scenario.routers for share in shares for _ in range(scenario.routers))
+            )
+        )
         cache = scenario.prefix_cache
         if cache:
             weights = [(rank + 1) ** -cache.popularity for rank in range(cache.prefixes)]
@@ -117,8 +123,7 @@ class Workload:
             times, begin = traffic.seconds, self.consumed
             for at in range(size):
                 here = begin + at
-                out[at] = (times[here + 1] - times[here] if here + 1 < len(times)
-                           else float("inf"))
+                out[at] = times[here + 1] - times[here] if here + 1 < len(times) else float("inf")
             return
         self.gaps.fill(self.arrivals, out, size)
         if self.levels is not None:

@@ -40,8 +40,10 @@ from .core import (
 from .scenario import Scenario, is_closed
 
 ROUTING_NUMBERS = {
-    "RANDOM": RANDOM, "POWER_OF_TWO": POWER_OF_TWO,
-    "LEAST_OUTSTANDING_REQUESTS": LEAST_OUTSTANDING, "PREFIX_AWARE": PREFIX,
+    "RANDOM": RANDOM,
+    "POWER_OF_TWO": POWER_OF_TWO,
+    "LEAST_OUTSTANDING_REQUESTS": LEAST_OUTSTANDING,
+    "PREFIX_AWARE": PREFIX,
 }
 _MIX = 0x9E3779B97F4A7C15  # spreads neighbouring numbers; odd, near 2**64 / golden ratio
 _WORD = (1 << 64) - 1
@@ -74,12 +76,20 @@ class World:
         self.state = same_whole(0, STATE_SIZE)
         self.clock = same_float(0.0, CLOCK_SIZE)
         self.counts = 64
-        for at, value in ((ROUTING, ROUTING_NUMBERS[scenario.routing]),
-                          (CLOSED, int(is_closed(scenario))), (INSTANCES, places),
-                          (LEAVES, leaves), (SLOTS, slots), (ZONES, zones),
-                          (COUNTS, self.counts), (PREFIXES, prefixes), (SOURCES, self.sources),
-                          (THRESHOLD, scenario.concurrency_threshold or 0),
-                          (CACHE_SIZE, cache.remembered if cache else 0), (THINKING, users)):
+        for at, value in (
+            (ROUTING, ROUTING_NUMBERS[scenario.routing]),
+            (CLOSED, int(is_closed(scenario))),
+            (INSTANCES, places),
+            (LEAVES, leaves),
+            (SLOTS, slots),
+            (ZONES, zones),
+            (COUNTS, self.counts),
+            (PREFIXES, prefixes),
+            (SOURCES, self.sources),
+            (THRESHOLD, scenario.concurrency_threshold or 0),
+            (CACHE_SIZE, cache.remembered if cache else 0),
+            (THINKING, users),
+        ):
             self.state[at] = value
         self.clock[CACHE_FACTOR] = 1 - cache.saved_share if cache else 1.0
         self.clock[RETRY_SECONDS] = scenario.retry_seconds
@@ -89,9 +99,9 @@ class World:
         self.slow = loops.floats(slowness)
         self.rate = loops.floats([1 / each for each in slowness])
         # The requests to come, one block: filled by `Workload`.
-        self.gap = same_float(0.0, block)        # to the next arrival, or the pause afterwards
-        self.demand = same_float(0.0, block)     # seconds of work
-        self.pick = same_float(0.0, block)       # what the router draws
+        self.gap = same_float(0.0, block)  # to the next arrival, or the pause afterwards
+        self.demand = same_float(0.0, block)  # seconds of work
+        self.pick = same_float(0.0, block)  # what the router draws
         self.source = same_whole(0, block if self.sources > 1 else 1)  # caller zone and router
         self.prefix = same_whole(0, block if prefixes else 1)
         # Routers: which group takes a source's requests, and how each group sees the instances.
@@ -136,7 +146,8 @@ class World:
             for other in range(zones):
                 own = source // routers == other
                 self.hop[source * zones + other] = scenario.zones.hop_seconds + (
-                    0.0 if own else scenario.zones.cross_zone_seconds)
+                    0.0 if own else scenario.zones.cross_zone_seconds
+                )
         for k in range(places):
             self.zone[k] = k % zones
         self.serving: list[int] = []
@@ -150,13 +161,47 @@ class World:
 
     def _listed(self) -> tuple[Any, ...]:
         return (
-            self.state, self.clock, self.slow, self.rate, self.gap, self.demand, self.pick,
-            self.source, self.prefix, self.redirect, self.hop, self.zone, self.members, self.order,
-            self.place, self.count, self.first, self.home, self.seen, self.served,
-            self.job_arrival, self.job_demand, self.job_extra, self.job_think, self.job_wait,
-            self.job_next, self.job_group, self.mark, self.mark_job, self.running, self.room,
-            self.line_head, self.line_tail, self.progress, self.updated, self.ends, self.ends_at,
-            self.thinking, self.out_latency, self.out_wait, self.out_hop,
+            self.state,
+            self.clock,
+            self.slow,
+            self.rate,
+            self.gap,
+            self.demand,
+            self.pick,
+            self.source,
+            self.prefix,
+            self.redirect,
+            self.hop,
+            self.zone,
+            self.members,
+            self.order,
+            self.place,
+            self.count,
+            self.first,
+            self.home,
+            self.seen,
+            self.served,
+            self.job_arrival,
+            self.job_demand,
+            self.job_extra,
+            self.job_think,
+            self.job_wait,
+            self.job_next,
+            self.job_group,
+            self.mark,
+            self.mark_job,
+            self.running,
+            self.room,
+            self.line_head,
+            self.line_tail,
+            self.progress,
+            self.updated,
+            self.ends,
+            self.ends_at,
+            self.thinking,
+            self.out_latency,
+            self.out_wait,
+            self.out_hop,
         )
 
     def advance(self, until: float) -> int:
@@ -200,8 +245,7 @@ class World:
     def free_places(self, zones: Iterable[int], besides: Iterable[int] = ()) -> list[int]:
         """A free place for an instance in each of the zones; none of ``besides``."""
         self.draining = [k for k in self.draining if self.in_flight(k)]
-        taken = {*self.serving, *self.starting, *self.hanging, *self.draining, *self.lost,
-                 *besides}
+        taken = {*self.serving, *self.starting, *self.hanging, *self.draining, *self.lost, *besides}
         free: dict[int, list[int]] = {zone: [] for zone in range(self.scenario.zones.count)}
         for k in reversed(range(self.places)):
             if k not in taken:
@@ -222,7 +266,7 @@ class World:
         self.starting.append(k)
         if self.state[PREFIXES]:
             prefixes = int(self.state[PREFIXES])
-            self.seen[k * prefixes:(k + 1) * prefixes] = self.loops.same_whole(0, prefixes)
+            self.seen[k * prefixes : (k + 1) * prefixes] = self.loops.same_whole(0, prefixes)
             self.served[k] = 0
         self.room[k] = self.scenario.concurrency
         self.progress[k] = 0.0
@@ -321,11 +365,16 @@ class World:
                 own = [k for k in known if self.zone[k] == group // routers]
             begin = group * self.places
             if self.state[ROUTING] != RANDOM:
-                own = sorted(own, key=lambda k, begin=begin: (  # type: ignore[misc]
-                    self.count[begin + k], k))
+                own = sorted(
+                    own,
+                    key=lambda k, begin=begin: (  # type: ignore[misc]
+                        self.count[begin + k],
+                        k,
+                    ),
+                )
             self.members[group] = len(own)
-            self.place[begin:begin + self.places] = self.loops.same_whole(-1, self.places)
-            self.order[begin:begin + len(own)] = self.loops.wholes(own)
+            self.place[begin : begin + self.places] = self.loops.same_whole(-1, self.places)
+            self.order[begin : begin + len(own)] = self.loops.wholes(own)
             for at, k in enumerate(own):
                 self.place[begin + k] = at
             self._bounds(group)
@@ -355,16 +404,18 @@ class World:
             while at < size and self.count[begin + self.order[begin + at]] < outstanding:
                 at += 1
             bounds.append(at)
-        self.first[group * self.counts:(group + 1) * self.counts] = self.loops.wholes(bounds)
+        self.first[group * self.counts : (group + 1) * self.counts] = self.loops.wholes(bounds)
 
     def _find_homes(self, group: int, instances: list[int]) -> None:
         """Each prefix lives where a hash of both is highest: a change moves few prefixes."""
         prefixes = int(self.state[PREFIXES])
         if not instances:
             return
-        homes = [max(instances, key=lambda k, prefix=prefix: _hash(prefix, k))  # type: ignore[misc]
-                 for prefix in range(prefixes)]
-        self.home[group * prefixes:(group + 1) * prefixes] = self.loops.wholes(homes)
+        homes = [
+            max(instances, key=lambda k, prefix=prefix: _hash(prefix, k))  # type: ignore[misc]
+            for prefix in range(prefixes)
+        ]
+        self.home[group * prefixes : (group + 1) * prefixes] = self.loops.wholes(homes)
 
     # --- what there is to read -----------------------------------------------------------------
 

@@ -32,8 +32,10 @@ def function_runtime(scope: Construct) -> dict[str, Any]:
     if is_token(region) or _partition(region) in (None, "aws"):
         return {"runtime": "python3.14", "architectures": ["arm64"]}
     Validations.of(scope).acknowledge(
-        Acknowledgment(id="AwsSolutions-L1", reason="The newest runtime comes later to partitions "
-                                                    "other than aws.")
+        Acknowledgment(
+            id="AwsSolutions-L1",
+            reason="The newest runtime comes later to partitions other than aws.",
+        )
     )
     return {"runtime": "python3.13", "architectures": ["x86_64"]}
 

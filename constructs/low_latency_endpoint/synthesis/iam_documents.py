@@ -44,10 +44,13 @@ def endpoint_arn(construct: IConstruct, name: str) -> str:
     """
     text, restored = masked(name)
     if is_token(name):
-        warn(construct, "endpointNameInLowerCase",
-             "An endpoint's name is known at deployment only and stands in a policy as given. ARNs "
-             "of endpoints are in lower case, so the name has to be: with upper case in it, calls "
-             "are refused.")
+        warn(
+            construct,
+            "endpointNameInLowerCase",
+            "An endpoint's name is known at deployment only and stands in a policy as given. ARNs "
+            "of endpoints are in lower case, so the name has to be: with upper case in it, calls "
+            "are refused.",
+        )
     return arn("sagemaker", f"endpoint/{restored(text.lower())}")
 
 
@@ -60,8 +63,13 @@ def least_length(policy: Mapping[str, Any], region: str) -> int:
     return len(masked(text)[0])
 
 
-def allow(actions: Sequence[str], resources: str | Sequence[str], *, principal: Any = None,
-          condition: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def allow(
+    actions: Sequence[str],
+    resources: str | Sequence[str],
+    *,
+    principal: Any = None,
+    condition: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """One Allow statement."""
     statement: dict[str, Any] = {"Effect": "Allow"}
     if principal is not None:
@@ -93,7 +101,9 @@ def trust(service: str, source: Mapping[str, Mapping[str, str]] | None = None) -
         https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html
     """
     statement: dict[str, Any] = {
-        "Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole",
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": "sts:AssumeRole",
     }
     if source:
         statement["Condition"] = {name: dict(keys) for name, keys in source.items()}
@@ -126,5 +136,7 @@ def for_tasks() -> dict[str, dict[str, str]]:
 
 
 def _of_account(source_arn: str) -> dict[str, dict[str, str]]:
-    return {"StringEquals": {"aws:SourceAccount": pseudo_parameters()[2]},
-            "ArnLike": {"aws:SourceArn": source_arn}}
+    return {
+        "StringEquals": {"aws:SourceAccount": pseudo_parameters()[2]},
+        "ArnLike": {"aws:SourceArn": source_arn},
+    }

@@ -48,17 +48,28 @@ def hosting() -> list[dict[str, Any]]:
     """
     return [
         allow(
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams",
-             "logs:PutLogEvents"],
+            [
+                "logs:CreateLogGroup",
+                "logs:CreateLogStream",
+                "logs:DescribeLogStreams",
+                "logs:PutLogEvents",
+            ],
             arn("logs", "log-group:/aws/sagemaker/Endpoints/*"),
         ),
         # Takes back who may attach an interface. IAM lists the interface as optional for it, so
         # that a condition on the interface's VPC may find no VPC.
         allow(["ec2:DeleteNetworkInterfacePermission"], arn("ec2", _INTERFACES)),
         allow(
-            ["cloudwatch:DescribeAlarms", "ec2:DescribeDhcpOptions",
-             "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
-             "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs", "ecr:GetAuthorizationToken"],
+            [
+                "cloudwatch:DescribeAlarms",
+                "ec2:DescribeDhcpOptions",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSecurityGroups",
+                "ec2:DescribeSubnets",
+                "ec2:DescribeVpcEndpoints",
+                "ec2:DescribeVpcs",
+                "ecr:GetAuthorizationToken",
+            ],
             "*",
         ),
         allow(
@@ -162,6 +173,9 @@ def encrypting_volumes(key: kms.IKey) -> list[dict[str, Any]]:
     """
     return [
         allow(["kms:DescribeKey"], key.key_arn),
-        allow(["kms:CreateGrant"], key.key_arn,
-              condition={"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+        allow(
+            ["kms:CreateGrant"],
+            key.key_arn,
+            condition={"Bool": {"kms:GrantIsForAWSResource": "true"}},
+        ),
     ]

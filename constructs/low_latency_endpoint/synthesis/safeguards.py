@@ -23,8 +23,15 @@ __all__ = ["FunctionRole", "Safeguards", "attached", "log_group", "safeguards_of
 
 _APPLIED = "_low_latency_endpoint_safeguards"
 _LOGS = f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
-_LOG_KEY_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
-                    "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo")
+_LOG_KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
 """What CloudWatch Logs needs of a key, and through it (``kms:ViaService``) who writes a log:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"""
 
@@ -85,11 +92,16 @@ class Safeguards:
     def let_write_logs(self, group: logs.CfnLogGroup, *further: str) -> list[dict[str, Any]]:
         """What a role needs to write into a log group, and to do ``further`` with it."""
         statements = [
-            allow(["logs:CreateLogStream", "logs:PutLogEvents", *further], group.attr_arn)]
+            allow(["logs:CreateLogStream", "logs:PutLogEvents", *further], group.attr_arn)
+        ]
         if self.encryption_key is not None:
-            statements.append(allow(
-                _LOG_KEY_ACTIONS, self.encryption_key.key_arn,
-                condition={"StringEquals": {"kms:ViaService": _LOGS}}))
+            statements.append(
+                allow(
+                    _LOG_KEY_ACTIONS,
+                    self.encryption_key.key_arn,
+                    condition={"StringEquals": {"kms:ViaService": _LOGS}},
+                )
+            )
         return statements
 
 
@@ -106,20 +118,28 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
     """The log group ``Logs`` below the scope; kept for ``days`` unless the safeguards say more."""
     key = safeguards.encryption_key
     group = logs.CfnLogGroup(
-        scope, "Logs", retention_in_days=safeguards.log_retention_days or days,
+        scope,
+        "Logs",
+        retention_in_days=safeguards.log_retention_days or days,
         kms_key_id=key.key_arn if key else None,
     )
     group.apply_removal_policy(RemovalPolicy.DESTROY)
     if key is not None:
         # Where the key is made in the app; the same statement twice counts once.
-        key.add_to_resource_policy(iam.PolicyStatement.from_json(allow(
-            _LOG_KEY_ACTIONS, "*", principal={"Service": _LOGS},
-            condition={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": arn("logs", "*")}})))
+        key.add_to_resource_policy(
+            iam.PolicyStatement.from_json(
+                allow(
+                    _LOG_KEY_ACTIONS,
+                    "*",
+                    principal={"Service": _LOGS},
+                    condition={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": arn("logs", "*")}},
+                )
+            )
+        )
     return group
 
 
-def attached(scope: Construct, id: str, role: iam.IRole,
-             rights: Mapping[str, Any]) -> iam.Policy:
+def attached(scope: Construct, id: str, role: iam.IRole, rights: Mapping[str, Any]) -> iam.Policy:
     """A policy on a role that is given; one imported as immutable leaves it out."""
     policy = iam.Policy(scope, id, document=iam.PolicyDocument.from_json(rights))
     role.attach_inline_policy(policy)
@@ -136,8 +156,13 @@ class FunctionRole:
         What carries the statements.
     """
 
-    def __init__(self, scope: Construct, safeguards: Safeguards, policy_name: str,
-                 statements: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        safeguards: Safeguards,
+        policy_name: str,
+        statements: Sequence[Mapping[str, Any]],
+    ) -> None:
         self._policy_name = policy_name
         self._made: iam.CfnRole | None = None
         self._given: iam.Policy | None = None
@@ -146,7 +171,8 @@ class FunctionRole:
         self.construct: IConstruct
         if given is None:
             self._made = iam.CfnRole(
-                scope, "Role", assume_role_policy_document=trust("lambda.amazonaws.com"))
+                scope, "Role", assume_role_policy_document=trust("lambda.amazonaws.com")
+            )
             self.arn, self.construct = self._made.attr_arn, self._made
             self.allow(statements)
         else:
@@ -156,21 +182,31 @@ class FunctionRole:
     def allow(self, statements: Sequence[Mapping[str, Any]]) -> None:
         """Replace what a made role may do; add what a given one lacks."""
         if self._made is not None:
-            self._made.policies = [iam.CfnRole.PolicyProperty(
-                policy_name=self._policy_name, policy_document=document(*statements))]
+            self._made.policies = [
+                iam.CfnRole.PolicyProperty(
+                    policy_name=self._policy_name, policy_document=document(*statements)
+                )
+            ]
         elif self._given is not None:
             # A statement that is there already counts once.
             self._given.add_statements(
-                *(iam.PolicyStatement.from_json(statement) for statement in statements))
+                *(iam.PolicyStatement.from_json(statement) for statement in statements)
+            )
 
-    def also(self, scope: Construct, id: str, policy_name: str,
-             *statements: Mapping[str, Any]) -> IDependable:
+    def also(
+        self, scope: Construct, id: str, policy_name: str, *statements: Mapping[str, Any]
+    ) -> IDependable:
         """Add a policy of its own, made elsewhere in the stack; what depends on it."""
         if self._role is not None:
             return attached(scope, id, self._role, document(*statements))
         assert self._made is not None
-        return iam.CfnPolicy(scope, id, policy_name=policy_name, roles=[self._made.ref],
-                             policy_document=document(*statements))
+        return iam.CfnPolicy(
+            scope,
+            id,
+            policy_name=policy_name,
+            roles=[self._made.ref],
+            policy_document=document(*statements),
+        )
 
     @property
     def before(self) -> list[IDependable]:

@@ -73,8 +73,10 @@ def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
     """
     if _unresolved(duration):
         raise DURATION.error(
-            got="a token", allowed="a duration known at synth: AWS wants it in microseconds, and "
-            "CloudFormation cannot convert", where=where,
+            got="a token",
+            allowed="a duration known at synth: AWS wants it in microseconds, and "
+            "CloudFormation cannot convert",
+            where=where,
         )
     fractions = getattr(duration, "to_milliseconds", None)
     milliseconds = fractions(integral=False) if fractions else milliseconds_of(duration, where)

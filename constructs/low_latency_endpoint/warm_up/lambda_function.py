@@ -142,9 +142,7 @@ class WarmUpFunction(Construct):
         guards = safeguards_of(self)
         group = log_group(self, guards, days=30)
         # With a key the right to send dead letters opens the function's environment too.
-        self._statements = [
-            *statements, *guards.let_write_logs(group), *dead_letters.let_send(),
-        ]
+        self._statements = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
         if vpc is not None:
             self._statements += _network_interfaces()
         self.role = FunctionRole(self, guards, "warm-up", self._statements)
@@ -198,9 +196,7 @@ class WarmUpFunction(Construct):
             self,
             id,
             description=description,
-            targets=[
-                events.CfnRule.TargetProperty(id="controller", arn=self.arn, input=input)
-            ],
+            targets=[events.CfnRule.TargetProperty(id="controller", arn=self.arn, input=input)],
             **rule,
         )
         lambda_.CfnPermission(

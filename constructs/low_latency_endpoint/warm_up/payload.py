@@ -76,31 +76,59 @@ class WarmUpPayload:
             check_header(name, value)
 
     @classmethod
-    def from_json(cls, data: Any, *, content_type: str = JSON, accept: str | None = None,
-                  target_model: str | None = None,
-                  target_container: str | None = None) -> WarmUpPayload:
+    def from_json(
+        cls,
+        data: Any,
+        *,
+        content_type: str = JSON,
+        accept: str | None = None,
+        target_model: str | None = None,
+        target_container: str | None = None,
+    ) -> WarmUpPayload:
         """A body of JSON-safe data."""
         try:
             text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as problem:
             raise PAYLOAD_TEXT.error(got=str(problem), allowed="JSON-safe data") from problem
-        return cls.from_text(text, content_type=content_type, accept=accept,
-                             target_model=target_model, target_container=target_container)
+        return cls.from_text(
+            text,
+            content_type=content_type,
+            accept=accept,
+            target_model=target_model,
+            target_container=target_container,
+        )
 
     @classmethod
-    def from_text(cls, text: str, *, content_type: str = TEXT, accept: str | None = None,
-                  target_model: str | None = None,
-                  target_container: str | None = None) -> WarmUpPayload:
+    def from_text(
+        cls,
+        text: str,
+        *,
+        content_type: str = TEXT,
+        accept: str | None = None,
+        target_model: str | None = None,
+        target_container: str | None = None,
+    ) -> WarmUpPayload:
         """A body of text, in UTF-8."""
         if is_token(text):
             raise PAYLOAD_KNOWN.error(got="a CDK token", allowed="text known at synth")
-        return cls(body=text.encode(), content_type=content_type, accept=accept,
-                   target_model=target_model, target_container=target_container)
+        return cls(
+            body=text.encode(),
+            content_type=content_type,
+            accept=accept,
+            target_model=target_model,
+            target_container=target_container,
+        )
 
     @classmethod
-    def from_file(cls, path: str | Path, *, content_type: str = JSON, accept: str | None = None,
-                  target_model: str | None = None,
-                  target_container: str | None = None) -> WarmUpPayload:
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        content_type: str = JSON,
+        accept: str | None = None,
+        target_model: str | None = None,
+        target_container: str | None = None,
+    ) -> WarmUpPayload:
         """The bytes of a file, as they are."""
         try:
             body = Path(path).read_bytes()
@@ -108,8 +136,13 @@ class WarmUpPayload:
             raise PAYLOAD_READABLE.error(
                 got=f"{path} ({problem.strerror})", allowed="a file that can be read"
             ) from problem
-        return cls(body=body, content_type=content_type, accept=accept,
-                   target_model=target_model, target_container=target_container)
+        return cls(
+            body=body,
+            content_type=content_type,
+            accept=accept,
+            target_model=target_model,
+            target_container=target_container,
+        )
 
     @property
     def _headers(self) -> dict[str, str]:

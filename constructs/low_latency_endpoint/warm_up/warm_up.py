@@ -163,9 +163,12 @@ class WarmUp(Construct):
         private_link.check_serves(network, path)
         payloads = as_payloads(payload, path)
         if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
-            warn(self, "warmUpPayloadSize",
-                 f"A warm-up payload is larger than {MODEL_BODY_BYTES:,} bytes, the limit in the "
-                 "API's model; the guide says 25 MB.")
+            warn(
+                self,
+                "warmUpPayloadSize",
+                f"A warm-up payload is larger than {MODEL_BODY_BYTES:,} bytes, the limit in the "
+                "API's model; the guide says 25 MB.",
+            )
         zones = self._zones(private_link)
         self._endpoint = endpoint
         self._zone_count = len(zones)
@@ -267,8 +270,14 @@ class WarmUp(Construct):
                 },
             )
 
-    def keep_warm(self, *, every: Duration | None = None, requests_per_zone: int = 1,
-                  below_tps: float | None = None, window: Duration | None = None) -> None:
+    def keep_warm(
+        self,
+        *,
+        every: Duration | None = None,
+        requests_per_zone: int = 1,
+        below_tps: float | None = None,
+        window: Duration | None = None,
+    ) -> None:
         """Send a few requests to each zone on a schedule, while callers send hardly any.
 
         The controller reads the endpoint's ``Invocations`` first, and sends only while there were
@@ -297,8 +306,11 @@ class WarmUp(Construct):
         measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
         check(KEEP_WARM_REQUESTS, requests_per_zone, path)
         threshold = keep_warm_threshold(
-            zones=self._zone_count, requests_per_zone=requests_per_zone, every_seconds=seconds,
-            below_tps=below_tps, where=path,
+            zones=self._zone_count,
+            requests_per_zone=requests_per_zone,
+            every_seconds=seconds,
+            below_tps=below_tps,
+            where=path,
         )
         self._kept_warm = True
         self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
@@ -327,15 +339,19 @@ class WarmUp(Construct):
         """Zone -> the name that is called there."""
         if private_link.zonal_dns_names:
             return dict(private_link.zonal_dns_names)
-        warn(self, "warmUpWithoutZonalNames",
-             "The interface endpoint's zonal names are not known (pass regional_dns_name to "
-             "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
-             "answers is not under control.")
+        warn(
+            self,
+            "warmUpWithoutZonalNames",
+            "The interface endpoint's zonal names are not known (pass regional_dns_name to "
+            "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
+            "answers is not under control.",
+        )
         return {"region": private_link.dns_name}
 
 
-def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
-                  private_link: RuntimePrivateLink) -> ec2.SecurityGroup:
+def _sender_group(
+    scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink
+) -> ec2.SecurityGroup:
     group = ec2.SecurityGroup(
         scope,
         "SecurityGroup",
@@ -353,7 +369,10 @@ def _sender_group(scope: Construct, network: ZoneAlignedNetwork,
     resource = cast(ec2.CfnSecurityGroup, group.node.default_child)
     resource.security_group_egress = [
         ec2.CfnSecurityGroup.EgressProperty(
-            cidr_ip="255.255.255.255/32", ip_protocol="icmp", from_port=252, to_port=86,
+            cidr_ip="255.255.255.255/32",
+            ip_protocol="icmp",
+            from_port=252,
+            to_port=86,
             description="Disallow all traffic",
         )
     ]

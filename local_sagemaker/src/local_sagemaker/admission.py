@@ -110,8 +110,9 @@ def refuse_pages(target: str, headers: Mapping[str, str], port: int) -> Refused 
         reason = f"no web page is answered, and this came from one: {headers['sec-fetch-site']}"
     else:
         return None
-    return Refused(403, [("content-type", "text/plain; charset=utf-8")],
-                   f"The local AWS: {reason}\n".encode())
+    return Refused(
+        403, [("content-type", "text/plain; charset=utf-8")], f"The local AWS: {reason}\n".encode()
+    )
 
 
 # ------------------------------------------------------------------------------------ other users
@@ -156,14 +157,17 @@ def _is_issued(key: str) -> bool:
 
     found = (
         backend.access_keys.get(key)
-        for account in list(iam_backends.values()) for backend in list(account.values())
+        for account in list(iam_backends.values())
+        for backend in list(account.values())
     )
     return any(one is not None and one.status == "Active" for one in found)
 
 
 def _no_token() -> Refused:
-    told = {"error": f"send the header {TOKEN_HEADER} with the token that this local AWS was "
-                     f"started with: it exports it as {TOKEN_VARIABLE}"}
+    told = {
+        "error": f"send the header {TOKEN_HEADER} with the token that this local AWS was "
+        f"started with: it exports it as {TOKEN_VARIABLE}"
+    }
     return Refused(403, [("content-type", "application/json")], json.dumps(told).encode())
 
 
@@ -186,37 +190,61 @@ def _no_key(key: str | None, target: str, headers: Mapping[str, str]) -> Refused
         told = {"__type": code, "message": _INVALID if key else "Missing Authentication Token"}
         return _json(told, "application/x-amz-json-1.1", code)
     if service == "ec2":
-        return _xml(401, "<Response><Errors><Error><Code>AuthFailure</Code><Message>AWS was not "
-                    "able to validate the provided access credentials</Message></Error></Errors>"
-                    f"<RequestID>{uuid.uuid4()}</RequestID></Response>")
-    if content.startswith("application/x-www-form-urlencoded") or "Action=" in query or service in (
-        "route53", "cloudfront"
+        return _xml(
+            401,
+            "<Response><Errors><Error><Code>AuthFailure</Code><Message>AWS was not "
+            "able to validate the provided access credentials</Message></Error></Errors>"
+            f"<RequestID>{uuid.uuid4()}</RequestID></Response>",
+        )
+    if (
+        content.startswith("application/x-www-form-urlencoded")
+        or "Action=" in query
+        or service in ("route53", "cloudfront")
     ):
         code = "InvalidClientTokenId" if key else "MissingAuthenticationToken"
         message = _INVALID if key else "Request is missing Authentication Token"
-        return _xml(403, f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
-                    f"<Message>{message}</Message></Error>"
-                    f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>")
+        return _xml(
+            403,
+            f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
+            f"<Message>{message}</Message></Error>"
+            f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>",
+        )
     if service in ("s3", "") and not path.endswith(("/invocations", "-response-stream")):
         code = "InvalidAccessKeyId" if key else "AccessDenied"
-        message = ("The AWS Access Key Id you provided does not exist in our records."
-                   if key else "Access Denied")
+        message = (
+            "The AWS Access Key Id you provided does not exist in our records."
+            if key
+            else "Access Denied"
+        )
         given = f"<AWSAccessKeyId>{escape(key)}</AWSAccessKeyId>" if key else ""
-        return _xml(403, f"<Error><Code>{code}</Code><Message>{message}</Message>{given}"
-                    f"<RequestId>{uuid.uuid4()}</RequestId></Error>")
+        return _xml(
+            403,
+            f"<Error><Code>{code}</Code><Message>{message}</Message>{given}"
+            f"<RequestId>{uuid.uuid4()}</RequestId></Error>",
+        )
     code = "UnrecognizedClientException" if key else "MissingAuthenticationTokenException"
     told = {"message": _INVALID if key else "Missing Authentication Token"}
     return _json(told, "application/json", code)
 
 
 def _json(document: dict[str, str], content_type: str, code: str) -> Refused:
-    return Refused(403, [("content-type", content_type), ("x-amzn-errortype", code),
-                         ("x-amzn-requestid", str(uuid.uuid4()))], json.dumps(document).encode())
+    return Refused(
+        403,
+        [
+            ("content-type", content_type),
+            ("x-amzn-errortype", code),
+            ("x-amzn-requestid", str(uuid.uuid4())),
+        ],
+        json.dumps(document).encode(),
+    )
 
 
 def _xml(status: int, document: str) -> Refused:
-    return Refused(status, [("content-type", "text/xml")],
-                   f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode())
+    return Refused(
+        status,
+        [("content-type", "text/xml")],
+        f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode(),
+    )
 
 
 def without_keys(target: str) -> str:

@@ -79,7 +79,8 @@ class OwnService:
         """
         if operation not in self.operations:
             raise ServiceError(
-                f"{self.name}:{operation} is not emulated by the local AWS", "InvalidAction")
+                f"{self.name}:{operation} is not emulated by the local AWS", "InvalidAction"
+            )
         return operation
 
 
@@ -105,9 +106,7 @@ class Application:
         self.runtime = runtime or Runtime()
         self._services = {service.name: service for service in services}
         self._on_reset = tuple(on_reset)
-        self._moto = werkzeug_app.DomainDispatcherApplication(
-            werkzeug_app.create_backend_app
-        )
+        self._moto = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
         self.url = ""
 
     def __call__(
@@ -187,7 +186,10 @@ def _refusal(error: ServiceError, is_json: bool) -> bytes:
 def _answered(
     start_response: Callable[..., Any], status: int, kind: str, answer: bytes
 ) -> Iterable[bytes]:
-    headers = [("Content-Type", kind), ("Content-Length", str(len(answer))),
-               ("x-amzn-RequestId", str(uuid.uuid4()))]
+    headers = [
+        ("Content-Type", kind),
+        ("Content-Length", str(len(answer))),
+        ("x-amzn-RequestId", str(uuid.uuid4())),
+    ]
     start_response(f"{status} {'OK' if status == 200 else 'Error'}", headers)
     return [answer]

@@ -25,8 +25,15 @@ LARGEST_RATIO = 100
 pack well."""
 
 _BROKEN = (
-    EOFError, OSError, RuntimeError, UnicodeError, ValueError, lzma.LZMAError, tarfile.TarError,
-    zipfile.BadZipFile, zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    UnicodeError,
+    ValueError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -46,8 +53,9 @@ def check_code(code: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(code)) as archive:
             entries = archive.infolist()
     except _BROKEN:
-        raise Unpackable("Could not unzip uploaded file. Please check your file, then try to "
-                         "upload again.") from None
+        raise Unpackable(
+            "Could not unzip uploaded file. Please check your file, then try to upload again."
+        ) from None
     # No entry is read beyond the size that it declares.
     size = sum(entry.file_size for entry in entries)
     if size >= LARGEST_CODE:
@@ -89,9 +97,10 @@ def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
     """
     limit = max(SMALL_DATA, LARGEST_RATIO * packed)
     try:
-        with gzip.GzipFile(fileobj=archive) as plain, tarfile.open(
-            fileobj=_Bounded(plain, limit), mode="r|"
-        ) as tar:
+        with (
+            gzip.GzipFile(fileobj=archive) as plain,
+            tarfile.open(fileobj=_Bounded(plain, limit), mode="r|") as tar,
+        ):
             for number, entry in enumerate(tar, 1):
                 if number > MOST_ENTRIES:
                     raise Unpackable(_too_many(number))
@@ -99,8 +108,9 @@ def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
                     raise Unpackable(_too_large(limit))
                 tar.extract(entry, target, filter="data")
     except _BROKEN as error:
-        raise Unpackable(f"it is no tar archive compressed with gzip that can be unpacked: {error}"
-                         ) from None
+        raise Unpackable(
+            f"it is no tar archive compressed with gzip that can be unpacked: {error}"
+        ) from None
 
 
 class _Bounded(io.RawIOBase):
@@ -120,8 +130,10 @@ class _Bounded(io.RawIOBase):
 
 
 def _too_large(limit: int) -> str:
-    return (f"it unpacks to more than {limit} bytes; the local AWS takes {SMALL_DATA}, or "
-            f"{LARGEST_RATIO} times the archive")
+    return (
+        f"it unpacks to more than {limit} bytes; the local AWS takes {SMALL_DATA}, or "
+        f"{LARGEST_RATIO} times the archive"
+    )
 
 
 def _too_many(count: int) -> str:

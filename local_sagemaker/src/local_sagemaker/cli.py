@@ -14,13 +14,19 @@ from . import __version__
 if TYPE_CHECKING:
     from .server import LocalAws
 
-_SERVER = ("What answers for endpoints with that image (URI, repository, or with *): simulated, "
-           "sentiment (scikit-learn), a URL on loopback, a command such as 'python serve.py', a "
-           "script with SageMaker's model_fn, or a JSON file.")
+_SERVER = (
+    "What answers for endpoints with that image (URI, repository, or with *): simulated, "
+    "sentiment (scikit-learn), a URL on loopback, a command such as 'python serve.py', a "
+    "script with SageMaker's model_fn, or a JSON file."
+)
 
 
-app = typer.Typer(name="local-sagemaker", rich_markup_mode=None, pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    name="local-sagemaker",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def main() -> None:
@@ -37,24 +43,50 @@ def _version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def serve(
     context: typer.Context,
-    port: Annotated[int, typer.Option(
-        min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")
+    ] = 0,
     region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
-    model_server: Annotated[list[str] | None, typer.Option(
-        metavar="IMAGE=SERVER", help=f"{_SERVER} May be repeated. Without it endpoints answer with "
-        "the request itself, and are neither measured nor scaled.")] = None,
-    image: Annotated[list[str] | None, typer.Option(
-        metavar="URI", help="A container image that is to be in its registry (ECR's), as if it had "
-        "been pushed. May be repeated.")] = None,
-    clock_speed: Annotated[float, typer.Option(
-        min=0, max=10_000, help="How many times faster than real time cold starts, cooldowns, "
-        "alarms and deployments pass.")] = 1,
-    behave: Annotated[list[str] | None, typer.Option(
-        metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as docs/limits.md "
-        "lists it: endpoint_handler=compares. May be repeated. The defaults are the worst that AWS "
-        "documents or its users report.")] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version and exit.")] = False,
+    model_server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="IMAGE=SERVER",
+            help=f"{_SERVER} May be repeated. Without it endpoints answer with "
+            "the request itself, and are neither measured nor scaled.",
+        ),
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URI",
+            help="A container image that is to be in its registry (ECR's), as if it had "
+            "been pushed. May be repeated.",
+        ),
+    ] = None,
+    clock_speed: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=10_000,
+            help="How many times faster than real time cold starts, cooldowns, "
+            "alarms and deployments pass.",
+        ),
+    ] = 1,
+    behave: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OPTION=VALUE",
+            help="How AWS behaves where it leaves that open, as docs/limits.md "
+            "lists it: endpoint_handler=compares. May be repeated. The defaults are the worst that AWS "
+            "documents or its users report.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 
@@ -81,8 +113,11 @@ def serve(
         zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
         for zone in sorted(each["ZoneId"] for each in zones):
             typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
-        typer.echo(f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
-                   f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.", err=True)
+        typer.echo(
+            f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
+            f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.",
+            err=True,
+        )
 
     with _explained():
         from .foreground import serve_until_stopped
@@ -109,8 +144,7 @@ def serve(
 
 @app.command("add-model-server")
 def add_model_server(
-    model_server: Annotated[list[str], typer.Argument(
-        metavar="IMAGE=SERVER", help=_SERVER)],
+    model_server: Annotated[list[str], typer.Argument(metavar="IMAGE=SERVER", help=_SERVER)],
 ) -> None:
     """Put model servers into a local AWS that runs: endpoints made from now on have them.
 
@@ -184,6 +218,8 @@ def _explained() -> Iterator[None]:
         if package == "sklearn":
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from None
-        typer.echo(f"The local AWS needs {package}, which is not installed: "
-                   "pip install local-sagemaker", err=True)
+        typer.echo(
+            f"The local AWS needs {package}, which is not installed: pip install local-sagemaker",
+            err=True,
+        )
         raise typer.Exit(2) from None

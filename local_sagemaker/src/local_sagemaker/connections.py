@@ -44,7 +44,9 @@ def new_client(service: str, region: str, url: str, credentials: Credentials) ->
     )
     with _making:
         return _session(region).client(
-            service, endpoint_url=url, config=configuration,
+            service,
+            endpoint_url=url,
+            config=configuration,
             aws_access_key_id=credentials.access_key,
             aws_secret_access_key=credentials.secret_key,
         )
@@ -97,9 +99,7 @@ def ask(url: str, token: str, path: str, body: bytes = b"") -> bytes:
     urllib.error.HTTPError
         When it refuses.
     """
-    request = urllib.request.Request(
-        f"{url}{path}", body, {TOKEN_HEADER: token}, method="POST"
-    )
+    request = urllib.request.Request(f"{url}{path}", body, {TOKEN_HEADER: token}, method="POST")
     # A clock that jumps a day works on 8,640 ticks meanwhile.
     with _opener.open(request, timeout=600) as answer:
         document: bytes = answer.read()

@@ -35,9 +35,7 @@ _END = datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
 Query = Mapping[str, str]
 
 
-def control(
-    runtime: Runtime, path: str, query_string: str, body: bytes = b""
-) -> tuple[int, bytes]:
+def control(runtime: Runtime, path: str, query_string: str, body: bytes = b"") -> tuple[int, bytes]:
     """Answer a request; gives the HTTP status and a JSON document."""
     answer = _CONTROLS.get(path.removeprefix("/_local/"))
     if answer is None:
@@ -81,13 +79,15 @@ _CONTROLS: dict[str, Callable[[Runtime, Query, bytes], dict[str, Any] | None]] =
     "runtime/time": lambda runtime, *_: {"time": runtime.clock.now()},
     "runtime/flush": lambda runtime, *_: runtime.flush(),
     "runtime/advance": lambda runtime, query, _: {
-        "time": runtime.advance(_number(query, "seconds"))},
+        "time": runtime.advance(_number(query, "seconds"))
+    },
     "runtime/speed": lambda runtime, query, _: runtime.set_speed(_number(query, "factor")),
     "runtime/model-servers": _model_servers,
     "cloudwatch/evaluate": _evaluate,
     "cloudwatch/background": _background,
     "cloudwatch/actions": lambda *_: {
-        "actions": [entry for state in all_states() for entry in state.published]},
+        "actions": [entry for state in all_states() for entry in state.published]
+    },
 }
 
 
@@ -103,8 +103,10 @@ def _check_steps(at: datetime, since: datetime | None, step: timedelta) -> None:
     if step <= timedelta(0):
         raise ValueError(f"step must be above 0 s: {step.total_seconds()}")
     if since is not None and (at - since) / step > _MOST_STEPS:
-        raise ValueError(f"at most {_MOST_STEPS} evaluations at a time, which are a week of "
-                         f"minutes: from {since} to {at} there are more")
+        raise ValueError(
+            f"at most {_MOST_STEPS} evaluations at a time, which are a week of "
+            f"minutes: from {since} to {at} there are more"
+        )
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -250,11 +250,7 @@ def _publish_files(aws: LocalAws, folder: Path, manifest_file: str) -> None:
 
 def _fill_in(aws: LocalAws, text: str) -> str:
     """Replace the place holders of an environment-agnostic assembly."""
-    for name, value in (
-        ("AccountId", aws.account),
-        ("Region", aws.region),
-        ("Partition", "aws"),
-    ):
+    for name, value in (("AccountId", aws.account), ("Region", aws.region), ("Partition", "aws")):
         text = text.replace("${AWS::" + name + "}", value)
     return text
 

@@ -10,8 +10,9 @@ from .runtime.options import RuntimeOptions
 from .server import LocalAws
 
 
-def serve_until_stopped(region: str, port: int, runtime: RuntimeOptions,
-                        announce: Callable[[LocalAws], None]) -> None:
+def serve_until_stopped(
+    region: str, port: int, runtime: RuntimeOptions, announce: Callable[[LocalAws], None]
+) -> None:
     """Serve in this process until Ctrl-C, SIGTERM or SIGHUP; nothing stays behind.
 
     Parameters

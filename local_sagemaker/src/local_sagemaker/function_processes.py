@@ -35,11 +35,17 @@ class FunctionProcess(Protocol):
 class StartedFunction:
     """A supervisor that was started as a process of its own."""
 
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str],
-                 log: int) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: int
+    ) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-            env=environment, cwd=folder)
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=folder,
+        )
 
     def wait(self, timeout: float | None = None) -> int:
         return self._process.wait(timeout)
@@ -101,8 +107,11 @@ class _Host:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", str(_HOST), str(theirs.fileno())],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-                env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"})
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
+            )
 
     def fork(self, request: Path, log: int) -> ForkedFunction:
         """Fork a supervisor and its function; OSError when the host is gone."""

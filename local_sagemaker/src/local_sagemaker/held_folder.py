@@ -54,8 +54,9 @@ def remove_abandoned() -> None:
     if fcntl is None:
         return
     temporary = Path(tempfile.gettempdir())
-    for folder in [found for kind in KINDS for dot in ("", ".")
-                   for found in temporary.glob(f"{dot}{kind}*")]:
+    for folder in [
+        found for kind in KINDS for dot in ("", ".") for found in temporary.glob(f"{dot}{kind}*")
+    ]:
         with contextlib.suppress(OSError):  # somebody else's, or gone meanwhile
             about = folder.lstat()
             young = time.time() - about.st_mtime < _UNBORN_SECONDS

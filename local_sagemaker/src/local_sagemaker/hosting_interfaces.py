@@ -30,8 +30,9 @@ _VARIANTS = ("ProductionVariants", "ShadowProductionVariants")
 _RIGHT = "ec2:DeleteNetworkInterface"
 
 
-def hold(place: tuple[str, str], endpoint: str, config: Mapping[str, Any],
-         described: Mapping[str, Any]) -> None:
+def hold(
+    place: tuple[str, str], endpoint: str, config: Mapping[str, Any], described: Mapping[str, Any]
+) -> None:
     """Make the interfaces of an endpoint's new fleet: one per instance, in its subnets by turns.
 
     Models outside a VPC have none, and none is made in subnets that this local AWS does not have.
@@ -40,15 +41,19 @@ def hold(place: tuple[str, str], endpoint: str, config: Mapping[str, Any],
     known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
     models = {
         variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
-        for key in _VARIANTS for variant in config.get(key) or []
+        for key in _VARIANTS
+        for variant in config.get(key) or []
     }
     made = []
     for variant in (variant for key in _VARIANTS for variant in described.get(key) or []):
         name = variant["VariantName"]
         network = models[name].get("VpcConfig") or {}
         subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]
-        groups = [group for group in network.get("SecurityGroupIds") or ()
-                  if backend.get_security_group_from_id(group)]
+        groups = [
+            group
+            for group in network.get("SecurityGroupIds") or ()
+            if backend.get_security_group_from_id(group)
+        ]
         if not subnets or not groups:
             continue
         role = str(models[name].get("ExecutionRoleArn") or config.get("ExecutionRoleArn") or "")
@@ -56,7 +61,9 @@ def hold(place: tuple[str, str], endpoint: str, config: Mapping[str, Any],
         needed = role if _may_delete(place, role) else None
         for number in range(int(variant.get("DesiredInstanceCount") or 1)):
             interface = backend.create_network_interface(
-                backend.get_subnet(subnets[number % len(subnets)]), [], group_ids=groups,
+                backend.get_subnet(subnets[number % len(subnets)]),
+                [],
+                group_ids=groups,
                 description=f"SageMaker endpoint {endpoint}, variant {name}",
             )
             made.append((interface.id, needed))
@@ -64,8 +71,13 @@ def hold(place: tuple[str, str], endpoint: str, config: Mapping[str, Any],
         state.interfaces.append(Interfaces(endpoint, config["EndpointConfigName"], made))
 
 
-def let_go(place: tuple[str, str], endpoint: str, clock: Clock, options: RuntimeOptions,
-           but_for: str | None = None) -> None:
+def let_go(
+    place: tuple[str, str],
+    endpoint: str,
+    clock: Clock,
+    options: RuntimeOptions,
+    but_for: str | None = None,
+) -> None:
     """Let an endpoint's interfaces go in their time, but for the newest of a configuration."""
     state = hosting(*place)
     with state.lock:
@@ -97,8 +109,10 @@ def _may_delete(place: tuple[str, str], role_arn: str) -> bool:
         role = iam_backends[place[0]]["aws"].get_role(role_arn.rpartition("/")[2])
     except NotFoundException:
         return False
-    policies = [*map(IAMPolicy, role.policies.values()),
-                *map(IAMPolicy, role.managed_policies.values())]
+    policies = [
+        *map(IAMPolicy, role.policies.values()),
+        *map(IAMPolicy, role.managed_policies.values()),
+    ]
     resource = f"arn:aws:ec2:{place[1]}:{place[0]}:network-interface/eni-0"
     return any(
         policy.is_action_permitted(_RIGHT, resource) == PermissionResult.PERMITTED

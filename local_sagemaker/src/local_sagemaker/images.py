@@ -34,8 +34,12 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
     with contextlib.suppress(ecr.exceptions.RepositoryAlreadyExistsException):
         ecr.create_repository(**where)
     platform = {"os": "linux", "architecture": architecture}
-    index = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": [{"platform": platform}],
-             "annotations": {"uri": uri}}  # so that two tags are two images
+    index = {
+        "schemaVersion": 2,
+        "mediaType": _INDEX,
+        "manifests": [{"platform": platform}],
+        "annotations": {"uri": uri},
+    }  # so that two tags are two images
     with contextlib.suppress(ecr.exceptions.ImageAlreadyExistsException):
         ecr.put_image(**where, imageTag=named["tag"], imageManifest=json.dumps(index))
 

@@ -22,12 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .archives import Unpackable, unpack_code
-from .function_processes import (
-    FunctionProcess,
-    StartedFunction,
-    close_host,
-    forked_function,
-)
+from .function_processes import FunctionProcess, StartedFunction, close_host, forked_function
 from .held_folder import HeldFolder
 from .process_environment import process_environment
 from .task_runner import SUPERVISOR
@@ -130,15 +125,35 @@ def run(function: Function, event: Any) -> Outcome:
 def _start(function: Function, root: Path, files: Path, log: int) -> FunctionProcess:
     """Start a function's process: forked where that is safe, else a Python of its own."""
     environment, event, answer = (
-        _environment(function, str(files)), str(files / "event.json"), str(files / "answer.json"))
+        _environment(function, str(files)),
+        str(files / "event.json"),
+        str(files / "answer.json"),
+    )
     if sys.platform == "linux":
-        request = {"folder": str(root), "environment": environment, "event": event,
-                   "answer": answer}
+        request = {
+            "folder": str(root),
+            "environment": environment,
+            "event": event,
+            "answer": answer,
+        }
         (files / "request.json").write_text(json.dumps(request))
         return forked_function(files / "request.json", log)
     return StartedFunction(
-        [sys.executable, "-I", str(SUPERVISOR), "0", sys.executable, "-I", str(_BOOTSTRAP), event,
-         answer], root, environment, log)
+        [
+            sys.executable,
+            "-I",
+            str(SUPERVISOR),
+            "0",
+            sys.executable,
+            "-I",
+            str(_BOOTSTRAP),
+            event,
+            answer,
+        ],
+        root,
+        environment,
+        log,
+    )
 
 
 def _wait_for_start(process: FunctionProcess, begun: Path) -> None:

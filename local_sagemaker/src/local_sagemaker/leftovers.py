@@ -182,10 +182,7 @@ _LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
     ),
     ("cloudwatch", _alarms),
     ("cloudwatch", _detectors),
-    (
-        "cloudwatch",
-        _simple("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
-    ),
+    ("cloudwatch", _simple("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName")),
     ("ec2", _network("describe_vpcs", "Vpcs", "VpcId")),
     ("ec2", _network("describe_subnets", "Subnets", "SubnetId")),
     ("ec2", _network("describe_route_tables", "RouteTables", "RouteTableId")),
@@ -198,10 +195,7 @@ _LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
     ("ec2", _simple("ec2", "describe_flow_logs", "FlowLogs", "FlowLogId")),
     ("ecr", _simple("ecr", "describe_repositories", "repositories", "repositoryName")),
     ("ecs", _clusters),
-    (
-        "ecs",
-        _simple("ecs", "list_task_definitions", "taskDefinitionArns", None, status="ACTIVE"),
-    ),
+    ("ecs", _simple("ecs", "list_task_definitions", "taskDefinitionArns", None, status="ACTIVE")),
     ("events", _simple("events", "list_rules", "Rules", "Name")),
     ("iam", _roles),
     ("iam", _simple("iam", "list_policies", "Policies", "Arn", Scope="Local")),

@@ -24,8 +24,9 @@ _REDIRECTING = (
 )
 
 
-def process_environment(own: Mapping[str, str], scratch: str, *, region: str,
-                        url: str) -> dict[str, str]:
+def process_environment(
+    own: Mapping[str, str], scratch: str, *, region: str, url: str
+) -> dict[str, str]:
     """What the user has set, in a world that holds the local AWS and nothing else.
 
     Parameters

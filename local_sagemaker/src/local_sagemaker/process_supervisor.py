@@ -38,8 +38,12 @@ def main(grace: float, command: list[str]) -> int:
     """Run the command; gives its exit status as a container would."""
 
     def start(prepare: Callable[[], None]) -> Child:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True,
-                                preexec_fn=prepare if _POSIX else None)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=prepare if _POSIX else None,
+        )
 
     try:
         return supervise(start, grace)
@@ -93,9 +97,7 @@ def _wait(child: Child) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def _until_parent_ends(
-    child: Child, ended: threading.Event, grace: float
-) -> None:
+def _until_parent_ends(child: Child, ended: threading.Event, grace: float) -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     if grace:

@@ -123,17 +123,24 @@ def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
             count = len(problems)
             noun = "error" if count == 1 else "errors"
             raise ServiceError(
-                f"{count} validation {noun} detected: " + "; ".join(problems),
-                "ValidationException",
+                f"{count} validation {noun} detected: " + "; ".join(problems), "ValidationException"
             )
     return request
 
 
 _UNREADABLE = "SerializationException"
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "structure": (dict,), "map": (dict,), "list": (list,), "string": (str,), "blob": (str,),
-    "boolean": (bool,), "integer": (int, float), "long": (int, float), "float": (int, float),
-    "double": (int, float), "timestamp": (int, float, str),
+    "structure": (dict,),
+    "map": (dict,),
+    "list": (list,),
+    "string": (str,),
+    "blob": (str,),
+    "boolean": (bool,),
+    "integer": (int, float),
+    "long": (int, float),
+    "float": (int, float),
+    "double": (int, float),
+    "timestamp": (int, float, str),
 }
 
 _LONG = 2.0**63

@@ -64,8 +64,10 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
             from .model_servers import parse_model_server
             from .server import LocalAws
         except ModuleNotFoundError as error:
-            pytest.fail(f"the fixture local_aws needs {error.name}: "
-                        "pip install local-sagemaker", pytrace=False)
+            pytest.fail(
+                f"the fixture local_aws needs {error.name}: pip install local-sagemaker",
+                pytrace=False,
+            )
         servers: dict[str, Any] = {}
         with contextlib.chdir(config.rootpath):
             for line in config.getini("local_aws_model_servers"):
@@ -74,7 +76,8 @@ def local_aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
                 except ValueError as error:
                     raise pytest.UsageError(f"local_aws_model_servers: {error}") from None
         aws = stack.enter_context(
-            LocalAws.start(config.getini("local_aws_region"), model_servers=servers))
+            LocalAws.start(config.getini("local_aws_region"), model_servers=servers)
+        )
         _point_to(aws, patch)
         yield aws
 

@@ -221,9 +221,10 @@ def _from_config(
         key: config.get(key) for key in ("AsyncInferenceConfig", "ExplainerConfig")
     }
     for key in ("ProductionVariants", "ShadowProductionVariants"):
-        result[key] = describe_variants(
-            config.get(key) or [], models, current, retained, caller.now()
-        ) or None
+        result[key] = (
+            describe_variants(config.get(key) or [], models, current, retained, caller.now())
+            or None
+        )
     capture = config.get("DataCaptureConfig")
     result["DataCaptureConfig"] = capture and {
         "EnableCapture": capture.get("EnableCapture", False),
@@ -242,13 +243,7 @@ def describe_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
 
 def list_endpoints(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """ListEndpoints."""
-    fields = (
-        "EndpointName",
-        "EndpointArn",
-        "CreationTime",
-        "LastModifiedTime",
-        "EndpointStatus",
-    )
+    fields = ("EndpointName", "EndpointArn", "CreationTime", "LastModifiedTime", "EndpointStatus")
     found = _listed(caller, "endpoint", request, fields)
     status = request.get("StatusEquals")
     return {"Endpoints": [e for e in found if status in (None, e["EndpointStatus"])]}
@@ -292,8 +287,13 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
         )
     else:
         take_over()
-        let_go(place, endpoint["EndpointName"], caller.runtime.clock, caller.runtime.options,
-               but_for=config["EndpointConfigName"])
+        let_go(
+            place,
+            endpoint["EndpointName"],
+            caller.runtime.clock,
+            caller.runtime.options,
+            but_for=config["EndpointConfigName"],
+        )
     return {"EndpointArn": endpoint["EndpointArn"]}
 
 

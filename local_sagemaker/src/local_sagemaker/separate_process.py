@@ -21,8 +21,9 @@ from .runtime.service import Runtime
 
 def main() -> None:
     """Serve until the parent closes our standard input, which its death does too."""
-    parser = argparse.ArgumentParser(prog="python -m local_sagemaker.separate_process",
-                                     description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m local_sagemaker.separate_process", description=__doc__
+    )
     parser.add_argument("--region", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--log", type=Path, required=True)
@@ -36,9 +37,10 @@ def main() -> None:
     threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
     options = RuntimeOptions.from_json(arguments.runtime)
     runtime = Runtime(options, arguments.region, arguments.folder)
-    with serving.logging_to(arguments.log), serving.serving_in_thread(
-        arguments.port, runtime
-    ) as url:
+    with (
+        serving.logging_to(arguments.log),
+        serving.serving_in_thread(arguments.port, runtime) as url,
+    ):
         logging.captureWarnings(True)
         if not runtime.options.model_servers:
             evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock

@@ -43,7 +43,11 @@ class LocalAws:
     """
 
     def __init__(
-        self, url: str, region: str, log_path: Path, stop: Callable[[], None],
+        self,
+        url: str,
+        region: str,
+        log_path: Path,
+        stop: Callable[[], None],
         credentials: Credentials,
     ) -> None:
         self.url = url
@@ -190,23 +194,34 @@ class LocalAws:
         LocalAwsError
             When the environment names none, or it does not answer.
         """
-        given = {name: os.environ.get(name, "") for name in (
-            "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", TOKEN_VARIABLE)}
+        given = {
+            name: os.environ.get(name, "")
+            for name in (
+                "AWS_ENDPOINT_URL",
+                "AWS_ACCESS_KEY_ID",
+                "AWS_SECRET_ACCESS_KEY",
+                TOKEN_VARIABLE,
+            )
+        }
         missing = [name for name, value in given.items() if not value]
         url = given["AWS_ENDPOINT_URL"].rstrip("/")
         if missing or urllib.parse.urlsplit(url).hostname not in ("localhost", "127.0.0.1"):
             raise LocalAwsError(
                 "the environment names no local AWS: set the variables that `local-sagemaker` "
-                f"printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})")
-        credentials = Credentials(given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"],
-                                  given[TOKEN_VARIABLE])
+                f"printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})"
+            )
+        credentials = Credentials(
+            given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"], given[TOKEN_VARIABLE]
+        )
         region = os.environ.get("AWS_REGION") or "us-east-1"
         aws = cls(url, region, Path(os.devnull), lambda: None, credentials)
         try:
             aws.runtime_time()
         except urllib.error.HTTPError as error:
-            raise LocalAwsError(f"the local AWS at {url} refuses the environment's token "
-                                f"({error.code}): has it been started anew?") from None
+            raise LocalAwsError(
+                f"the local AWS at {url} refuses the environment's token "
+                f"({error.code}): has it been started anew?"
+            ) from None
         except OSError as error:
             raise LocalAwsError(f"no local AWS answers at {url}: {error}") from None
         return aws
@@ -361,9 +376,7 @@ class LocalAws:
         """
         return find_leftovers(self.client, self.account, self.region)
 
-    def evaluate_alarms(
-        self, at: datetime | None = None, *, since: datetime | None = None
-    ) -> None:
+    def evaluate_alarms(self, at: datetime | None = None, *, since: datetime | None = None) -> None:
         """Evaluate all alarms on the data before a moment, as CloudWatch does every minute.
 
         Parameters
@@ -412,8 +425,7 @@ def _without_aws(environment: dict[str, str]) -> dict[str, str]:
         name: value
         for name, value in environment.items()
         if not name.startswith("AWS_")
-        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG",
-                         TOKEN_VARIABLE)
+        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG", TOKEN_VARIABLE)
     }
 
 

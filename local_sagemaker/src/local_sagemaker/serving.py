@@ -58,13 +58,16 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
     with contextlib.ExitStack() as serving:
         serving.callback(_forget_when_last)
         try:
-            listener = serving.enter_context(listening(
-                WsgiHandler(application), port=port, admit=admit_known(credentials), limits=limits
-            ))
+            listener = serving.enter_context(
+                listening(
+                    WsgiHandler(application),
+                    port=port,
+                    admit=admit_known(credentials),
+                    limits=limits,
+                )
+            )
         except (OSError, OverflowError) as error:
-            raise LocalAwsError(
-                f"port {port} cannot be served: is it in use? ({error})"
-            ) from None
+            raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
         application.url = f"http://localhost:{listener.port}"
         application.runtime.aws_url = application.url
         serve_with(listener.port, credentials)

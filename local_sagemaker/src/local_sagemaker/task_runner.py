@@ -69,8 +69,14 @@ class RunningTask:
         self.started_at = time.time()
         self.stopped_at: float | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(SUPERVISOR), str(_GRACE_SECONDS), sys.executable,
-             *task.command[1:]],
+            [
+                sys.executable,
+                "-I",
+                str(SUPERVISOR),
+                str(_GRACE_SECONDS),
+                sys.executable,
+                *task.command[1:],
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -72,9 +72,7 @@ def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def check_deployment_config(
-    deployment: dict[str, Any] | None, described: dict[str, Any]
-) -> None:
+def check_deployment_config(deployment: dict[str, Any] | None, described: dict[str, Any]) -> None:
     """Refuse a deployment configuration with two policies, or with sizes out of range.
 
     Parameters
@@ -115,9 +113,7 @@ def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
         for variant in described.get("ProductionVariants") or []
     )
     # Of the rollback's batch nothing is said but its default, 100 percent.
-    for name, least, most in (
-        ("MaximumBatchSize", 5, 50), ("RollbackMaximumBatchSize", 0, 100),
-    ):
+    for name, least, most in (("MaximumBatchSize", 5, 50), ("RollbackMaximumBatchSize", 0, 100)):
         size = rolling.get(name)
         if size is None:
             continue

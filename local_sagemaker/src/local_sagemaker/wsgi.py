@@ -97,8 +97,11 @@ class WsgiHandler:
             ((status, reason, given),) = told
             logger.info("%s %s -> %s", request.method, without_keys(request.target), status)
             stated = {name.lower(): value for name, value in given}
-            headers = [(name, _one_line(value)) for name, value in given
-                       if name.lower() not in _OF_THE_CONNECTION]
+            headers = [
+                (name, _one_line(value))
+                for name, value in given
+                if name.lower() not in _OF_THE_CONNECTION
+            ]
             if "date" not in stated:
                 headers.append(("Date", formatdate(usegmt=True)))
             if not request.keep:
@@ -106,7 +109,8 @@ class WsgiHandler:
             if request.method == "HEAD":
                 length = int(stated.get("content-length", 0))
                 loop.call_soon_threadsafe(
-                    lambda: connection.send(status, headers, b"", reason, length=length))
+                    lambda: connection.send(status, headers, b"", reason, length=length)
+                )
             elif "content-length" in stated or isinstance(parts, list) or request.version == "1.0":
                 body = b"".join([first, *iterator])
                 loop.call_soon_threadsafe(connection.send, status, headers, body, reason)
@@ -131,14 +135,24 @@ def _one_line(value: str) -> str:
 def _environment(request: Request, connection: Connection) -> dict[str, Any]:
     path, _, query = request.target.partition("?")
     environ: dict[str, Any] = {
-        "wsgi.version": (1, 0), "wsgi.url_scheme": "http", "wsgi.errors": sys.stderr,
-        "wsgi.input": io.BytesIO(request.body), "wsgi.input_terminated": True,
-        "wsgi.multithread": True, "wsgi.multiprocess": False, "wsgi.run_once": False,
-        "REQUEST_METHOD": request.method, "SCRIPT_NAME": "", "QUERY_STRING": query,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.errors": sys.stderr,
+        "wsgi.input": io.BytesIO(request.body),
+        "wsgi.input_terminated": True,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": "",
+        "QUERY_STRING": query,
         "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-        "REQUEST_URI": request.target, "RAW_URI": request.target,
-        "SERVER_PROTOCOL": f"HTTP/{request.version}", "SERVER_NAME": "127.0.0.1",
-        "SERVER_PORT": str(connection.port), "REMOTE_ADDR": "127.0.0.1",
+        "REQUEST_URI": request.target,
+        "RAW_URI": request.target,
+        "SERVER_PROTOCOL": f"HTTP/{request.version}",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": str(connection.port),
+        "REMOTE_ADDR": "127.0.0.1",
     }
     kept: dict[str, str] = {}
     for name, value in request.headers.items():

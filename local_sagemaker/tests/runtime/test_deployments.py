@@ -20,10 +20,16 @@ SERVERS = {
     "sick": SimulatedModelServer(ping_status=500),
     "cold": SimulatedModelServer(service_time=FAST, cold_start=100.0),
 }
-CANARY = {"Type": "CANARY", "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1},
-          "WaitIntervalInSeconds": 300}
-LINEAR = {"Type": "LINEAR", "LinearStepSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
-          "WaitIntervalInSeconds": 60}
+CANARY = {
+    "Type": "CANARY",
+    "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1},
+    "WaitIntervalInSeconds": 300,
+}
+LINEAR = {
+    "Type": "LINEAR",
+    "LinearStepSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
+    "WaitIntervalInSeconds": 60,
+}
 AT_ONCE = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
 UNHEALTHY = (
     "The primary container for production variant primary did not pass the ping health check. "
@@ -46,7 +52,8 @@ def begin(here: Any, name: str, server: str, count: int = 4, **deployment: Any) 
     """Begin an update to another model; the name of the new configuration."""
     config = here.config({"ModelName": here.model(server), "InitialInstanceCount": count})
     here.aws.client("sagemaker").update_endpoint(
-        EndpointName=name, EndpointConfigName=config,
+        EndpointName=name,
+        EndpointConfigName=config,
         **({"DeploymentConfig": deployment} if deployment else {}),
     )
     return config
@@ -95,8 +102,8 @@ def test_creation_waits_for_ping(here):
 @pytest.mark.parametrize(("server", "timeout"), [("sick", 60), ("cold", 60)])
 def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, timeout):
     name = here.endpoint(
-        {"ModelName": here.model(server),
-         "ContainerStartupHealthCheckTimeoutInSeconds": timeout}, wait=False,
+        {"ModelName": here.model(server), "ContainerStartupHealthCheckTimeoutInSeconds": timeout},
+        wait=False,
     )
     here.aws.advance(timeout - 20)
     assert here.described(name)["EndpointStatus"] == "Creating"
@@ -110,19 +117,26 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, 
 VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"
 
 
-@pytest.mark.parametrize(("instance_type", "ami", "starts"), [
-    ("ml.g6e.xlarge", None, False),
-    ("ml.g6e.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", False),
-    ("ml.g6e.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", True),
-    ("ml.g7e.2xlarge", None, True),  # nothing is known of its driver
-])
+@pytest.mark.parametrize(
+    ("instance_type", "ami", "starts"),
+    [
+        ("ml.g6e.xlarge", None, False),
+        ("ml.g6e.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", False),
+        ("ml.g6e.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", True),
+        ("ml.g7e.2xlarge", None, True),  # nothing is known of its driver
+    ],
+)
 def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, starts):
     here = site({"vllm": SimulatedModelServer(service_time=FAST)})
-    name = here.endpoint({
-        "ModelName": here.model(Image=VLLM), "InstanceType": instance_type,
-        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
-        **({"InferenceAmiVersion": ami} if ami else {}),
-    }, wait=False)
+    name = here.endpoint(
+        {
+            "ModelName": here.model(Image=VLLM),
+            "InstanceType": instance_type,
+            "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+            **({"InferenceAmiVersion": ami} if ami else {}),
+        },
+        wait=False,
+    )
     if not starts:
         here.aws.advance(40)
         assert here.described(name)["EndpointStatus"] == "Creating"
@@ -130,7 +144,8 @@ def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, sta
     found = here.settled(name)
     assert found["EndpointStatus"] == ("InService" if starts else "Failed")
     groups = here.aws.client("logs").describe_log_groups(
-        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}"
+    )["logGroups"]
     assert len(groups) == starts
 
 
@@ -139,7 +154,8 @@ def test_a_container_that_is_not_healthy_has_logged(here):
     here.aws.advance(300)
     assert here.settled(name)["EndpointStatus"] == "Failed"
     (group,) = here.aws.client("logs").describe_log_groups(
-        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}")["logGroups"]
+        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}"
+    )["logGroups"]
     assert group["logGroupName"] == f"/aws/sagemaker/Endpoints/{name}"
 
 
@@ -200,9 +216,15 @@ def test_the_old_fleet_answers_until_the_new_one_is_healthy(here):
 def test_a_canary_takes_its_share_then_everything(here):
     name = here.endpoint({"InitialInstanceCount": 4})
     before = here.described(name)["EndpointConfigName"]
-    config = begin(here, name, "failing", BlueGreenUpdatePolicy={
-        "TrafficRoutingConfiguration": CANARY, "TerminationWaitInSeconds": 120,
-    })
+    config = begin(
+        here,
+        name,
+        "failing",
+        BlueGreenUpdatePolicy={
+            "TrafficRoutingConfiguration": CANARY,
+            "TerminationWaitInSeconds": 120,
+        },
+    )
     pending = baking(here, name)
     assert pending["EndpointConfigName"] == config
     found = here.described(name)
@@ -233,9 +255,15 @@ def test_linear_shifts_step_by_step(here):
 
 def test_rolling_replaces_batch_by_batch(here):
     name = here.endpoint({"InitialInstanceCount": 4})
-    config = begin(here, name, "failing", RollingUpdatePolicy={
-        "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50}, "WaitIntervalInSeconds": 100,
-    })
+    config = begin(
+        here,
+        name,
+        "failing",
+        RollingUpdatePolicy={
+            "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50},
+            "WaitIntervalInSeconds": 100,
+        },
+    )
     baking(here, name)
     assert 60 < fates(here, name, 200)["new"] < 140
     here.aws.advance(105)
@@ -261,13 +289,20 @@ class TestRollbackOnAnAlarm:
     def alarm(self, here, name, config):
         """An alarm that watches the new fleet alone."""
         here.aws.client("cloudwatch").put_metric_alarm(
-            AlarmName=f"{name}-errors", Namespace="AWS/SageMaker",
-            MetricName="InvocationModelErrors", Statistic="Sum", Period=60, EvaluationPeriods=1,
-            Threshold=0, ComparisonOperator="GreaterThanThreshold",
+            AlarmName=f"{name}-errors",
+            Namespace="AWS/SageMaker",
+            MetricName="InvocationModelErrors",
+            Statistic="Sum",
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=0,
+            ComparisonOperator="GreaterThanThreshold",
             TreatMissingData="notBreaching",
-            Dimensions=[{"Name": "EndpointName", "Value": name},
-                        {"Name": "VariantName", "Value": "primary"},
-                        {"Name": "EndpointConfigName", "Value": config}],
+            Dimensions=[
+                {"Name": "EndpointName", "Value": name},
+                {"Name": "VariantName", "Value": "primary"},
+                {"Name": "EndpointConfigName", "Value": config},
+            ],
         )
         return {"Alarms": [{"AlarmName": f"{name}-errors"}]}
 
@@ -280,15 +315,20 @@ class TestRollbackOnAnAlarm:
         config = here.config({"ModelName": here.model(server), "InitialInstanceCount": 4})
         update = {
             "canary": {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": CANARY}},
-            "rolling": {"RollingUpdatePolicy": {
-                "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
-                "WaitIntervalInSeconds": 300}},
+            "rolling": {
+                "RollingUpdatePolicy": {
+                    "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
+                    "WaitIntervalInSeconds": 300,
+                }
+            },
         }[policy]
         here.to_full_minute()
         here.aws.client("sagemaker").update_endpoint(
-            EndpointName=name, EndpointConfigName=config,
+            EndpointName=name,
+            EndpointConfigName=config,
             DeploymentConfig={
-                **update, "AutoRollbackConfiguration": self.alarm(here, name, config),
+                **update,
+                "AutoRollbackConfiguration": self.alarm(here, name, config),
             },
         )
         baking(here, name)
@@ -314,8 +354,7 @@ class TestRollbackOnAnAlarm:
     def test_the_new_fleet_has_metrics_of_its_own(self, here):
         name = here.endpoint({"InitialInstanceCount": 4})
         config = begin(
-            here, name, "failing",
-            BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": CANARY},
+            here, name, "failing", BlueGreenUpdatePolicy={"TrafficRoutingConfiguration": CANARY}
         )
         baking(here, name)
         found = fates(here, name, 80)
@@ -345,10 +384,15 @@ def test_a_deployment_that_takes_too_long_is_rolled_back(telling):
     here = telling
     name = here.endpoint({"InitialInstanceCount": 4})
     before = here.described(name)["EndpointConfigName"]
-    begin(here, name, "next", BlueGreenUpdatePolicy={
-        "TrafficRoutingConfiguration": {**CANARY, "WaitIntervalInSeconds": 900},
-        "MaximumExecutionTimeoutInSeconds": 600,
-    })
+    begin(
+        here,
+        name,
+        "next",
+        BlueGreenUpdatePolicy={
+            "TrafficRoutingConfiguration": {**CANARY, "WaitIntervalInSeconds": 900},
+            "MaximumExecutionTimeoutInSeconds": 600,
+        },
+    )
     baking(here, name)
     here.aws.advance(700)
     found = here.settled(name)
@@ -359,10 +403,12 @@ def test_a_deployment_that_takes_too_long_is_rolled_back(telling):
 def rolling(batch: int, back: int | None = None) -> dict[str, Any]:
     """A rolling policy with batches of so many instances, and so many on the way back."""
     sizes = {"MaximumBatchSize": batch} | ({"RollbackMaximumBatchSize": back} if back else {})
-    return {"RollingUpdatePolicy": {
-        "WaitIntervalInSeconds": 300,
-        **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
-    }}
+    return {
+        "RollingUpdatePolicy": {
+            "WaitIntervalInSeconds": 300,
+            **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
+        }
+    }
 
 
 class TestRollbackNeedsRoom:
@@ -379,7 +425,8 @@ class TestRollbackNeedsRoom:
         alarms = TestRollbackOnAnAlarm().alarm(here, name, config)
         here.to_full_minute()
         here.aws.client("sagemaker").update_endpoint(
-            EndpointName=name, EndpointConfigName=config,
+            EndpointName=name,
+            EndpointConfigName=config,
             DeploymentConfig={**rolling(1, back), "AutoRollbackConfiguration": alarms},
         )
         for _ in range(2):
@@ -390,12 +437,15 @@ class TestRollbackNeedsRoom:
         here.aws.advance(120)
         return here, name, here.settled(name)
 
-    @pytest.mark.parametrize(("room", "back"), [
-        (5, 1),     # the fleet and one batch
-        (6, 2),
-        (7, None),  # what is new stays until all that was old is back
-        (7, 4),
-    ])
+    @pytest.mark.parametrize(
+        ("room", "back"),
+        [
+            (5, 1),  # the fleet and one batch
+            (6, 2),
+            (7, None),  # what is new stays until all that was old is back
+            (7, 4),
+        ],
+    )
     def test_with_room_the_old_fleet_comes_back(self, site, room, back):
         here, name, found = self.rolled_back(site, room, back)
         assert found["EndpointStatus"] == "InService"
@@ -425,22 +475,28 @@ class TestRollbackNeedsRoom:
         assert fates(here, name, 10) == {"old": 10}
 
 
-@pytest.mark.parametrize(("size", "back", "problem"), [
-    (("CAPACITY_PERCENT", 4), None, "MaximumBatchSize"),
-    (("CAPACITY_PERCENT", 51), None, "MaximumBatchSize"),
-    (("INSTANCE_COUNT", 3), None, "MaximumBatchSize"),  # of four instances
-    (("CAPACITY_PERCENT", 5), None, ""),
-    (("CAPACITY_PERCENT", 50), ("CAPACITY_PERCENT", 100), ""),
-    (("INSTANCE_COUNT", 2), ("INSTANCE_COUNT", 4), ""),
-    (("INSTANCE_COUNT", 2), ("CAPACITY_PERCENT", 101), "RollbackMaximumBatchSize"),
-])
+@pytest.mark.parametrize(
+    ("size", "back", "problem"),
+    [
+        (("CAPACITY_PERCENT", 4), None, "MaximumBatchSize"),
+        (("CAPACITY_PERCENT", 51), None, "MaximumBatchSize"),
+        (("INSTANCE_COUNT", 3), None, "MaximumBatchSize"),  # of four instances
+        (("CAPACITY_PERCENT", 5), None, ""),
+        (("CAPACITY_PERCENT", 50), ("CAPACITY_PERCENT", 100), ""),
+        (("INSTANCE_COUNT", 2), ("INSTANCE_COUNT", 4), ""),
+        (("INSTANCE_COUNT", 2), ("CAPACITY_PERCENT", 101), "RollbackMaximumBatchSize"),
+    ],
+)
 def test_sizes_of_rolling_batches(here, size, back, problem):
     def sized(found):
         return dict(zip(("Type", "Value"), found, strict=True))
 
     name = here.endpoint({"InitialInstanceCount": 4})
-    policy = {"MaximumBatchSize": sized(size), "WaitIntervalInSeconds": 0,
-              **({"RollbackMaximumBatchSize": sized(back)} if back else {})}
+    policy = {
+        "MaximumBatchSize": sized(size),
+        "WaitIntervalInSeconds": 0,
+        **({"RollbackMaximumBatchSize": sized(back)} if back else {}),
+    }
     if problem:
         with pytest.raises(ClientError, match=f"ValidationException.*{problem} "):
             begin(here, name, "next", RollingUpdatePolicy=policy)
@@ -469,11 +525,13 @@ class TestNoRequestIsLost:
     def test_while_scaling_in(self, slow):
         name = slow.endpoint({"InitialInstanceCount": 4})
         change = {"VariantName": "primary", "DesiredInstanceCount": 1}
-        self.traffic(slow, name, lambda: slow.aws.client(
-            "sagemaker"
-        ).update_endpoint_weights_and_capacities(
-            EndpointName=name, DesiredWeightsAndCapacities=[change]
-        ))
+        self.traffic(
+            slow,
+            name,
+            lambda: slow.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+                EndpointName=name, DesiredWeightsAndCapacities=[change]
+            ),
+        )
         assert slow.settled(name)["ProductionVariants"][0]["CurrentInstanceCount"] == 1
 
     def test_while_the_fleet_is_replaced(self, slow):
@@ -488,25 +546,31 @@ class TestNoRequestIsLost:
 def template(server: str) -> dict[str, Any]:
     """A stack with one endpoint; another server is another model and configuration."""
     image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{server}:1"
-    variant = {"VariantName": "primary", "InstanceType": "ml.c7i.xlarge",
-               "InitialInstanceCount": 2, "ContainerStartupHealthCheckTimeoutInSeconds": 60,
-               "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]}}
+    variant = {
+        "VariantName": "primary",
+        "InstanceType": "ml.c7i.xlarge",
+        "InitialInstanceCount": 2,
+        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+        "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]},
+    }
     return {
         "Resources": {
             f"Model{server}": {
                 "Type": "AWS::SageMaker::Model",
-                "Properties": {"ExecutionRoleArn": "arn:aws:iam::123456789012:role/models",
-                               "PrimaryContainer": {"Image": image}},
+                "Properties": {
+                    "ExecutionRoleArn": "arn:aws:iam::123456789012:role/models",
+                    "PrimaryContainer": {"Image": image},
+                },
             },
-            f"Config{server}": {"Type": "AWS::SageMaker::EndpointConfig",
-                                "Properties": {"ProductionVariants": [variant]}},
+            f"Config{server}": {
+                "Type": "AWS::SageMaker::EndpointConfig",
+                "Properties": {"ProductionVariants": [variant]},
+            },
             "Endpoint": {
                 "Type": "AWS::SageMaker::Endpoint",
                 "Properties": {
                     "EndpointName": "through-cloudformation",
-                    "EndpointConfigName": {
-                        "Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]
-                    },
+                    "EndpointConfigName": {"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
                 },
             },
         }
@@ -514,8 +578,13 @@ def template(server: str) -> dict[str, Any]:
 
 
 def test_a_stack_waits_for_the_deployment_and_fails_with_its_reason(site):
-    here = site(SERVERS, clock_speed=600.0, endpoint_handler="compares",
-                unchanged_configuration="ignored", keeps_failure_reason=True)
+    here = site(
+        SERVERS,
+        clock_speed=600.0,
+        endpoint_handler="compares",
+        unchanged_configuration="ignored",
+        keeps_failure_reason=True,
+    )
     here.made.append("through-cloudformation")
     assert deploy_template(here.aws, template("model"), "Guarded").status == "CREATE_COMPLETE"
     assert deploy_template(here.aws, template("next"), "Guarded").status == "UPDATE_COMPLETE"

@@ -40,8 +40,10 @@ class Behind:
 
 def passed_on(behind: Any) -> Any:
     environ = {
-        "REQUEST_METHOD": "POST", "PATH_INFO": "/endpoints/e/invocations",
-        "CONTENT_LENGTH": "2", "wsgi.input": io.BytesIO(b"{}"),
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/endpoints/e/invocations",
+        "CONTENT_LENGTH": "2",
+        "wsgi.input": io.BytesIO(b"{}"),
     }
     return forward(behind, environ, lambda status, headers: None)
 

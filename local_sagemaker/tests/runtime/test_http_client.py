@@ -16,12 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local_sagemaker.runtime.http_client import (
-    Broken,
-    Connections,
-    Response,
-    Unreachable,
-)
+from local_sagemaker.runtime.http_client import Broken, Connections, Response, Unreachable
 
 T = TypeVar("T")
 Script = Callable[["Peer"], Awaitable[None]]
@@ -32,8 +27,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 class Peer:
     """One connection as the server sees it."""
 
-    def __init__(self, server: Server, reader: asyncio.StreamReader,
-                 writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.server = server
         self.reader, self.writer = reader, writer
 
@@ -51,7 +47,8 @@ class Peer:
     def reset(self) -> None:
         """End the connection with RST."""
         self.writer.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         self.writer.transport.abort()
 
 
@@ -177,6 +174,7 @@ def test_connections_that_the_server_has_closed_are_not_used():
 
 def test_an_end_that_the_loop_has_not_seen_yet_is_seen():
     """The FIN lies in the socket's buffer while the loop was busy with something else."""
+
     async def work(connections: Connections, server: Server) -> None:
         await post(connections)
         (exchange,) = connections._idle
@@ -191,9 +189,14 @@ def test_an_end_that_the_loop_has_not_seen_yet_is_seen():
 
 
 @pytest.mark.parametrize(
-    "head", [b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n",
-             b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"],
-    ids=["204", "304", "304 with a length"])
+    "head",
+    [
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 304 Not Modified\r\n\r\n",
+        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+    ],
+    ids=["204", "304", "304 with a length"],
+)
 def test_answers_without_a_body_end_with_their_head(head):
     """A 204 was waited for until the sixty seconds were over."""
 
@@ -213,8 +216,9 @@ def test_answers_without_a_body_end_with_their_head(head):
     against(script, work)
 
 
-@pytest.mark.parametrize("interim", [b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
-                                     b"HTTP/1.1 100 Continue\r\n\r\n"])
+@pytest.mark.parametrize(
+    "interim", [b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"]
+)
 def test_interim_answers_are_not_the_answer(interim):
     async def script(peer: Peer) -> None:
         while True:
@@ -238,9 +242,13 @@ def test_interim_answers_are_not_the_answer(interim):
 
 @pytest.mark.parametrize(
     "answer",
-    [b"HTTP/1.0 200 OK\r\n\r\nto the end", b"HTTP/1.1 200 OK\r\n\r\nto the end",
-     b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"],
-    ids=["1.0", "1.1", "1.1 close"])
+    [
+        b"HTTP/1.0 200 OK\r\n\r\nto the end",
+        b"HTTP/1.1 200 OK\r\n\r\nto the end",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end",
+    ],
+    ids=["1.0", "1.1", "1.1 close"],
+)
 def test_a_body_without_a_length_ends_with_its_connection(answer):
     async def work(connections: Connections, server: Server) -> None:
         for number in range(2):
@@ -269,19 +277,29 @@ def test_a_body_without_a_length_that_is_reset_is_not_whole():
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\nContent-Len", OK[:-1],
-     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
-     b"HTTP/1.1 103 Early Hints\r\n\r\n", b"garbage\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n",
-     b"HTTP/1.1 20 OK\r\n\r\n", b"HTTP/1.1 two OK\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00",
-     b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!",
-     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
-     b"2\r\nok\r\n0\r\n\r\n",
-     b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\nok",
-     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n0\r\n\r\n",
-     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\nok\r\n0\r\n\r\n",
-     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: it\r\nConnection: upgrade\r\n\r\n"],
-    ids=lambda answer: repr(answer[:40]) + str(len(answer)))
+    [
+        b"",
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 200 OK\r\nContent-Len",
+        OK[:-1],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+        b"garbage\r\n\r\n",
+        b"HTTP/9.9 200 OK\r\n\r\n",
+        b"HTTP/1.1 20 OK\r\n\r\n",
+        b"HTTP/1.1 two OK\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: it\r\nConnection: upgrade\r\n\r\n",
+    ],
+    ids=lambda answer: repr(answer[:40]) + str(len(answer)),
+)
 @pytest.mark.parametrize("reused", [False, True])
 def test_half_and_malformed_answers_are_broken_and_not_asked_for_again(answer, reused):
     async def work(connections: Connections, server: Server) -> None:
@@ -295,8 +313,10 @@ def test_half_and_malformed_answers_are_broken_and_not_asked_for_again(answer, r
 
 
 def test_an_answer_that_trickles_is_put_together():
-    chunked = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n2\r\nde\r\n"
-               b"0\r\nTrailer: x\r\n\r\n")
+    chunked = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n2\r\nde\r\n"
+        b"0\r\nTrailer: x\r\n\r\n"
+    )
 
     async def script(peer: Peer) -> None:
         for answer in (OK, chunked, OK):
@@ -396,8 +416,20 @@ def test_nothing_that_listens_is_unreachable():
     against(always_ok, work)
 
 
-FAULTS = ("fine", "fine", "fine", "close after", "close before", "half", "reset", "trickle",
-          "hints", "no content", "stray", "garbage")
+FAULTS = (
+    "fine",
+    "fine",
+    "fine",
+    "close after",
+    "close before",
+    "half",
+    "reset",
+    "trickle",
+    "hints",
+    "no content",
+    "stray",
+    "garbage",
+)
 
 
 def test_a_hostile_server_never_gets_a_request_twice_nor_mixes_answers_up():

@@ -14,12 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from local_sagemaker import LocalAws
-from local_sagemaker.runtime.http_server import (
-    Connection,
-    Limits,
-    Request,
-    listening,
-)
+from local_sagemaker.runtime.http_server import Connection, Limits, Request, listening
 
 PATIENCE = 30.0
 """Seconds after which a test takes a server for one that waits for ever."""
@@ -57,9 +52,12 @@ def post(port: int, *headers: str, body: bytes = b"") -> bytes:
 
 
 NO_HTTP = {
-    "no number": ["Content-Length: abc"], "negative": ["Content-Length: -1"],
-    "signed": ["Content-Length: +1"], "empty": ["Content-Length:"],
-    "5000 digits": ["Content-Length: " + "9" * 5000], "hexadecimal": ["Content-Length: 0x1"],
+    "no number": ["Content-Length: abc"],
+    "negative": ["Content-Length: -1"],
+    "signed": ["Content-Length: +1"],
+    "empty": ["Content-Length:"],
+    "5000 digits": ["Content-Length: " + "9" * 5000],
+    "hexadecimal": ["Content-Length: 0x1"],
     "two lengths": ["Content-Length: 1", "Content-Length: 2"],
     "the same length twice": ["Content-Length: 1", "Content-Length: 1"],
     "a list of lengths": ["Content-Length: 1, 1"],
@@ -68,23 +66,32 @@ NO_HTTP = {
     "chunks and length": ["Transfer-Encoding: chunked", "Content-Length: 3"],
     "a space before the colon": ["Content-Length : 1"],
     "a folded line": ["X: a", " Content-Length: 1"],
-    "no colon": ["nonsense"], "a NUL": ["X: a\0b"], "a NUL in a name": ["X\0: a"],
+    "no colon": ["nonsense"],
+    "a NUL": ["X: a\0b"],
+    "a NUL in a name": ["X\0: a"],
     "a bare line feed": ["X: a\nTransfer-Encoding: chunked"],
     "chunked is not last": ["Transfer-Encoding: chunked, gzip"],
 }
 NO_REQUEST_LINE = {
-    "no version": b"GET /\r\n\r\n", "no version and headers": b"GET /\r\nHost: x\r\n\r\n",
-    "another version": b"GET / HTTP/2.0\r\n\r\n", "version 3": b"GET / HTTP/3\r\n\r\n",
-    "HTTP/2's preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "TLS": b"\x16\x03\x01\x02\x00\x01\x00",
-    "no method of HTTP": b"BREW / HTTP/1.1\r\n\r\n", "nothing but lines": b"nonsense\r\n\r\n",
+    "no version": b"GET /\r\n\r\n",
+    "no version and headers": b"GET /\r\nHost: x\r\n\r\n",
+    "another version": b"GET / HTTP/2.0\r\n\r\n",
+    "version 3": b"GET / HTTP/3\r\n\r\n",
+    "HTTP/2's preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00",
+    "no method of HTTP": b"BREW / HTTP/1.1\r\n\r\n",
+    "nothing but lines": b"nonsense\r\n\r\n",
     "for a proxy": b"GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a tunnel": b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "an asterisk": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "line feeds": b"GET / HTTP/1.1\nHost: localhost\n\n",
 }
 NO_CHUNKS = {
-    "no number": b"zz\r\n", "negative": b"-1\r\n", "hexadecimal sign": b"0x1\r\na\r\n0\r\n\r\n",
-    "a line feed": b"1\na\r\n0\r\n\r\n", "longer than told": b"1\r\nab\r\n0\r\n\r\n",
+    "no number": b"zz\r\n",
+    "negative": b"-1\r\n",
+    "hexadecimal sign": b"0x1\r\na\r\n0\r\n\r\n",
+    "a line feed": b"1\na\r\n0\r\n\r\n",
+    "longer than told": b"1\r\nab\r\n0\r\n\r\n",
     "endless": b"f" * 17 + b"\r\n",
 }
 
@@ -125,10 +132,15 @@ class TestWhatIsNoHttp:
         answer = received(runtime, post(runtime, f"Content-Length: {length}"))
         assert answer.startswith(b"HTTP/1.1 413 ")
 
-    @pytest.mark.parametrize("head", [
-        ["X: " + "y" * 70_000], [f"X-{number}: y" for number in range(300)],
-        [f"X-{number}: {'y' * 1000}" for number in range(100)],
-    ], ids=["one long", "many", "long and many"])
+    @pytest.mark.parametrize(
+        "head",
+        [
+            ["X: " + "y" * 70_000],
+            [f"X-{number}: y" for number in range(300)],
+            [f"X-{number}: {'y' * 1000}" for number in range(100)],
+        ],
+        ids=["one long", "many", "long and many"],
+    )
     def test_a_large_head_is_refused(self, door, head):
         assert received(door, post(door, *head)).startswith(b"HTTP/1.1 431 ")
 
@@ -141,8 +153,10 @@ class TestWhatIsNoHttp:
         echo = Echo()
         with listening(echo, limits=Limits(chunked=True)) as listener:
             body = b"2\r\nab\r\n0\r\nHost: evil\r\nAuthorization: x\r\n\r\n"
-            answer = received(listener.port, post(
-                listener.port, "Transfer-Encoding: chunked", "Connection: close", body=body))
+            answer = received(
+                listener.port,
+                post(listener.port, "Transfer-Encoding: chunked", "Connection: close", body=body),
+            )
         assert answer.endswith(b"\r\n\r\nab")
         assert "authorization" not in echo.seen[0].headers
         assert echo.seen[0].headers["host"] != "evil"
@@ -151,8 +165,11 @@ class TestWhatIsNoHttp:
         echo = Echo()
         with listening(echo, limits=Limits(chunked=True)) as listener:
             inner = post(listener.port)
-            for headers in (["Content-Length: 3", "Transfer-Encoding: chunked"],
-                            ["Content-Length: abc"], ["Transfer-Encoding: xchunked"]):
+            for headers in (
+                ["Content-Length: 3", "Transfer-Encoding: chunked"],
+                ["Content-Length: abc"],
+                ["Transfer-Encoding: xchunked"],
+            ):
                 answer = received(listener.port, post(listener.port, *headers, body=inner))
                 assert answer.startswith(b"HTTP/1.1 400 ")
                 assert answer.count(b"HTTP/1.1 ") == 1
@@ -163,8 +180,9 @@ bodies = st.lists(st.binary(max_size=300), min_size=1, max_size=5)
 
 
 class TestAnyBytes:
-    @settings(max_examples=60, deadline=None,
-              suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(bodies=bodies, cuts=st.lists(st.integers(1, 400), max_size=8), chunked=st.booleans())
     def test_requests_arrive_as_they_were_sent_however_they_are_cut(self, bodies, cuts, chunked):
         echo = Echo()
@@ -186,12 +204,18 @@ class TestAnyBytes:
         assert [one.body for one in echo.seen] == bodies
         assert answer.count(b"HTTP/1.1 200 OK\r\n") == len(bodies)
         assert b"".join(bodies) == b"".join(
-            part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK\r\n"))
+            part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK\r\n")
+        )
 
     @settings(max_examples=150, deadline=None)
-    @given(head=st.sampled_from(["", "Content-Length: 3", "Transfer-Encoding: chunked",
-                                 "Expect: 100-continue"]),
-           at=st.integers(0, 150), cut=st.integers(0, 20), noise=st.binary(max_size=20))
+    @given(
+        head=st.sampled_from(
+            ["", "Content-Length: 3", "Transfer-Encoding: chunked", "Expect: 100-continue"]
+        ),
+        at=st.integers(0, 150),
+        cut=st.integers(0, 20),
+        noise=st.binary(max_size=20),
+    )
     @example(head="", at=0, cut=0, noise=b"\r\n")
     @example(head="Transfer-Encoding: chunked", at=150, cut=0, noise=b"0\r\n\r\nGET")
     def test_broken_requests_are_answered_or_hung_up_on(self, head, at, cut, noise):
@@ -209,16 +233,27 @@ class TestWaiting:
 
     LIMITS = Limits(request_seconds=0.4, idle_seconds=0.4, chunked=True)
 
-    @pytest.mark.parametrize("begin", [
-        lambda port: b"",
-        lambda port: b"POST / HT",
-        lambda port: post(port)[:-2],
-        lambda port: post(port, "Content-Length: 5", body=b"ab"),
-        lambda port: post(port, "Transfer-Encoding: chunked", body=b"5\r\nab"),
-        lambda port: post(port, "Expect: 100-continue", "Content-Length: 5"),
-        lambda port: post(port, "Content-Length: 2", body=b"ab"),
-    ], ids=["nothing", "half a line", "half a head", "half a body", "half a chunk", "no body",
-            "no second request"])
+    @pytest.mark.parametrize(
+        "begin",
+        [
+            lambda port: b"",
+            lambda port: b"POST / HT",
+            lambda port: post(port)[:-2],
+            lambda port: post(port, "Content-Length: 5", body=b"ab"),
+            lambda port: post(port, "Transfer-Encoding: chunked", body=b"5\r\nab"),
+            lambda port: post(port, "Expect: 100-continue", "Content-Length: 5"),
+            lambda port: post(port, "Content-Length: 2", body=b"ab"),
+        ],
+        ids=[
+            "nothing",
+            "half a line",
+            "half a head",
+            "half a body",
+            "half a chunk",
+            "no body",
+            "no second request",
+        ],
+    )
     def test_half_a_request_is_not_waited_for(self, begin):
         with listening(Echo(), limits=self.LIMITS) as listener:
             received(listener.port, begin(listener.port))  # ends only when the server closes
@@ -248,12 +283,16 @@ class TestWaiting:
         assert answer.endswith(b"late")
 
     def test_idle_connections_beyond_the_limit_give_way(self):
-        with contextlib.ExitStack() as stack, listening(
-            Echo(), limits=Limits(most_connections=20)
-        ) as listener:
-            many = [stack.enter_context(
-                socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE))
-                for _ in range(60)]
+        with (
+            contextlib.ExitStack() as stack,
+            listening(Echo(), limits=Limits(most_connections=20)) as listener,
+        ):
+            many = [
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE)
+                )
+                for _ in range(60)
+            ]
             answer = received(listener.port, post(listener.port, "Connection: close"))
             assert answer.startswith(b"HTTP/1.1 200 ")
             assert [one.recv(1) for one in many[:40]] == [b""] * 40
@@ -276,9 +315,10 @@ def test_a_client_that_sends_and_never_reads_is_hung_up_on():
 
     with listening(answer, limits=Limits(idle_seconds=0.4)) as listener:
         given_up = time.monotonic() + PATIENCE
-        with socket.create_connection(
-            ("127.0.0.1", listener.port), timeout=PATIENCE
-        ) as connection, contextlib.suppress(ConnectionError):
+        with (
+            socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
             while time.monotonic() < given_up:
                 connection.sendall(post(listener.port))
                 time.sleep(0.01)

@@ -10,11 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
 from local_sagemaker.connections import local_client
-from local_sagemaker.model_servers import (
-    ServiceTime,
-    SimulatedModelServer,
-    UrlModelServer,
-)
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, UrlModelServer
 
 FAST = ServiceTime.constant(0.001)
 
@@ -74,14 +70,19 @@ def test_only_the_documented_headers_reach_the_container(site):
     try:
         here = site({"model": UrlModelServer(f"http://127.0.0.1:{server.server_port}")})
         name = here.endpoint()
-        here.invoke(name, ContentType="text/csv", Accept="text/plain", InferenceId="i",
-                    PrefixAwareId="app")
+        here.invoke(
+            name, ContentType="text/csv", Accept="text/plain", InferenceId="i", PrefixAwareId="app"
+        )
     finally:
         server.shutdown()
         server.server_close()
     (headers,) = seen
     assert headers == {
-        "host", "content-length", "content-type", "accept", "x-amzn-sagemaker-inference-id",
+        "host",
+        "content-length",
+        "content-type",
+        "accept",
+        "x-amzn-sagemaker-inference-id",
         "x-amzn-sagemaker-prefix-aware-id",
     }
 
@@ -222,8 +223,13 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
     sagemaker = here.aws.client("sagemaker")
     sagemaker.create_endpoint_config(
         EndpointConfigName="serverless",
-        ProductionVariants=[{"VariantName": "primary", "ModelName": here.model(),
-                             "ServerlessConfig": {"MemorySizeInMB": 1024, "MaxConcurrency": 2}}],
+        ProductionVariants=[
+            {
+                "VariantName": "primary",
+                "ModelName": here.model(),
+                "ServerlessConfig": {"MemorySizeInMB": 1024, "MaxConcurrency": 2},
+            }
+        ],
     )
     sagemaker.create_endpoint(EndpointName="serverless", EndpointConfigName="serverless")
     here.settled("serverless")

@@ -56,8 +56,10 @@ def test_overhead_latency_has_no_percentiles(site):
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(500, ("Invocation5XXErrors", "Invocation4XXErrors")),
-     (404, ("Invocation4XXErrors", "Invocation5XXErrors"))],
+    [
+        (500, ("Invocation5XXErrors", "Invocation4XXErrors")),
+        (404, ("Invocation4XXErrors", "Invocation5XXErrors")),
+    ],
 )
 def test_errors_by_kind_as_sum_and_as_share(site, status, expected):
     here = site()
@@ -113,8 +115,12 @@ def test_concurrency_by_ten_seconds_is_the_busiest_moment_of_each_instance(site)
 
 def test_utilization_is_what_the_model_server_tells(site):
     busy = SimulatedModelServer(
-        service_time=ServiceTime.constant(0.05), cpu_idle=10.0, cpu_busy=400.0, memory=62.5,
-        gpu_busy=100.0, gpu_memory=50.0,
+        service_time=ServiceTime.constant(0.05),
+        cpu_idle=10.0,
+        cpu_busy=400.0,
+        memory=62.5,
+        gpu_busy=100.0,
+        gpu_memory=50.0,
     )
     here = site({"model": busy})
     name = here.endpoint(MetricsConfig={"EnableEnhancedMetrics": False})
@@ -124,8 +130,12 @@ def test_utilization_is_what_the_model_server_tells(site):
     here.aws.advance(60)
     statistics = {
         metric: here.statistics(name, metric, "Maximum", namespace=UTILIZATION)["Maximum"]
-        for metric in ("CPUUtilization", "MemoryUtilization", "GPUUtilization",
-                       "GPUMemoryUtilization")
+        for metric in (
+            "CPUUtilization",
+            "MemoryUtilization",
+            "GPUUtilization",
+            "GPUMemoryUtilization",
+        )
     }
     assert idle == {"Average": 10.0}
     assert 100 < statistics["CPUUtilization"] <= 400
@@ -144,9 +154,7 @@ def test_dimensions_by_instance_only_with_enhanced_metrics(site, enhanced):
     metrics = here.aws.client("cloudwatch").list_metrics(
         Dimensions=[{"Name": "EndpointName", "Value": name}]
     )["Metrics"]
-    found = {
-        (m["MetricName"], tuple(sorted(d["Name"] for d in m["Dimensions"]))) for m in metrics
-    }
+    found = {(m["MetricName"], tuple(sorted(d["Name"] for d in m["Dimensions"]))) for m in metrics}
     base = ("EndpointName", "VariantName")
     assert ("Invocations", base) in found
     assert ("CPUUtilization", base) in found
@@ -154,7 +162,8 @@ def test_dimensions_by_instance_only_with_enhanced_metrics(site, enhanced):
     own = ("EndpointConfigName", *base)
     assert ("Invocations", own) in found
     assert not {"CPUUtilization", "ConcurrentRequestsPerModel"} & {
-        metric for metric, names in found if names == own}
+        metric for metric, names in found if names == own
+    }
     more = {names for _, names in found if names not in (base, own)}
     by_instance = ("EndpointName", "InstanceId", "VariantName")
     by_zone = ("AvailabilityZone", "EndpointName", "InstanceType", "Region", "VariantName")

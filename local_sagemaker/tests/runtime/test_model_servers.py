@@ -53,9 +53,13 @@ class TestServiceTime:
 
     @pytest.mark.parametrize(
         "make",
-        [lambda: ServiceTime.constant(-1), lambda: ServiceTime.empirical([]),
-         lambda: ServiceTime.lognormal(p50=2, p99=1), lambda: ServiceTime("weibull", (1.0,)),
-         lambda: ServiceTime.gamma(mean=0, variation=1)],
+        [
+            lambda: ServiceTime.constant(-1),
+            lambda: ServiceTime.empirical([]),
+            lambda: ServiceTime.lognormal(p50=2, p99=1),
+            lambda: ServiceTime("weibull", (1.0,)),
+            lambda: ServiceTime.gamma(mean=0, variation=1),
+        ],
     )
     def test_nonsense_is_refused(self, make):
         with pytest.raises(ValueError, match=r"[a-z]{3}"):
@@ -64,7 +68,8 @@ class TestServiceTime:
 
 @settings(deadline=None)  # the first document is read slowly: what reads it is made then
 @given(
-    share=st.floats(0, 1), concurrency=st.integers(1, 64),
+    share=st.floats(0, 1),
+    concurrency=st.integers(1, 64),
     slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
     samples=st.lists(st.floats(0, 5), min_size=1, max_size=5),
 )
@@ -72,23 +77,32 @@ def test_options_survive_the_way_to_another_process(share, concurrency, slow, sa
     options = RuntimeOptions(
         model_servers={
             "a": SimulatedModelServer(
-                service_time=ServiceTime.empirical(samples), failure_share=share,
-                concurrency=concurrency, slow_instances=slow,
+                service_time=ServiceTime.empirical(samples),
+                failure_share=share,
+                concurrency=concurrency,
+                slow_instances=slow,
             ),
             "b": CommandModelServer(("serve", "--fast"), {"A": "1"}, "/srv"),
             "c": UrlModelServer("http://127.0.0.1:8080"),
         },
-        routers=3, clock_speed=60.0,
+        routers=3,
+        clock_speed=60.0,
     )
     assert RuntimeOptions.from_json(options.to_json()) == options
 
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: SimulatedModelServer(failure_share=1.5), lambda: SimulatedModelServer(concurrency=0),
-     lambda: SimulatedModelServer(failure_status=200), lambda: CommandModelServer(()),
-     lambda: UrlModelServer("http://10.0.0.1:80"), lambda: RuntimeOptions(routers=0),
-     lambda: RuntimeOptions(clock_speed=-1), lambda: RuntimeOptions(invocation_timeout=0)],
+    [
+        lambda: SimulatedModelServer(failure_share=1.5),
+        lambda: SimulatedModelServer(concurrency=0),
+        lambda: SimulatedModelServer(failure_status=200),
+        lambda: CommandModelServer(()),
+        lambda: UrlModelServer("http://10.0.0.1:80"),
+        lambda: RuntimeOptions(routers=0),
+        lambda: RuntimeOptions(clock_speed=-1),
+        lambda: RuntimeOptions(invocation_timeout=0),
+    ],
 )
 def test_settings_that_cannot_be_are_refused(make):
     with pytest.raises(ValueError, match=r"[a-z]{3}"):
@@ -100,12 +114,16 @@ def test_servers_named_on_the_command_line(tmp_path):
     document.write_text(json.dumps({"kind": "simulated", "concurrency": 4}))
     assert parse_model_server("*=simulated") == ("*", SimulatedModelServer())
     assert parse_model_server(f"team/ranker={document}") == (
-        "team/ranker", SimulatedModelServer(concurrency=4))
+        "team/ranker",
+        SimulatedModelServer(concurrency=4),
+    )
     assert parse_model_server("a=sentiment")[1] == sentiment_model_server()
 
 
-@pytest.mark.parametrize("document", ['{"kind": "magic"}', '{"kind": "url"}', "{}", "{",
-                                      '{"kind": "simulated", "workers": 4}'])
+@pytest.mark.parametrize(
+    "document",
+    ['{"kind": "magic"}', '{"kind": "url"}', "{}", "{", '{"kind": "simulated", "workers": 4}'],
+)
 def test_documents_that_name_no_server_are_refused(document, tmp_path):
     path = tmp_path / "server.json"
     path.write_text(document)
@@ -113,8 +131,9 @@ def test_documents_that_name_no_server_are_refused(document, tmp_path):
         parse_model_server(f"*={path}")
 
 
-@pytest.mark.parametrize("text", ["simulated", "=simulated", "*=", "*=no/such/file.json",
-                                  "*=http://10.0.0.1:80"])
+@pytest.mark.parametrize(
+    "text", ["simulated", "=simulated", "*=", "*=no/such/file.json", "*=http://10.0.0.1:80"]
+)
 def test_text_that_names_no_server_is_refused(text):
     with pytest.raises(ValueError, match=r"[a-z]{3}"):
         parse_model_server(text)
@@ -122,8 +141,15 @@ def test_text_that_names_no_server_is_refused(text):
 
 @pytest.mark.parametrize(
     ("pattern", "chosen"),
-    [("team/ranker", True), ("team/*", True), ("team/ranker:3", True), ("*ranker*", True),
-     ("123456789012.dkr.ecr.*/team/ranker:3", True), ("ranker", False), ("team/ranker:4", False)],
+    [
+        ("team/ranker", True),
+        ("team/*", True),
+        ("team/ranker:3", True),
+        ("*ranker*", True),
+        ("123456789012.dkr.ecr.*/team/ranker:3", True),
+        ("ranker", False),
+        ("team/ranker:4", False),
+    ],
 )
 def test_chosen_by_the_image(pattern, chosen):
     image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:3"
@@ -228,7 +254,9 @@ def children_of(parent: int) -> list[int]:
     """The processes that a process has started, and that still run."""
     found = subprocess.run(
         ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(parent)],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
     lines = [line.split() for line in found.splitlines() if "local_sagemaker" in line]
     return [int(words[0]) for words in lines if "Z" not in words[1]]
@@ -325,8 +353,9 @@ def test_the_real_model_computes(site):
     here = site({"model": sentiment_model_server()})
     name = here.endpoint()
     texts = ["what a delightful meal", "the plot was dreadful"]
-    answer = here.invoke(name, json.dumps({"inputs": texts}).encode(),
-                         ContentType="application/json")
+    answer = here.invoke(
+        name, json.dumps({"inputs": texts}).encode(), ContentType="application/json"
+    )
     found = json.loads(answer["Body"])
     assert [one["label"] for one in found] == ["POSITIVE", "NEGATIVE"]
     assert all(0.5 < one["score"] < 1 for one in found)
@@ -343,12 +372,21 @@ def test_a_command_that_is_no_server_fails_the_endpoint():
     server = CommandModelServer((sys.executable, "-c", "raise SystemExit(3)"))
     with LocalAws.in_process(model_servers={"*": server}) as aws:  # 240 s to become healthy
         sagemaker = aws.client("sagemaker")
-        sagemaker.create_model(ModelName="exits", PrimaryContainer={"Image": "a/b:1"},
-                               ExecutionRoleArn="arn:aws:iam::123456789012:role/models")
+        sagemaker.create_model(
+            ModelName="exits",
+            PrimaryContainer={"Image": "a/b:1"},
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        )
         sagemaker.create_endpoint_config(
             EndpointConfigName="exits",
-            ProductionVariants=[{"VariantName": "v", "ModelName": "exits",
-                                 "InstanceType": "ml.c7i.large", "InitialInstanceCount": 1}],
+            ProductionVariants=[
+                {
+                    "VariantName": "v",
+                    "ModelName": "exits",
+                    "InstanceType": "ml.c7i.large",
+                    "InitialInstanceCount": 1,
+                }
+            ],
         )
         sagemaker.create_endpoint(EndpointName="exits", EndpointConfigName="exits")
         deadline = time.monotonic() + 60
@@ -361,6 +399,9 @@ def test_a_command_that_is_no_server_fails_the_endpoint():
         assert "did not pass the ping health check" in found["FailureReason"]
         assert "exit code 3" in found["FailureReason"]
         for kind in ("endpoint", "endpoint_config", "model"):
-            member = {"endpoint": "EndpointName", "endpoint_config": "EndpointConfigName",
-                      "model": "ModelName"}[kind]
+            member = {
+                "endpoint": "EndpointName",
+                "endpoint_config": "EndpointConfigName",
+                "model": "ModelName",
+            }[kind]
             getattr(sagemaker, f"delete_{kind}")(**{member: "exits"})

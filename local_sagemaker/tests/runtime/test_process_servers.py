@@ -220,8 +220,9 @@ class Servers:
         return str(found["FailureReason"])
 
     def json(self, name: str, document: Any) -> Any:
-        answer = self.site.invoke(name, json.dumps(document).encode(),
-                                  ContentType="application/json")
+        answer = self.site.invoke(
+            name, json.dumps(document).encode(), ContentType="application/json"
+        )
         return json.loads(answer["Body"])
 
     def log(self, name: str) -> str:
@@ -249,8 +250,9 @@ def plain(servers: Servers) -> Iterator[str]:
     servers.script("plain.py", PLAIN)
     data = servers.put("plain.tar.gz", archive({"a.txt": b"first", "code/b.txt": b"second"}))
     environment = {"HF_MODEL_ID": "/opt/ml/model/code", "AWS_PROFILE": "", "PLAIN": "given"}
-    with servers.serving(f"{sys.executable} plain.py", ModelDataUrl=data,
-                         Environment=environment) as name:
+    with servers.serving(
+        f"{sys.executable} plain.py", ModelDataUrl=data, Environment=environment
+    ) as name:
         yield name
 
 
@@ -309,8 +311,9 @@ def test_what_a_server_writes_is_kept_and_is_in_cloudwatch_logs(servers, plain):
     group = f"/aws/sagemaker/Endpoints/{plain}"
     (stream,) = logs.describe_log_streams(logGroupName=group)["logStreams"]
     assert stream["logStreamName"].startswith("primary/i-")
-    events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"],
-                                 startFromHead=True)["events"]
+    events = logs.get_log_events(
+        logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True
+    )["events"]
     assert events[0]["message"].endswith("and to standard output")
 
 
@@ -318,15 +321,21 @@ def test_uncompressed_model_data_is_taken_as_it_is(servers, plain):
     servers.put("open/weights.txt", b"weights")
     servers.put("open/code/inference.txt", b"code")
     servers.put("open-other/no.txt", b"not this")
-    source = {"S3DataSource": {"S3Uri": "s3://models/open/", "S3DataType": "S3Prefix",
-                               "CompressionType": "None"}}
+    source = {
+        "S3DataSource": {
+            "S3Uri": "s3://models/open/",
+            "S3DataType": "S3Prefix",
+            "CompressionType": "None",
+        }
+    }
     with servers.serving(f"{sys.executable} plain.py", ModelDataSource=source) as name:
         files = json.loads(servers.site.invoke(name, b"see")["Body"])[0]
         assert files == {"weights.txt": "weights", "code/inference.txt": "code"}
         folder = servers.aws.model_server_folder
         assert [each.name for each in folder.iterdir() if each.is_dir() and name in each.name]
-    assert wait_for(lambda: not [each for each in folder.iterdir() if each.is_dir()
-                                 and name in each.name])
+    assert wait_for(
+        lambda: not [each for each in folder.iterdir() if each.is_dir() and name in each.name]
+    )
 
 
 def outside() -> bytes:
@@ -349,9 +358,14 @@ def too_large() -> bytes:
 
 @pytest.mark.parametrize(
     ("data", "words"),
-    [(None, "Could not find model data at s3://models/"), (lambda: b"no archive", "no tar archive"),
-     (outside, "outside"), (too_large, f"unpacks to more than {SMALL_DATA} bytes")],
-    ids=["missing", "no archive", "outside", "too large"])
+    [
+        (None, "Could not find model data at s3://models/"),
+        (lambda: b"no archive", "no tar archive"),
+        (outside, "outside"),
+        (too_large, f"unpacks to more than {SMALL_DATA} bytes"),
+    ],
+    ids=["missing", "no archive", "outside", "too large"],
+)
 def test_model_data_that_cannot_be_unpacked_fails_the_endpoint(servers, data, words):
     uri = f"s3://models/{uuid.uuid4().hex}"
     if data is not None:
@@ -365,11 +379,14 @@ def test_model_data_that_cannot_be_unpacked_fails_the_endpoint(servers, data, wo
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [("print('cannot load model'); raise SystemExit(2)", ("exit code 2", "cannot load model")),
-     ("import nowhere", ("exit code 1", "No module named 'nowhere'")),
-     ("print('x' * 9_000_000); print('the end'); raise SystemExit(3)", ("code 3", "the end")),
-     ("raise SystemExit(4)", ("exit code 4", "It wrote nothing"))],
-    ids=["standard output", "standard error", "very much", "nothing"])
+    [
+        ("print('cannot load model'); raise SystemExit(2)", ("exit code 2", "cannot load model")),
+        ("import nowhere", ("exit code 1", "No module named 'nowhere'")),
+        ("print('x' * 9_000_000); print('the end'); raise SystemExit(3)", ("code 3", "the end")),
+        ("raise SystemExit(4)", ("exit code 4", "It wrote nothing")),
+    ],
+    ids=["standard output", "standard error", "very much", "nothing"],
+)
 def test_what_a_server_said_before_it_died_is_in_the_error(servers, code, words):
     """Its standard output was thrown away."""
     reason = servers.failure(CommandModelServer((sys.executable, "-c", code)))
@@ -385,7 +402,8 @@ def test_a_program_that_is_not_there_fails_the_endpoint(servers):
     """It stayed Creating for ever."""
     assert "No such file" in servers.failure(CommandModelServer(("/no/such/program",)))
     assert "No such file" in servers.failure(
-        CommandModelServer((sys.executable,), directory="/no/such/folder"))
+        CommandModelServer((sys.executable,), directory="/no/such/folder")
+    )
 
 
 # --------------------------------------------------------------------------------- people's servers
@@ -416,8 +434,9 @@ def test_fastapi_with_onnx_runtime(servers):
 
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None]) for name in "xy"]
     three = helper.make_tensor("three", TensorProto.FLOAT, [], [3.0])
-    graph = helper.make_graph([helper.make_node("Mul", ["x", "three"], ["y"])], "g",
-                              values[:1], values[1:], [three])
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "three"], ["y"])], "g", values[:1], values[1:], [three]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     data = servers.put("onnx.tar.gz", archive({"model.onnx": model.SerializeToString()}))
     servers.script("app.py", FASTAPI)
@@ -437,8 +456,11 @@ def test_litserve_with_all_of_its_processes(servers):
 def test_mlserver_with_a_shim_as_at_aws(servers):
     servers.script("ml/shim.py", MLSERVER)
     servers.script("ml/model-settings.json", '{"name": "m", "implementation": "shim.Model"}')
-    environment = {"MLSERVER_PARALLEL_WORKERS": "0", "MLSERVER_GRPC_PORT": "0",
-                   "MLSERVER_METRICS_ENDPOINT": ""}
+    environment = {
+        "MLSERVER_PARALLEL_WORKERS": "0",
+        "MLSERVER_GRPC_PORT": "0",
+        "MLSERVER_METRICS_ENDPOINT": "",
+    }
     mlserver = Path(sys.executable).with_name("mlserver")
     command = f"sh -c 'MLSERVER_HTTP_PORT=$SAGEMAKER_BIND_TO_PORT exec {mlserver} start ml'"
     with servers.serving(command, Environment=environment) as name:
@@ -467,10 +489,16 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
     """Not the workers, not one in a session of its own, and however the local AWS ends."""
     name = f"stubborn-{uuid.uuid4().hex}"
     (tmp_path / "serve.py").write_text(STUBBORN)
-    command = [sys.executable, "-m", "local_sagemaker",
-               "--model-server", f"*={sys.executable} serve.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          cwd=tmp_path) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "local_sagemaker",
+        "--model-server",
+        f"*={sys.executable} serve.py",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
+    ) as process:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
         exported: dict[str, str] = {}

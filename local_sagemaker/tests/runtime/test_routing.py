@@ -12,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from local_sagemaker.runtime.routing import (
-    Routing,
-    choose_instance,
-    choose_weighted,
-    prefix_key,
-)
+from local_sagemaker.runtime.routing import Routing, choose_instance, choose_weighted, prefix_key
 
 LOR = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
 ENHANCED = {"EnableEnhancedMetrics": True}
@@ -44,9 +39,7 @@ def test_least_outstanding_takes_one_with_the_fewest_its_router_sees(counts, rou
 def test_least_outstanding_breaks_ties_evenly():
     fakes = [Fake(str(n)) for n in range(4)]
     routing, generator = Routing("LEAST_OUTSTANDING_REQUESTS"), random.Random(3)
-    found = Counter(
-        choose_instance(fakes, routing, 0, b"", generator).id for _ in range(4000)
-    )
+    found = Counter(choose_instance(fakes, routing, 0, b"", generator).id for _ in range(4000))
     assert len(found) == 4
     assert all(850 < count < 1150 for count in found.values())  # 1000 +- 5 deviations of 27
 
@@ -161,8 +154,7 @@ def test_weights_target_variant_and_a_change_of_weights(site):
     assert 25 < found["b"] < 75  # 50 +- 4 deviations of 6.1
     assert here.invoke(name, TargetVariant="b")["InvokedProductionVariant"] == "b"
     here.aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=name,
-        DesiredWeightsAndCapacities=[{"VariantName": "a", "DesiredWeight": 0.0}],
+        EndpointName=name, DesiredWeightsAndCapacities=[{"VariantName": "a", "DesiredWeight": 0.0}]
     )
     here.settled(name)
     assert {here.invoke(name)["InvokedProductionVariant"] for _ in range(20)} == {"b"}
@@ -208,12 +200,15 @@ def test_zones_have_listeners_of_their_own(site):
     from local_sagemaker.admission import credentials_at
     from local_sagemaker.connections import new_client
 
-    client = new_client(
-        "sagemaker-runtime", "us-east-1", url, credentials_at(here.aws.url))
+    client = new_client("sagemaker-runtime", "us-east-1", url, credentials_at(here.aws.url))
     for _ in range(40):
         client.invoke_endpoint(EndpointName=name, Body=b"")
     by_zone = here.statistics(
-        name, "Invocations", "Sum", Region="us-east-1", AvailabilityZone=first["ZoneName"],
+        name,
+        "Invocations",
+        "Sum",
+        Region="us-east-1",
+        AvailabilityZone=first["ZoneName"],
         InstanceType="ml.c7i.xlarge",
     )
     assert by_zone == {"Sum": 40.0}

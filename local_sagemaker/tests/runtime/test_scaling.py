@@ -16,19 +16,34 @@ CONCURRENT = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 class Tracked:
     """An endpoint whose variant is scaled on invocations per instance."""
 
-    def __init__(self, here: Any, *, least: int = 1, most: int = 10, instances: int = 1,
-                 target: float = 6.0, metric: str = PER_INSTANCE, **policy: Any) -> None:
+    def __init__(
+        self,
+        here: Any,
+        *,
+        least: int = 1,
+        most: int = 10,
+        instances: int = 1,
+        target: float = 6.0,
+        metric: str = PER_INSTANCE,
+        **policy: Any,
+    ) -> None:
         self.here = here
         self.name = here.endpoint({"InitialInstanceCount": instances})
         self.scaling = here.aws.client("application-autoscaling")
-        self.key = {"ServiceNamespace": "sagemaker", "ScalableDimension": DIMENSION,
-                    "ResourceId": f"endpoint/{self.name}/variant/primary"}
+        self.key = {
+            "ServiceNamespace": "sagemaker",
+            "ScalableDimension": DIMENSION,
+            "ResourceId": f"endpoint/{self.name}/variant/primary",
+        }
         self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
         self.answer = self.scaling.put_scaling_policy(
-            **self.key, PolicyName="track", PolicyType="TargetTrackingScaling",
+            **self.key,
+            PolicyName="track",
+            PolicyType="TargetTrackingScaling",
             TargetTrackingScalingPolicyConfiguration={
                 "TargetValue": target,
-                "PredefinedMetricSpecification": {"PredefinedMetricType": metric}, **policy,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
+                **policy,
             },
         )
         here.to_full_minute()
@@ -169,6 +184,4 @@ def test_on_a_fast_clock_it_happens_by_itself(site):
         if tracked.desired == 3:
             break
     assert tracked.desired == 3
-    here.until(
-        tracked.name, lambda d: d["ProductionVariants"][0]["DesiredInstanceCount"] == 1
-    )
+    here.until(tracked.name, lambda d: d["ProductionVariants"][0]["DesiredInstanceCount"] == 1)

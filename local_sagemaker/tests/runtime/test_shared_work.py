@@ -69,9 +69,14 @@ def by_the_book(slope: float, jobs: list[tuple[float, float]]) -> list[float]:
     return [ended[n] for n in range(len(jobs))]
 
 
-@given(slope=st.sampled_from([0.0, 0.25, 0.4, 1.0]),
-       jobs=st.lists(st.tuples(st.integers(0, 8).map(float), st.integers(1, 8).map(float)),
-                     min_size=1, max_size=8))
+@given(
+    slope=st.sampled_from([0.0, 0.25, 0.4, 1.0]),
+    jobs=st.lists(
+        st.tuples(st.integers(0, 8).map(float), st.integers(1, 8).map(float)),
+        min_size=1,
+        max_size=8,
+    ),
+)
 def test_as_by_the_book(slope, jobs):
     assert ends(slope, jobs) == pytest.approx(by_the_book(slope, jobs), abs=1e-6)
 

@@ -82,8 +82,9 @@ def test_a_handler_that_only_waits_takes_a_rollback_for_success_and_deletes_what
 
 
 def test_a_handler_that_compares_fails_and_the_former_configuration_stays(deployed):
-    stack = deployed(endpoint_handler="compares", unchanged_configuration="ignored",
-                     keeps_failure_reason=True)
+    stack = deployed(
+        endpoint_handler="compares", unchanged_configuration="ignored", keeps_failure_reason=True
+    )
     failed = stack.deploy("sick")
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
     assert "did not pass the ping health check" in failed.failure_reason
@@ -93,23 +94,28 @@ def test_a_handler_that_compares_fails_and_the_former_configuration_stays(deploy
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_failure_reason_stays_until_the_next_update_or_not_at_all(deployed, keeps):
-    stack = deployed(keeps_failure_reason=keeps, endpoint_handler="compares",
-                     unchanged_configuration="ignored")
+    stack = deployed(
+        keeps_failure_reason=keeps, endpoint_handler="compares", unchanged_configuration="ignored"
+    )
     stack.deploy("sick")
     assert ("FailureReason" in stack.here.described(NAME)) is keeps
     wanted = template("model")
     wanted["Resources"]["Configmodel"]["Properties"]["ProductionVariants"][0][
-        "InitialInstanceCount"] = 3
+        "InitialInstanceCount"
+    ] = 3
     updated = deploy_template(stack.here.aws, wanted, stack.name)
     assert updated.status == "UPDATE_COMPLETE"
     assert "FailureReason" not in stack.here.described(NAME)
 
 
-@pytest.mark.parametrize(("unchanged", "status"), [
-    ("refused", "UPDATE_ROLLBACK_FAILED"),
-    ("ignored", "UPDATE_ROLLBACK_COMPLETE"),
-    ("deployed", "UPDATE_ROLLBACK_COMPLETE"),
-])
+@pytest.mark.parametrize(
+    ("unchanged", "status"),
+    [
+        ("refused", "UPDATE_ROLLBACK_FAILED"),
+        ("ignored", "UPDATE_ROLLBACK_COMPLETE"),
+        ("deployed", "UPDATE_ROLLBACK_COMPLETE"),
+    ],
+)
 def test_the_stack_s_own_rollback_sends_the_configuration_that_serves(deployed, unchanged, status):
     stack = deployed(endpoint_handler="compares", unchanged_configuration=unchanged)
     failed = stack.deploy("sick")
@@ -128,11 +134,22 @@ def test_the_stack_s_own_rollback_sends_the_configuration_that_serves(deployed, 
     assert [each["EndpointConfigName"] for each in listed["EndpointConfigs"]] == [stack.good]
 
 
-@pytest.mark.parametrize("properties", [
-    {"RetainAllVariantProperties": True},
-    {"DeploymentConfig": {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-        "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 60}}}},
-])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"RetainAllVariantProperties": True},
+        {
+            "DeploymentConfig": {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "ALL_AT_ONCE",
+                        "WaitIntervalInSeconds": 60,
+                    }
+                }
+            }
+        },
+    ],
+)
 @pytest.mark.parametrize("unchanged", ["refused", "ignored", "deployed"])
 def test_an_update_of_the_endpoint_alone(deployed, unchanged, properties):
     stack = deployed(unchanged_configuration=unchanged)

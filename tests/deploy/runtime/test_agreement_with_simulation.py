@@ -54,8 +54,13 @@ def poisson(rate: float, seed: int) -> ArrivalTrace:
 
 
 def scenario(instances: int, routing: str, traffic: ArrivalTrace | ClosedLoop) -> Scenario:
-    return Scenario(service=Gamma(mean=MEAN, cv=CV), traffic=traffic, instances=instances,
-                    concurrency=2, routing=routing)
+    return Scenario(
+        service=Gamma(mean=MEAN, cv=CV),
+        traffic=traffic,
+        instances=instances,
+        concurrency=2,
+        routing=routing,
+    )
 
 
 #: Light load where RANDOM still makes queues; heavy load that least-outstanding evens out; callers
@@ -81,11 +86,13 @@ class Measured:
 @pytest.fixture(scope="module")
 def measured() -> Iterator[dict[str, Measured]]:
     """All regimes, one after the other, each on an endpoint of its own."""
-    server = SimulatedModelServer(service_time=ServiceTime.gamma(mean=MEAN, variation=CV),
-                                  concurrency=2, seed=1)
+    server = SimulatedModelServer(
+        service_time=ServiceTime.gamma(mean=MEAN, variation=CV), concurrency=2, seed=1
+    )
     loop = JumpingLoop()
-    with LocalAws.in_process(model_servers={"model": server},
-                             runtime=RuntimeOptions(clock_speed=0.0, seed=1)) as aws:
+    with LocalAws.in_process(
+        model_servers={"model": server}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
+    ) as aws:
         loop.become_the_runtimes(aws)
         site = Site(aws)
         yield {name: run_for_real(aws, site, loop, regime) for name, regime in REGIMES.items()}
@@ -93,17 +100,29 @@ def measured() -> Iterator[dict[str, Measured]]:
 
 
 def run_for_real(aws: LocalAws, site: Site, loop: JumpingLoop, regime: Scenario) -> Measured:
-    endpoint = site.endpoint({"InitialInstanceCount": regime.instances,
-                              "RoutingConfig": {"RoutingStrategy": regime.routing}})
+    endpoint = site.endpoint(
+        {
+            "InitialInstanceCount": regime.instances,
+            "RoutingConfig": {"RoutingStrategy": regime.routing},
+        }
+    )
     environment = aws.environment()
-    session = boto3.Session(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"],
-                            region_name=environment["AWS_REGION"])
+    session = boto3.Session(
+        environment["AWS_ACCESS_KEY_ID"],
+        environment["AWS_SECRET_ACCESS_KEY"],
+        region_name=environment["AWS_REGION"],
+    )
 
     url = aws.runtime_url()
 
     async def call_all() -> Measured:
-        async with AsyncRuntimeClient(session=session, url=url, concurrency=1000,
-                                      latency_target=timedelta(seconds=30), retries=0) as client:
+        async with AsyncRuntimeClient(
+            session=session,
+            url=url,
+            concurrency=1000,
+            latency_target=timedelta(seconds=30),
+            retries=0,
+        ) as client:
             loop.jump_from_now_on(True)
             try:
                 return await call(client, endpoint, regime.traffic, loop.time)
@@ -113,8 +132,12 @@ def run_for_real(aws: LocalAws, site: Site, loop: JumpingLoop, regime: Scenario)
     return asyncio.run_coroutine_threadsafe(call_all(), loop).result(300)
 
 
-async def call(client: AsyncRuntimeClient, endpoint: str, traffic: ArrivalTrace | ClosedLoop,
-               clock: Callable[[], float]) -> Measured:
+async def call(
+    client: AsyncRuntimeClient,
+    endpoint: str,
+    traffic: ArrivalTrace | ClosedLoop,
+    clock: Callable[[], float],
+) -> Measured:
     calls: list[tuple[float, float]] = []  # begun, ended
     begin = clock()
 

@@ -58,8 +58,9 @@ class Place:
 def place() -> Iterator[Place]:
     loop = JumpingLoop()
     server = SimulatedModelServer()
-    with LocalAws.in_process(model_servers={"model": server},
-                             runtime=RuntimeOptions(clock_speed=0.0, seed=1)) as aws:
+    with LocalAws.in_process(
+        model_servers={"model": server}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
+    ) as aws:
         loop.become_the_runtimes(aws)
         yield Place(aws, loop)
 
@@ -67,10 +68,14 @@ def place() -> Iterator[Place]:
 def agree(result: StepResult, true: list[float]) -> None:
     """Every percentile of p50 to p99.99 within 1 % or the timer's resolution."""
     assert result.completed == result.intended == len(true)
-    pairs = [(percentile_of(true, one.percent), one.seconds)
-             for one in result.latency.percentiles()]
-    wrong = [f"{found:.5f} not {expected:.5f}" for expected, found in pairs
-             if abs(found - expected) > max(0.01 * expected, RESOLUTION)]
+    pairs = [
+        (percentile_of(true, one.percent), one.seconds) for one in result.latency.percentiles()
+    ]
+    wrong = [
+        f"{found:.5f} not {expected:.5f}"
+        for expected, found in pairs
+        if abs(found - expected) > max(0.01 * expected, RESOLUTION)
+    ]
     assert len(pairs) == 7
     assert not wrong
 
@@ -104,7 +109,7 @@ def stood_still(moment: float) -> float:
 
 
 def test_a_stall_is_in_every_percentile_as_callers_met_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch,
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """100 a second, 20 ms each, and for two seconds the instance neither begins nor answers."""
     work, clock = Simulation._work, place.loop.time
@@ -125,6 +130,8 @@ def test_a_stall_is_in_every_percentile_as_callers_met_it(
     step = Step("stall", 12, ConstantArrivals(100))
     result = place.run(server, step)
     due = list(step.arrivals.offsets(step.seconds)) if step.arrivals else []
-    agree(result, [stood_still(stood_still(at) + SERVICE) - at
-                   for at in (one - due[0] for one in due)])
+    agree(
+        result,
+        [stood_still(stood_still(at) + SERVICE) - at for at in (one - due[0] for one in due)],
+    )
     assert result.latency.percentile(99) > 1.8

@@ -44,12 +44,13 @@ from low_latency_endpoint.simulate.published import (
 from .jumping_generator import JumpingGenerator
 
 CASE = next(case for case in CASES if case.name == "batching, slope 0.4, CV 1")
-SIGMA = math.sqrt(math.log(1 + CASE.variation ** 2))
+SIGMA = math.sqrt(math.log(1 + CASE.variation**2))
 MEAN = 0.1  # so that the longest stay far below SageMaker's limit of 60 s
-MEDIAN = MEAN * math.exp(-SIGMA ** 2 / 2)  # of the lognormal law with that mean
+MEDIAN = MEAN * math.exp(-(SIGMA**2) / 2)  # of the lognormal law with that mean
 SERVICE = ServiceTime.lognormal(p50=MEDIAN, p99=MEDIAN * math.exp(2.3263478740408408 * SIGMA))
-BATCHING = SimulatedModelServer(service_time=SERVICE, concurrency=CASE.concurrency,
-                                slope=CASE.slope, seed=1)
+BATCHING = SimulatedModelServer(
+    service_time=SERVICE, concurrency=CASE.concurrency, slope=CASE.slope, seed=1
+)
 WORKERS = SimulatedModelServer(service_time=SERVICE, concurrency=4, seed=1)
 
 REQUESTS_A_BLOCK = 1000
@@ -75,9 +76,12 @@ class Place:
     def compare(self, plan: ComparisonPlan) -> RoutingComparison:
         """As the command does, but for its callers."""
         blocks = replace(plan, block_seconds=block_seconds((plan.users or 0) // 4))
-        return compare_routing([self.endpoint], Payloads.of_bytes(b"{}"), blocks,
-                               generator=lambda target: JumpingGenerator(
-                                   self.aws, self.loop, target))
+        return compare_routing(
+            [self.endpoint],
+            Payloads.of_bytes(b"{}"),
+            blocks,
+            generator=lambda target: JumpingGenerator(self.aws, self.loop, target),
+        )
 
     def counts(self) -> list[int]:
         described = self.aws.client("sagemaker").describe_endpoint(EndpointName=self.endpoint)
@@ -88,17 +92,24 @@ class Place:
 def place() -> Iterator[Callable[[SimulatedModelServer], Place]]:
     """Both strategies on two instances each, with the model server asked for."""
     loop = JumpingLoop()
-    with LocalAws.in_process(model_servers={"model": BATCHING},
-                             runtime=RuntimeOptions(clock_speed=0.0, seed=1)) as aws, \
-            pytest.MonkeyPatch.context() as patch:
+    with (
+        LocalAws.in_process(
+            model_servers={"model": BATCHING}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
+        ) as aws,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         loop.become_the_runtimes(aws)
         for name, value in aws.environment().items():
             patch.setenv(name, value)
         site = Site(aws)
         endpoint = site.endpoint(
-            {"VariantName": "least", "InitialInstanceCount": 2,
-             "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}},
-            {"VariantName": "random", "InitialInstanceCount": 2})
+            {
+                "VariantName": "least",
+                "InitialInstanceCount": 2,
+                "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+            },
+            {"VariantName": "random", "InitialInstanceCount": 2},
+        )
 
         def served_by(server: SimulatedModelServer) -> Place:
             aws.set_model_servers({"model": server})
@@ -118,8 +129,9 @@ def table_of(place) -> Callable[[tuple[int, ...]], PublishedComparison]:
     @cache
     def run(sizes: tuple[int, ...]) -> PublishedComparison:
         here = place(BATCHING)
-        found = compare_published([here.endpoint], PLAN, here.compare, sizes=sizes,
-                                  poll_seconds=0.02)
+        found = compare_published(
+            [here.endpoint], PLAN, here.compare, sizes=sizes, poll_seconds=0.02
+        )
         assert found.set_back
         assert here.counts() == [2, 2]
         return found
@@ -127,9 +139,12 @@ def table_of(place) -> Callable[[tuple[int, ...]], PublishedComparison]:
     return run
 
 
-@pytest.fixture(params=[
-    pytest.param(SOME, id="two sizes"),
-    pytest.param(tuple(SIZES), id="all sizes", marks=pytest.mark.realtime)])
+@pytest.fixture(
+    params=[
+        pytest.param(SOME, id="two sizes"),
+        pytest.param(tuple(SIZES), id="all sizes", marks=pytest.mark.realtime),
+    ]
+)
 def table(request, table_of) -> PublishedComparison:
     return table_of(request.param)
 
@@ -159,7 +174,8 @@ def test_the_published_sizes_were_run(request, table):
     users = {1: 4, 5: 20, 10: 40, 15: 60, 20: 80}
     sizes = SOME if "two" in request.node.callspec.id else tuple(users)
     assert [(size, report.plan["users"]) for size, report in table.rows] == [
-        (size, users[size]) for size in sizes]
+        (size, users[size]) for size in sizes
+    ]
     for size, report in table.rows:
         assert [side.fleet.instances for side in report.sides] == [size, size]
         assert report.sides.labels == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
@@ -179,8 +195,9 @@ def test_direction(measured, routed):
 @pytest.mark.realtime
 def test_direction_of_p99(measured_at_all):
     """Surely shorter over all sizes together, at which each instance has as many users."""
-    found = changes([pair.pair for each in measured_at_all.values() for pair in each.pairs],
-                    confidence=0.99)
+    found = changes(
+        [pair.pair for each in measured_at_all.values() for pair in each.pairs], confidence=0.99
+    )
     assert found["p99"].high < 0
     assert found["mean"].high < 0
     assert found["throughput"].low > 0
@@ -219,8 +236,10 @@ def test_size_as_simulated(measured, routed, simulated):
 @pytest.mark.realtime
 def test_size_as_simulated_over_all_sizes(measured_at_all, simulated):
     both = [(found.changes, simulated[size]) for size, found in measured_at_all.items()]
-    assert abs(fmean(found["throughput"].change - paper.throughput.mean
-                     for found, paper in both)) < 0.015
+    assert (
+        abs(fmean(found["throughput"].change - paper.throughput.mean for found, paper in both))
+        < 0.015
+    )
     assert abs(fmean(found["p99"].change - paper.p99.mean for found, paper in both)) < 0.075
 
 
@@ -228,8 +247,10 @@ def test_the_intervals_hold_what_is_simulated(measured, routed, simulated):
     """At 99 %, all of eight: a comparison that is surer than it may be would fail here."""
     for size in routed:
         found = changes([pair.pair for pair in measured[size].pairs], confidence=0.99)
-        for change, paper in ((found["throughput"], simulated[size].throughput),
-                              (found["p99"], simulated[size].p99)):
+        for change, paper in (
+            (found["throughput"], simulated[size].throughput),
+            (found["p99"], simulated[size].p99),
+        ):
             assert change.low <= paper.mean <= change.high, (size, change.statistic)
 
 
@@ -243,10 +264,15 @@ def test_on_one_instance_there_is_nothing_to_route(measured, simulated):
 def test_instances_with_workers_give_another_size(place):
     """So the agreement is not one that any model server would give."""
     here = place(WORKERS)
-    found = compare_published([here.endpoint], replace(PLAN, pairs=4), here.compare, sizes=[5],
-                              poll_seconds=0.02)
+    found = compare_published(
+        [here.endpoint], replace(PLAN, pairs=4), here.compare, sizes=[5], poll_seconds=0.02
+    )
     ((_, report),) = found.rows
-    (paper,) = gains(next(case for case in CASES if case.name == "4 workers, CV 1"), [5],
-                     requests=60_000, replications=4)
+    (paper,) = gains(
+        next(case for case in CASES if case.name == "4 workers, CV 1"),
+        [5],
+        requests=60_000,
+        replications=4,
+    )
     assert report.changes["throughput"].low > PUBLISHED_THROUGHPUT_GAIN[1]
     assert report.changes["throughput"].change == pytest.approx(paper.throughput.mean, abs=0.03)

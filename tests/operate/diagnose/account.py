@@ -79,8 +79,9 @@ class FakeAccount:
                 validate_parameters(request, shapes.input_shape)
             if operation in self.denied:
                 code = self.denied[operation]
-                raise ClientError({"Error": {"Code": code, "Message": f"refused {operation}"}},
-                                  operation)
+                raise ClientError(
+                    {"Error": {"Code": code, "Message": f"refused {operation}"}}, operation
+                )
             answer = self._operations()[operation](request)
             if shapes.output_shape is not None:
                 validate_parameters(answer, shapes.output_shape)
@@ -98,46 +99,67 @@ class FakeAccount:
             "DescribeScalingActivities": self._paged("ScalingActivities", lambda: self.activities),
             "DescribeAlarms": self._paged("MetricAlarms", lambda: self.alarms),
             "DescribeAlarmHistory": self._history,
-            "DescribeLogGroups": lambda request: {"logGroups": [
-                {"logGroupName": name} for name in self.log_groups
-                if name.startswith(request["logGroupNamePrefix"])]},
+            "DescribeLogGroups": lambda request: {
+                "logGroups": [
+                    {"logGroupName": name}
+                    for name in self.log_groups
+                    if name.startswith(request["logGroupNamePrefix"])
+                ]
+            },
             "ListMetrics": self._list_metrics,
             "GetMetricData": self._get_metric_data,
             "DescribeStackResources": self._stack_resources,
             "GetTemplate": lambda request: {"TemplateBody": json.dumps(self.template)},
         }
 
-    def _paged(self, key: str, items: Callable[[], list[Any]]
-               ) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def _paged(
+        self, key: str, items: Callable[[], list[Any]]
+    ) -> Callable[[dict[str, Any]], dict[str, Any]]:
         return lambda request: self._slice(key, items(), request)
 
     def _slice(self, key: str, items: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         at = int(request.get("NextToken", 0))
         more = {"NextToken": str(at + self._page)} if at + self._page < len(items) else {}
-        return {key: items[at:at + self._page], **more}
+        return {key: items[at : at + self._page], **more}
 
     # ------------------------------------------------------------------------------ services
 
     def _describe_endpoint(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["EndpointName"] != self.endpoint["EndpointName"]:
-            raise ClientError({"Error": {
-                "Code": "ValidationException",
-                "Message": f'Could not find endpoint "{request["EndpointName"]}".'}},
-                "DescribeEndpoint")
+            raise ClientError(
+                {
+                    "Error": {
+                        "Code": "ValidationException",
+                        "Message": f'Could not find endpoint "{request["EndpointName"]}".',
+                    }
+                },
+                "DescribeEndpoint",
+            )
         return self.endpoint
 
     def _stack_resources(self, request: dict[str, Any]) -> dict[str, Any]:
         if self.template is None:
-            raise ClientError({"Error": {
-                "Code": "ValidationError",
-                "Message": f"Stack for {request['PhysicalResourceId']} does not exist"}},
-                "DescribeStackResources")
-        return {"StackResources": [{
-            "StackName": "Sentiment", "LogicalResourceId": "Endpoint",
-            "PhysicalResourceId": request["PhysicalResourceId"],
-            "ResourceType": "AWS::SageMaker::Endpoint",
-            "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-            "ResourceStatus": "CREATE_COMPLETE"}]}
+            raise ClientError(
+                {
+                    "Error": {
+                        "Code": "ValidationError",
+                        "Message": f"Stack for {request['PhysicalResourceId']} does not exist",
+                    }
+                },
+                "DescribeStackResources",
+            )
+        return {
+            "StackResources": [
+                {
+                    "StackName": "Sentiment",
+                    "LogicalResourceId": "Endpoint",
+                    "PhysicalResourceId": request["PhysicalResourceId"],
+                    "ResourceType": "AWS::SageMaker::Endpoint",
+                    "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+                    "ResourceStatus": "CREATE_COMPLETE",
+                }
+            ]
+        }
 
     def _history(self, request: dict[str, Any]) -> dict[str, Any]:
         found = [item for item in self.history if item["AlarmName"] == request["AlarmName"]]
@@ -146,8 +168,11 @@ class FakeAccount:
     def _list_metrics(self, request: dict[str, Any]) -> dict[str, Any]:
         wanted = {(d["Name"], d["Value"]) for d in request.get("Dimensions", [])}
         found = [
-            {"Namespace": namespace, "MetricName": name,
-             "Dimensions": [{"Name": n, "Value": v} for n, v in sorted(dimensions)]}
+            {
+                "Namespace": namespace,
+                "MetricName": name,
+                "Dimensions": [{"Name": n, "Value": v} for n, v in sorted(dimensions)],
+            }
             for namespace, name, dimensions in self.data
             if namespace == request["Namespace"] and wanted <= dimensions
         ]
@@ -159,17 +184,33 @@ class FakeAccount:
         for query in request["MetricDataQueries"]:
             stat = query["MetricStat"]
             metric = stat["Metric"]
-            key = (metric["Namespace"], metric["MetricName"],
-                   frozenset((d["Name"], d["Value"]) for d in metric["Dimensions"]))
-            points = aggregated(self.data.get(key, {}), stat["Stat"], stat["Period"],
-                                request["StartTime"], request["EndTime"])
-            results.append({"Id": query["Id"], "Label": query["Id"], "StatusCode": "Complete",
-                            "Timestamps": list(points), "Values": list(points.values())})
+            key = (
+                metric["Namespace"],
+                metric["MetricName"],
+                frozenset((d["Name"], d["Value"]) for d in metric["Dimensions"]),
+            )
+            points = aggregated(
+                self.data.get(key, {}),
+                stat["Stat"],
+                stat["Period"],
+                request["StartTime"],
+                request["EndTime"],
+            )
+            results.append(
+                {
+                    "Id": query["Id"],
+                    "Label": query["Id"],
+                    "StatusCode": "Complete",
+                    "Timestamps": list(points),
+                    "Values": list(points.values()),
+                }
+            )
         return self._slice("MetricDataResults", results, request)
 
 
-def aggregated(data: dict[datetime, Samples], statistic: str, period: int, start: datetime,
-               end: datetime) -> dict[datetime, float]:
+def aggregated(
+    data: dict[datetime, Samples], statistic: str, period: int, start: datetime, end: datetime
+) -> dict[datetime, float]:
     """Values of a statistic by period, as CloudWatch computes them."""
     periods: dict[datetime, Samples] = {}
     for time, samples in data.items():

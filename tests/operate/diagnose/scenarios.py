@@ -59,18 +59,28 @@ class Scenario:
     zones: tuple[str, ...] = ()
     status: str = "InService"
     failure: str = ""
-    scaling: dict[str, Any] | None = field(default_factory=lambda: {"min": 2, "max": 16,
-                                                                    "target": 7800.0})
+    scaling: dict[str, Any] | None = field(
+        default_factory=lambda: {"min": 2, "max": 16, "target": 7800.0}
+    )
     suspended: bool = False
     activities: list[dict[str, Any]] = field(default_factory=list)
     deployed: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    thresholds: dict[tuple[str, str], float] = field(default_factory=lambda: {
-        ("ModelLatency", "p99"): 160.0, ("OverheadLatency", "Average"): 40.0})
+    thresholds: dict[tuple[str, str], float] = field(
+        default_factory=lambda: {
+            ("ModelLatency", "p99"): 160.0,
+            ("OverheadLatency", "Average"): 40.0,
+        }
+    )
     alarm_states: dict[str, str] = field(default_factory=dict)
     silence_alarm: bool = False
-    planned: dict[str, float] | None = field(default_factory=lambda: {
-        "peak TPS": 1600.0, "TPS per instance": 200.0, "safety factor": 0.65})
+    planned: dict[str, float] | None = field(
+        default_factory=lambda: {
+            "peak TPS": 1600.0,
+            "TPS per instance": 200.0,
+            "safety factor": 0.65,
+        }
+    )
     data_capture: int = 0
     image: str = "pytorch-inference:2.6.0-cpu"
     inference_ami: str | None = None
@@ -85,16 +95,26 @@ class Scenario:
         """The time of a minute of the window."""
         return self.start + minute * MINUTE
 
-    def scaled(self, minute: float, to: int, status: str = "Successful", message: str = "",
-               cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM",
-               reasons: tuple[str, ...] = (), took: float = 5) -> dict[str, Any]:
+    def scaled(
+        self,
+        minute: float,
+        to: int,
+        status: str = "Successful",
+        message: str = "",
+        cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM",
+        reasons: tuple[str, ...] = (),
+        took: float = 5,
+    ) -> dict[str, Any]:
         """A scaling activity that began in this minute."""
         return {
-            "ActivityId": f"a{minute}", "ServiceNamespace": "sagemaker",
+            "ActivityId": f"a{minute}",
+            "ServiceNamespace": "sagemaker",
             "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
             "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
             "Description": f"Setting desired instance count to {to}.",
-            "Cause": cause, "StartTime": self.at(minute), "EndTime": self.at(minute + took),
+            "Cause": cause,
+            "StartTime": self.at(minute),
+            "EndTime": self.at(minute + took),
             "StatusCode": status,
             "StatusMessage": message or f"Successfully set desired instance count to {to}.",
             **({"NotScaledReasons": [{"Code": code} for code in reasons]} if reasons else {}),
@@ -108,41 +128,62 @@ class Scenario:
         count = round(self.instances(self.minutes - 1))
         created = self.at(self.deployed) if self.deployed is not None else LONG_AGO
         account.endpoint = {
-            "EndpointName": ENDPOINT, "EndpointArn": ARN, "EndpointConfigName": CONFIGURATION,
+            "EndpointName": ENDPOINT,
+            "EndpointArn": ARN,
+            "EndpointConfigName": CONFIGURATION,
             "EndpointStatus": self.status,
             "CreationTime": LONG_AGO if self.created is None else self.at(self.created),
             "LastModifiedTime": created + 4 * MINUTE,
-            "ProductionVariants": [{"VariantName": VARIANT, "CurrentInstanceCount": count,
-                                    "DesiredInstanceCount": count, "CurrentWeight": 1.0}],
+            "ProductionVariants": [
+                {
+                    "VariantName": VARIANT,
+                    "CurrentInstanceCount": count,
+                    "DesiredInstanceCount": count,
+                    "CurrentWeight": 1.0,
+                }
+            ],
             **({"FailureReason": self.failure} if self.failure else {}),
         }
         if self.created is not None:  # users show descriptions without them
             del account.endpoint["ProductionVariants"]
         if self.data_capture:
             account.endpoint["DataCaptureConfig"] = {
-                "EnableCapture": True, "CaptureStatus": "Started",
+                "EnableCapture": True,
+                "CaptureStatus": "Started",
                 "CurrentSamplingPercentage": self.data_capture,
-                "DestinationS3Uri": "s3://bucket/", "KmsKeyId": ""}
+                "DestinationS3Uri": "s3://bucket/",
+                "KmsKeyId": "",
+            }
         account.configuration = {
-            "EndpointConfigName": CONFIGURATION, "EndpointConfigArn": ARN + "-config",
+            "EndpointConfigName": CONFIGURATION,
+            "EndpointConfigArn": ARN + "-config",
             "CreationTime": created,
-            "ProductionVariants": [{
-                "VariantName": VARIANT, "ModelName": "sentiment-model",
-                "InstanceType": self.instance_type, "InitialInstanceCount": 2,
-                **({"RoutingConfig": {"RoutingStrategy": self.routing}} if self.routing else {}),
-                **({"InferenceAmiVersion": self.inference_ami} if self.inference_ami else {}),
-            }],
+            "ProductionVariants": [
+                {
+                    "VariantName": VARIANT,
+                    "ModelName": "sentiment-model",
+                    "InstanceType": self.instance_type,
+                    "InitialInstanceCount": 2,
+                    **(
+                        {"RoutingConfig": {"RoutingStrategy": self.routing}} if self.routing else {}
+                    ),
+                    **({"InferenceAmiVersion": self.inference_ami} if self.inference_ami else {}),
+                }
+            ],
         }
         # Another endpoint's group begins with the same name.
         account.log_groups = [f"/aws/sagemaker/Endpoints/{ENDPOINT}-2"]
         if self.log_group:
             account.log_groups.append(f"/aws/sagemaker/Endpoints/{ENDPOINT}")
         account.model = {
-            "ModelName": "sentiment-model", "ModelArn": ARN + "-model", "CreationTime": created,
+            "ModelName": "sentiment-model",
+            "ModelArn": ARN + "-model",
+            "CreationTime": created,
             "PrimaryContainer": {
                 "Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{self.image}",
                 "Mode": "MultiModel" if self.multi_model else "SingleModel",
-                "Environment": self.environment},
+                "Environment": self.environment,
+            },
         }
         self._scaling(account)
         self._alarms(account)
@@ -154,65 +195,133 @@ class Scenario:
     def _scaling(self, account: FakeAccount) -> None:
         if self.scaling is None:
             return
-        resource = {"ServiceNamespace": "sagemaker",
-                    "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
-                    "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-                    "CreationTime": LONG_AGO}
-        account.targets = [{
-            **resource, "MinCapacity": self.scaling["min"], "MaxCapacity": self.scaling["max"],
-            "RoleARN": "arn:aws:iam::123456789012:role/scaling",
-            "SuspendedState": {"DynamicScalingOutSuspended": self.suspended}}]
-        account.policies = [{
-            **resource, "PolicyARN": "arn:aws:autoscaling:us-east-1:123456789012:scalingPolicy:1",
-            "PolicyName": "invocations", "PolicyType": "TargetTrackingScaling",
-            "TargetTrackingScalingPolicyConfiguration": {
-                "TargetValue": self.scaling["target"], "ScaleOutCooldown":
-                    self.scaling.get("cooldown", 60),
-                "PredefinedMetricSpecification": {
-                    "PredefinedMetricType": self.scaling.get(
-                        "metric", "SageMakerVariantInvocationsPerInstance")}}}]
+        resource = {
+            "ServiceNamespace": "sagemaker",
+            "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+            "CreationTime": LONG_AGO,
+        }
+        account.targets = [
+            {
+                **resource,
+                "MinCapacity": self.scaling["min"],
+                "MaxCapacity": self.scaling["max"],
+                "RoleARN": "arn:aws:iam::123456789012:role/scaling",
+                "SuspendedState": {"DynamicScalingOutSuspended": self.suspended},
+            }
+        ]
+        account.policies = [
+            {
+                **resource,
+                "PolicyARN": "arn:aws:autoscaling:us-east-1:123456789012:scalingPolicy:1",
+                "PolicyName": "invocations",
+                "PolicyType": "TargetTrackingScaling",
+                "TargetTrackingScalingPolicyConfiguration": {
+                    "TargetValue": self.scaling["target"],
+                    "ScaleOutCooldown": self.scaling.get("cooldown", 60),
+                    "PredefinedMetricSpecification": {
+                        "PredefinedMetricType": self.scaling.get(
+                            "metric", "SageMakerVariantInvocationsPerInstance"
+                        )
+                    },
+                },
+            }
+        ]
         account.activities = self.activities
 
     def _alarms(self, account: FakeAccount) -> None:
-        dimensions = [{"Name": "EndpointName", "Value": ENDPOINT},
-                      {"Name": "VariantName", "Value": VARIANT}]
+        dimensions = [
+            {"Name": "EndpointName", "Value": ENDPOINT},
+            {"Name": "VariantName", "Value": VARIANT},
+        ]
         for (metric, statistic), milliseconds in self.thresholds.items():
             name = f"{metric}-{statistic}"
             kind = "ExtendedStatistic" if statistic.startswith("p") else "Statistic"
-            account.alarms.append({
-                "AlarmName": name, "Namespace": "AWS/SageMaker", "MetricName": metric,
-                kind: statistic, "Dimensions": dimensions, "Threshold": milliseconds * 1000,
-                "ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 5,
-                "StateValue": self.alarm_states.get(name, "OK"),
-                "StateUpdatedTimestamp": self.at(20) if name in self.alarm_states else LONG_AGO})
+            account.alarms.append(
+                {
+                    "AlarmName": name,
+                    "Namespace": "AWS/SageMaker",
+                    "MetricName": metric,
+                    kind: statistic,
+                    "Dimensions": dimensions,
+                    "Threshold": milliseconds * 1000,
+                    "ComparisonOperator": "GreaterThanThreshold",
+                    "EvaluationPeriods": 5,
+                    "StateValue": self.alarm_states.get(name, "OK"),
+                    "StateUpdatedTimestamp": self.at(20) if name in self.alarm_states else LONG_AGO,
+                }
+            )
             if name in self.alarm_states:
-                account.history.append({
-                    "AlarmName": name, "AlarmType": "MetricAlarm", "Timestamp": self.at(20),
-                    "HistoryItemType": "StateUpdate", "HistorySummary": "from OK to ALARM",
-                    "HistoryData": '{"oldState": {"stateValue": "OK"}, '
-                                   '"newState": {"stateValue": "ALARM"}}'})
+                account.history.append(
+                    {
+                        "AlarmName": name,
+                        "AlarmType": "MetricAlarm",
+                        "Timestamp": self.at(20),
+                        "HistoryItemType": "StateUpdate",
+                        "HistorySummary": "from OK to ALARM",
+                        "HistoryData": '{"oldState": {"stateValue": "OK"}, '
+                        '"newState": {"stateValue": "ALARM"}}',
+                    }
+                )
         # Another endpoint's alarm: never this one's threshold.
-        account.alarms += [{
-            "AlarmName": f"other-{n}", "Namespace": "AWS/SageMaker", "MetricName": "ModelLatency",
-            "ExtendedStatistic": "p99", "Threshold": 1.0, "StateValue": "ALARM",
-            "Dimensions": [{"Name": "EndpointName", "Value": "other"}],
-            "ComparisonOperator": "GreaterThanThreshold"} for n in range(9)]
+        account.alarms += [
+            {
+                "AlarmName": f"other-{n}",
+                "Namespace": "AWS/SageMaker",
+                "MetricName": "ModelLatency",
+                "ExtendedStatistic": "p99",
+                "Threshold": 1.0,
+                "StateValue": "ALARM",
+                "Dimensions": [{"Name": "EndpointName", "Value": "other"}],
+                "ComparisonOperator": "GreaterThanThreshold",
+            }
+            for n in range(9)
+        ]
         if self.silence_alarm:
-            account.alarms.append({
-                "AlarmName": "silence", "Namespace": "AWS/SageMaker", "MetricName": "Invocations",
-                "Statistic": "Sum", "Dimensions": dimensions, "Threshold": 1.0,
-                "ComparisonOperator": "LessThanThreshold", "StateValue": "ALARM",
-                "StateUpdatedTimestamp": LONG_AGO})
+            account.alarms.append(
+                {
+                    "AlarmName": "silence",
+                    "Namespace": "AWS/SageMaker",
+                    "MetricName": "Invocations",
+                    "Statistic": "Sum",
+                    "Dimensions": dimensions,
+                    "Threshold": 1.0,
+                    "ComparisonOperator": "LessThanThreshold",
+                    "StateValue": "ALARM",
+                    "StateUpdatedTimestamp": LONG_AGO,
+                }
+            )
 
     def _template(self, account: FakeAccount) -> None:
         if self.planned is not None:
-            account.template = {"Resources": {"Endpoint": {
-                "Type": "AWS::SageMaker::Endpoint",
-                "Metadata": {"LowLatencyEndpoint::Plan": {"warnings": [], "decisions": [
-                    {"name": "instances_at_peak", "value": 8, "inputs": dict(self.planned)},
-                    {"name": "alarm_model_latency_p99", "value": 160.0, "inputs": {
-                        "metric": "ModelLatency", "statistic": "p99", "target in ms": 200.0}},
-                ]}}}}}
+            account.template = {
+                "Resources": {
+                    "Endpoint": {
+                        "Type": "AWS::SageMaker::Endpoint",
+                        "Metadata": {
+                            "LowLatencyEndpoint::Plan": {
+                                "warnings": [],
+                                "decisions": [
+                                    {
+                                        "name": "instances_at_peak",
+                                        "value": 8,
+                                        "inputs": dict(self.planned),
+                                    },
+                                    {
+                                        "name": "alarm_model_latency_p99",
+                                        "value": 160.0,
+                                        "inputs": {
+                                            "metric": "ModelLatency",
+                                            "statistic": "p99",
+                                            "target in ms": 200.0,
+                                        },
+                                    },
+                                ],
+                            }
+                        },
+                    }
+                }
+            }
 
     # --------------------------------------------------------------------------------- metrics
 
@@ -222,8 +331,9 @@ class Scenario:
         time = self.at(minute)
         noise = random.Random(minute)
 
-        def put(namespace: str, metric: str, samples: list[tuple[float, float]],
-                **more: str) -> None:
+        def put(
+            namespace: str, metric: str, samples: list[tuple[float, float]], **more: str
+        ) -> None:
             dimensions = {"EndpointName": ENDPOINT, "VariantName": VARIANT, **more}
             key = (namespace, metric, frozenset(dimensions.items()))
             account.data.setdefault(key, {}).setdefault(time, []).extend(samples)
@@ -241,8 +351,13 @@ class Scenario:
             if self.enhanced:
                 member.append({"InstanceId": self._name(instance, minute)})
             if self.zones:
-                member.append({"Region": "us-east-1", "InstanceType": self.instance_type,
-                               "AvailabilityZone": self.zones[instance % len(self.zones)]})
+                member.append(
+                    {
+                        "Region": "us-east-1",
+                        "InstanceType": self.instance_type,
+                        "AvailabilityZone": self.zones[instance % len(self.zones)],
+                    }
+                )
             for more in member:
                 put(runtime, "ModelLatency", samples, **more)
                 put(runtime, "Invocations", [(1.0, each)], **more)
@@ -250,8 +365,11 @@ class Scenario:
                     put(runtime, "OverheadLatency", [(1000 * self.overhead(minute), each)], **more)
         if requests:
             put(runtime, "InvocationsPerInstance", [(1 / count, requests)])
-            put(runtime, "OverheadLatency",
-                [(1000 * self.overhead(minute) * noise.uniform(0.95, 1.05), requests)])
+            put(
+                runtime,
+                "OverheadLatency",
+                [(1000 * self.overhead(minute) * noise.uniform(0.95, 1.05), requests)],
+            )
             put(runtime, "ConcurrentRequestsPerModel", [(round(self.in_flight(minute)), 1)])
             if self.longest_ms and (longest := self.longest_ms(minute)):
                 put(runtime, "ModelLatency", [(1000 * longest, 1)])
@@ -262,13 +380,20 @@ class Scenario:
             wobble = noise.uniform(0.97, 1.03)
             more = [{}] + ([{"InstanceId": self._name(instance, minute)}] if self.enhanced else [])
             for dimensions in more:
-                put(hosts, "CPUUtilization", [(self.cpu(minute) * facts.vcpus * wobble, 1)],
-                    **dimensions)
+                put(
+                    hosts,
+                    "CPUUtilization",
+                    [(self.cpu(minute) * facts.vcpus * wobble, 1)],
+                    **dimensions,
+                )
             put(hosts, "MemoryUtilization", [(self.memory(minute) * wobble, 1)])
             put(hosts, "DiskUtilization", [(self.disk(minute), 1)])
             if self.gpu:
-                put(hosts, "GPUUtilization",
-                    [(self.gpu(minute) * (facts.accelerator_count or 1), 1)])
+                put(
+                    hosts,
+                    "GPUUtilization",
+                    [(self.gpu(minute) * (facts.accelerator_count or 1), 1)],
+                )
         for metric, function in self.multi_model.items():
             value, weight = function(minute), max(requests, 1)
             if metric == "ModelCacheHit":
@@ -285,5 +410,6 @@ class Scenario:
         """Quantiles of a log-normal law with the weight of the instance's requests."""
         count = max(1, min(QUANTILES, math.floor(requests)))
         normal = NormalDist(math.log(median), self.spread or 1e-9)
-        return [(math.exp(normal.inv_cdf((n + 0.5) / count)), requests / count)
-                for n in range(count)]
+        return [
+            (math.exp(normal.inv_cdf((n + 0.5) / count)), requests / count) for n in range(count)
+        ]

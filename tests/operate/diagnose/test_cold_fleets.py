@@ -30,18 +30,29 @@ _COLD = dataclasses.replace(_WARM, cold_requests=60, cold_factor=150)
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
     options = RuntimeOptions(clock_start=time.time() - 86_400, clock_speed=0)
-    with LocalAws.in_process(region="us-east-1", model_servers={"*": _WARM},
-                             runtime=options) as running:
+    with LocalAws.in_process(
+        region="us-east-1", model_servers={"*": _WARM}, runtime=options
+    ) as running:
         running.client("sagemaker").create_model(
-            ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
+            ModelName="model",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        )
         yield running
 
 
 def _configure(aws: LocalAws, name: str) -> None:
-    aws.client("sagemaker").create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{
-        "VariantName": _VARIANT, "ModelName": "model", "InstanceType": "ml.c7i.xlarge",
-        "InitialInstanceCount": 2}])
+    aws.client("sagemaker").create_endpoint_config(
+        EndpointConfigName=name,
+        ProductionVariants=[
+            {
+                "VariantName": _VARIANT,
+                "ModelName": "model",
+                "InstanceType": "ml.c7i.xlarge",
+                "InitialInstanceCount": 2,
+            }
+        ],
+    )
 
 
 def _settle(aws: LocalAws, endpoint: str) -> None:
@@ -59,45 +70,68 @@ def _traffic(aws: LocalAws, endpoint: str, minutes: int) -> None:
     runtime = aws.client("sagemaker-runtime")
     with ThreadPoolExecutor(_CALLERS) as pool:
         for _ in range(minutes):
-            list(pool.map(lambda _: runtime.invoke_endpoint(EndpointName=endpoint, Body=b"{}"),
-                          range(_A_MINUTE)))
+            list(
+                pool.map(
+                    lambda _: runtime.invoke_endpoint(EndpointName=endpoint, Body=b"{}"),
+                    range(_A_MINUTE),
+                )
+            )
             aws.advance(60)
 
 
 def _deploy(aws: LocalAws, endpoint: str) -> None:
     _configure(aws, f"{endpoint}-2")
     aws.client("sagemaker").update_endpoint(
-        EndpointName=endpoint, EndpointConfigName=f"{endpoint}-2")
+        EndpointName=endpoint, EndpointConfigName=f"{endpoint}-2"
+    )
 
 
 def _scale(aws: LocalAws, endpoint: str) -> None:
     """Register a policy whose target the traffic is far above: it acts within some minutes."""
-    variant = {"ServiceNamespace": "sagemaker",
-               "ResourceId": f"endpoint/{endpoint}/variant/{_VARIANT}",
-               "ScalableDimension": "sagemaker:variant:DesiredInstanceCount"}
+    variant = {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": f"endpoint/{endpoint}/variant/{_VARIANT}",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    }
     scaling = aws.client("application-autoscaling")
     scaling.register_scalable_target(**variant, MinCapacity=2, MaxCapacity=4)
     scaling.put_scaling_policy(
-        **variant, PolicyName="invocations", PolicyType="TargetTrackingScaling",
+        **variant,
+        PolicyName="invocations",
+        PolicyType="TargetTrackingScaling",
         TargetTrackingScalingPolicyConfiguration={
-            "TargetValue": _A_MINUTE / 5, "PredefinedMetricSpecification": {
-                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}})
+            "TargetValue": _A_MINUTE / 5,
+            "PredefinedMetricSpecification": {
+                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+            },
+        },
+    )
     aws.advance(60)
 
 
 def _by_hand(aws: LocalAws, endpoint: str) -> None:
     aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=endpoint, DesiredWeightsAndCapacities=[
-            {"VariantName": _VARIANT, "DesiredInstanceCount": 4}])
+        EndpointName=endpoint,
+        DesiredWeightsAndCapacities=[{"VariantName": _VARIANT, "DesiredInstanceCount": 4}],
+    )
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize(("begin", "words"), [
-    (_deploy, "the deployment of cold-deploy-2 at"), (_scale, "the scale-out to 4 instances at"),
-    (_by_hand, "the rise from 2 to 4 instances at"),
-], ids=["deploy", "scale", "by-hand"])
-def test_a_cold_fleet_is_named(begin: Callable[[LocalAws, str], None], words: str, aws: LocalAws,
-                               monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("begin", "words"),
+    [
+        (_deploy, "the deployment of cold-deploy-2 at"),
+        (_scale, "the scale-out to 4 instances at"),
+        (_by_hand, "the rise from 2 to 4 instances at"),
+    ],
+    ids=["deploy", "scale", "by-hand"],
+)
+def test_a_cold_fleet_is_named(
+    begin: Callable[[LocalAws, str], None],
+    words: str,
+    aws: LocalAws,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     endpoint = f"cold{begin.__name__.replace('_', '-')}"
     aws.set_model_servers({"*": _WARM})
     _configure(aws, endpoint)
@@ -133,8 +167,11 @@ def test_records_have_the_time_of_the_clock(aws: LocalAws) -> None:
         ServiceNamespace="sagemaker", ResourceIds=["endpoint/dated/variant/primary"]
     )["ScalableTargets"]
     ended = aws.runtime_time()
-    for time_ in (described["CreationTime"], image["ResolutionTime"],
-                  configuration["CreationTime"]):
+    for time_ in (
+        described["CreationTime"],
+        image["ResolutionTime"],
+        configuration["CreationTime"],
+    ):
         assert abs(time_ - began) < timedelta(minutes=1)
     for time_ in (described["LastModifiedTime"], target["CreationTime"]):
         assert changed - timedelta(seconds=1) <= time_ <= ended
@@ -145,8 +182,20 @@ def _diagnosed(aws: LocalAws, endpoint: str, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(name, value)
     aws.flush_metrics()
     until = aws.runtime_time().isoformat()
-    result = CliRunner().invoke(app, ["diagnose", endpoint, "--since", "25m", "--until", until,
-                                      "--target", "p99=500ms", "--json"])
+    result = CliRunner().invoke(
+        app,
+        [
+            "diagnose",
+            endpoint,
+            "--since",
+            "25m",
+            "--until",
+            until,
+            "--target",
+            "p99=500ms",
+            "--json",
+        ],
+    )
     assert result.exit_code in (0, 1), result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found

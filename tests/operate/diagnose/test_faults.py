@@ -40,6 +40,7 @@ def test_every_kind_of_finding_has_a_fault() -> None:
 
 def _daily_wave() -> Scenario:
     """A day from 150 to 1500 requests a second; scaling follows with some minutes' delay."""
+
     def wave(minute: float) -> float:
         return 825 - 675 * math.cos(2 * math.pi * minute / 1440)
 
@@ -49,8 +50,9 @@ def _daily_wave() -> Scenario:
     def cpu(minute: int) -> float:
         return 70 * wave(minute) * 60 / 7800 / fleet(minute)
 
-    made = Scenario(minutes=1440, tps=wave, instances=fleet, cpu=cpu,
-                    latency=lambda m, i: 35 + cpu(m) / 10)
+    made = Scenario(
+        minutes=1440, tps=wave, instances=fleet, cpu=cpu, latency=lambda m, i: 35 + cpu(m) / 10
+    )
     for minute in range(1, 1440):
         if fleet(minute) != fleet(minute - 1):
             cause = "AlarmHigh" if fleet(minute) > fleet(minute - 1) else "AlarmLow"
@@ -60,51 +62,74 @@ def _daily_wave() -> Scenario:
 
 def _just_scaled() -> Scenario:
     """New instances since five minutes: two minutes a little slower, within the target."""
-    made = Scenario(tps=lambda m: 500 if m < 45 else 780, instances=lambda m: 5 if m < 55 else 7,
-                    cpu=lambda m: 50 if m < 45 else 68,
-                    latency=lambda m, i: 60 if i >= 5 and m < 57 else 42,
-                    overhead=lambda m: 12 if 55 <= m < 57 else 6)
+    made = Scenario(
+        tps=lambda m: 500 if m < 45 else 780,
+        instances=lambda m: 5 if m < 55 else 7,
+        cpu=lambda m: 50 if m < 45 else 68,
+        latency=lambda m, i: 60 if i >= 5 and m < 57 else 42,
+        overhead=lambda m: 12 if 55 <= m < 57 else 6,
+    )
     made.activities = [made.scaled(49, 7, took=6)]
     return made
 
 
 def _one_slow_minute() -> Scenario:
-    return Scenario(latency=lambda m, i: 400 if m == 30 else 40,
-                    overhead=lambda m: 200 if m == 12 else 6)
+    return Scenario(
+        latency=lambda m, i: 400 if m == 30 else 40, overhead=lambda m: 200 if m == 12 else 6
+    )
 
 
 HEALTHY: dict[str, Callable[[], Scenario]] = {
     "steady": Scenario,
     "daily wave": _daily_wave,
-    "low traffic": lambda: Scenario(tps=lambda m: 0.05 if m % 2 else 0.1, instances=constant(2),
-                                    cpu=constant(2), spread=0.4),
+    "low traffic": lambda: Scenario(
+        tps=lambda m: 0.05 if m % 2 else 0.1, instances=constant(2), cpu=constant(2), spread=0.4
+    ),
     "low traffic with a slow request now and then": lambda: Scenario(
-        tps=constant(0.05), instances=constant(2), cpu=constant(2),
-        latency=lambda m, i: 300 if m % 13 == 0 else 40),
+        tps=constant(0.05),
+        instances=constant(2),
+        cpu=constant(2),
+        latency=lambda m, i: 300 if m % 13 == 0 else 40,
+    ),
     "low traffic with some long requests in a row": lambda: Scenario(
-        tps=constant(0.05), instances=constant(2), cpu=constant(2),
-        latency=lambda m, i: 300 if 20 <= m < 24 else 40),
+        tps=constant(0.05),
+        instances=constant(2),
+        cpu=constant(2),
+        latency=lambda m, i: 300 if 20 <= m < 24 else 40,
+    ),
     "just scaled": _just_scaled,
     "just deployed": lambda: Scenario(deployed=50),
     "one slow minute": _one_slow_minute,
-    "a few errors": lambda: Scenario(errors={
-        "Invocation5XXErrors": lambda m: 0.002 if m % 9 == 0 else 0,
-        "Invocation4XXErrors": constant(0.001)}),
+    "a few errors": lambda: Scenario(
+        errors={
+            "Invocation5XXErrors": lambda m: 0.002 if m % 9 == 0 else 0,
+            "Invocation4XXErrors": constant(0.001),
+        }
+    ),
     "metrics of instances and zones": lambda: Scenario(
-        enhanced=True, zones=("us-east-1a", "us-east-1b"), routing="RANDOM",
-        latency=lambda m, i: 38 + 2 * i),
+        enhanced=True,
+        zones=("us-east-1a", "us-east-1b"),
+        routing="RANDOM",
+        latency=lambda m, i: 38 + 2 * i,
+    ),
     "a GPU at work": lambda: Scenario(instance_type="ml.g5.12xlarge", gpu=constant(72)),
-    "multi-model, warm": lambda: Scenario(multi_model={
-        "ModelCacheHit": constant(0.995), "LoadedModelCount": constant(20),
-        "ModelLoadingWaitTime": constant(500)}),
+    "multi-model, warm": lambda: Scenario(
+        multi_model={
+            "ModelCacheHit": constant(0.995),
+            "LoadedModelCount": constant(20),
+            "ModelLoadingWaitTime": constant(500),
+        }
+    ),
     "a scale-in at night": lambda: (
         made := Scenario(tps=lambda m: 900 - 10 * m, instances=lambda m: 8 if m < 40 else 6),
-        setattr(made, "activities", [made.scaled(39, 6, cause="AlarmLow")]))[0],
+        setattr(made, "activities", [made.scaled(39, 6, cause="AlarmLow")]),
+    )[0],
     "no traffic at all": lambda: Scenario(tps=constant(0)),
     "being created for a few minutes": lambda: not_started(created=52),
     "being created, and its container logs": lambda: not_started(log_group=True),
     "at its maximum, below its target": lambda: Scenario(
-        scaling={"min": 2, "max": 8, "target": 7800.0}, tps=constant(900), cpu=constant(60)),
+        scaling={"min": 2, "max": 8, "target": 7800.0}, tps=constant(900), cpu=constant(60)
+    ),
 }
 
 
@@ -125,9 +150,12 @@ def _any_healthy(seed: int) -> Scenario:
     median = chosen.uniform(20, 60)
     made = Scenario(
         minutes=chosen.choice([30, 60, 120]),
-        tps=lambda m: peak * (1 + swing * math.sin(m / 25 + phase)), instances=constant(count),
-        latency=lambda m, i: median * (1 + 0.02 * i), spread=chosen.uniform(0.1, 0.38),
-        cpu=constant(chosen.uniform(5, 72)), memory=constant(chosen.uniform(20, 85)),
+        tps=lambda m: peak * (1 + swing * math.sin(m / 25 + phase)),
+        instances=constant(count),
+        latency=lambda m, i: median * (1 + 0.02 * i),
+        spread=chosen.uniform(0.1, 0.38),
+        cpu=constant(chosen.uniform(5, 72)),
+        memory=constant(chosen.uniform(20, 85)),
         overhead=constant(chosen.uniform(3, 25)),
         routing=chosen.choice(["RANDOM", None, "LEAST_OUTSTANDING_REQUESTS"]),
         enhanced=chosen.random() < 0.4,
@@ -150,7 +178,13 @@ def test_the_same_within_other_windows() -> None:
     """Windows that hold the fault whole find it too, whatever else they hold."""
     for fault in FAULTS:
         for minutes in (45, 150):
-            made = diagnose(fault.account().client, ENDPOINT, start=END - minutes * MINUTE, end=END,
-                            now=END, **fault.options)
+            made = diagnose(
+                fault.account().client,
+                ENDPOINT,
+                start=END - minutes * MINUTE,
+                end=END,
+                now=END,
+                **fault.options,
+            )
             found = {finding.id for finding in made.findings}
             assert found == {fault.finding} | fault.companions, (fault.name, minutes)

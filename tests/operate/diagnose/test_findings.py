@@ -53,7 +53,8 @@ def _alternatives(schema: Any) -> list[Any]:
 def _endpoint() -> Any:
     endpoints = _resolved(_SCHEMA["properties"]["endpoints"])
     return endpoints.get("additionalProperties") or next(
-        iter(endpoints["patternProperties"].values()))
+        iter(endpoints["patternProperties"].values())
+    )
 
 
 def test_the_check_of_keys_can_fail() -> None:
@@ -77,8 +78,9 @@ def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
 @pytest.mark.parametrize("made", list(kinds()), ids=lambda made: made.id)
 def test_a_kind_of_finding_is_complete(made: Any) -> None:
     assert re.fullmatch(r"LLD[1-8]\d\d", made.id)
-    assert made.source.startswith(("https://docs.aws.amazon.com/", "https://repost.aws/",
-                                   "https://aws.amazon.com/blogs/"))
+    assert made.source.startswith(
+        ("https://docs.aws.amazon.com/", "https://repost.aws/", "https://aws.amazon.com/blogs/")
+    )
     assert not made.title.endswith(".")
 
 

@@ -17,9 +17,16 @@ _FAULT = {fault.finding: fault.scenario for fault in FAULTS}
 
 
 @needs_chromium
-@pytest.mark.parametrize(("finding", "width"), [
-    # Each page once, and the one with the most charts at both widths: the style is one for all.
-    ("", 700), ("LLD102", 1280), ("LLD501", 1280), ("LLD501", 700)])
+@pytest.mark.parametrize(
+    ("finding", "width"),
+    [
+        # Each page once, and the one with the most charts at both widths: the style is one for all.
+        ("", 700),
+        ("LLD102", 1280),
+        ("LLD501", 1280),
+        ("LLD501", 700),
+    ],
+)
 def test_a_browser_shows_the_charts(run: Any, tmp_path: Path, finding: str, width: int) -> None:
     file = tmp_path / "report.html"
     made = run(_FAULT[finding]() if finding else Scenario())

@@ -31,13 +31,17 @@ def test_latency_is_in_milliseconds_and_utilization_of_the_whole_instance(run: R
     assert variant.get("Invocations", "Sum").sum == pytest.approx(600 * 3600)
 
 
-@pytest.mark.parametrize(("options", "thresholds", "expected"), [
-    ({}, None, Threshold(160, "an alarm's threshold")),
-    ({}, {}, Threshold(160, "the plan's threshold")),
-    ({"targets": {"p99": 100.0}}, None, Threshold(80, "80% of the target 100 ms")),
-])
-def test_whose_threshold(run: Run, options: dict[str, object], thresholds: dict[str, float] | None,
-                         expected: Threshold) -> None:
+@pytest.mark.parametrize(
+    ("options", "thresholds", "expected"),
+    [
+        ({}, None, Threshold(160, "an alarm's threshold")),
+        ({}, {}, Threshold(160, "the plan's threshold")),
+        ({"targets": {"p99": 100.0}}, None, Threshold(80, "80% of the target 100 ms")),
+    ],
+)
+def test_whose_threshold(
+    run: Run, options: dict[str, object], thresholds: dict[str, float] | None, expected: Threshold
+) -> None:
     """The command line's target first, then the alarms', then the plan's."""
     scenario = Scenario()
     if thresholds is not None:
@@ -64,16 +68,21 @@ def test_full_instances_are_found_without_a_target(run: Run) -> None:
 
 
 _DENIALS = {
-    "DescribeScalableTargets": ("scaling of primary",
-                                "application-autoscaling:DescribeScalableTargets: not permitted"),
+    "DescribeScalableTargets": (
+        "scaling of primary",
+        "application-autoscaling:DescribeScalableTargets: not permitted",
+    ),
     "DescribeScalingActivities": (
         "scaling activities of primary",
-        "application-autoscaling:DescribeScalingActivities: not permitted"),
+        "application-autoscaling:DescribeScalingActivities: not permitted",
+    ),
     "DescribeAlarms": ("alarms", "cloudwatch:DescribeAlarms: not permitted"),
     "ListMetrics": ("metrics per instance and zone", "cloudwatch:ListMetrics: not permitted"),
     "DescribeModel": ("model sentiment-model", "sagemaker:DescribeModel: not permitted"),
-    "DescribeStackResources": ("the stack's plan",
-                               "cloudformation:DescribeStackResources: not permitted"),
+    "DescribeStackResources": (
+        "the stack's plan",
+        "cloudformation:DescribeStackResources: not permitted",
+    ),
     "GetTemplate": ("the stack's plan", "cloudformation:GetTemplate: not permitted"),
 }
 
@@ -108,14 +117,18 @@ def test_an_unknown_instance_type_leaves_utilization_unknown(run: Run) -> None:
     assert not made.measurements.variants[0].get("CPUUtilization", "Average")
 
 
-@pytest.mark.parametrize(("operation", "code", "expected", "words"), [
-    ("GetMetricData", "AccessDenied", "LLE582", "cloudwatch:GetMetricData: not permitted"),
-    ("DescribeEndpoint", "AccessDeniedException", "LLE582", "sagemaker:DescribeEndpoint"),
-    ("DescribeEndpoint", "ExpiredTokenException", "LLE583", "ExpiredTokenException"),
-    ("GetMetricData", "InternalServiceFault", "LLE582", "refused GetMetricData"),
-])
-def test_what_it_cannot_do_without(operation: str, code: str, expected: str, words: str,
-                                   run: Run) -> None:
+@pytest.mark.parametrize(
+    ("operation", "code", "expected", "words"),
+    [
+        ("GetMetricData", "AccessDenied", "LLE582", "cloudwatch:GetMetricData: not permitted"),
+        ("DescribeEndpoint", "AccessDeniedException", "LLE582", "sagemaker:DescribeEndpoint"),
+        ("DescribeEndpoint", "ExpiredTokenException", "LLE583", "ExpiredTokenException"),
+        ("GetMetricData", "InternalServiceFault", "LLE582", "refused GetMetricData"),
+    ],
+)
+def test_what_it_cannot_do_without(
+    operation: str, code: str, expected: str, words: str, run: Run
+) -> None:
     scenario = Scenario()
     account = scenario.account()
     account.denied = {operation: code}
@@ -128,8 +141,9 @@ def test_what_it_cannot_do_without(operation: str, code: str, expected: str, wor
 def test_an_endpoint_that_does_not_exist() -> None:
     account = Scenario().account()
     with pytest.raises(ConfigurationError) as refused:
-        diagnose(account.client, "nowhere", start=END - 60 * MINUTE, end=END, now=END,
-                 region="us-east-1")
+        diagnose(
+            account.client, "nowhere", start=END - 60 * MINUTE, end=END, now=END, region="us-east-1"
+        )
     assert (refused.value.code, refused.value.got) == ("LLE581", "nowhere in us-east-1")
 
 
@@ -146,8 +160,9 @@ def test_missing_dimensions_are_said_not_guessed(run: Run) -> None:
     absent = run(Scenario()).measurements.absent
     assert any("no metrics per instance" in text for text in absent)
     assert any("no metrics per Availability Zone" in text for text in absent)
-    assert run(Scenario(enhanced=True, zones=("us-east-1a", "us-east-1b"))).measurements.absent \
-        == ()
+    assert (
+        run(Scenario(enhanced=True, zones=("us-east-1a", "us-east-1b"))).measurements.absent == ()
+    )
 
 
 def test_instances_that_are_missing(run: Run) -> None:
@@ -162,10 +177,16 @@ def test_instances_that_are_missing(run: Run) -> None:
 def test_streams_that_break_off(run: Run) -> None:
     scenario = Scenario()
     account = scenario.account()
-    invocations = next(data for (_, name, dimensions), data in account.data.items()
-                       if name == "Invocations" and len(dimensions) == 2)
-    key = ("AWS/SageMaker", "MidStreamErrors",
-           frozenset({("EndpointName", ENDPOINT), ("VariantName", "primary")}))
+    invocations = next(
+        data
+        for (_, name, dimensions), data in account.data.items()
+        if name == "Invocations" and len(dimensions) == 2
+    )
+    key = (
+        "AWS/SageMaker",
+        "MidStreamErrors",
+        frozenset({("EndpointName", ENDPOINT), ("VariantName", "primary")}),
+    )
     account.data[key] = {time: [(1.0, 1200)] for time in invocations}
     assert [f.id for f in run(scenario, account).findings] == ["LLD406"]
 
@@ -180,22 +201,39 @@ def test_failed_scaling_without_slow_requests_is_a_risk(run: Run) -> None:
 def test_first_request_to_a_new_fleet_dates_a_deployment(run: Run) -> None:
     scenario = Scenario(deployed=10)
     account = scenario.account()
-    key = ("AWS/SageMaker", "Invocations", frozenset({
-        ("EndpointName", ENDPOINT), ("VariantName", "primary"),
-        ("EndpointConfigName", "sentiment-config-2")}))
+    key = (
+        "AWS/SageMaker",
+        "Invocations",
+        frozenset(
+            {
+                ("EndpointName", ENDPOINT),
+                ("VariantName", "primary"),
+                ("EndpointConfigName", "sentiment-config-2"),
+            }
+        ),
+    )
     account.data[key] = {scenario.at(minute): [(1.0, 50)] for minute in range(17, 30)}
     deployments = run(scenario, account).measurements.deployments
     assert [(d.time, d.how) for d in deployments] == [
-        (scenario.at(17), "first request to the new fleet")]
+        (scenario.at(17), "first request to the new fleet")
+    ]
 
 
 def test_requests_after_a_silence_are_no_deployment(run: Run) -> None:
     """The new fleet's series lasts, and so may start anew with the traffic."""
     scenario = Scenario(tps=lambda minute: 0 if minute < 17 else 500)
     account = scenario.account()
-    key = ("AWS/SageMaker", "Invocations", frozenset({
-        ("EndpointName", ENDPOINT), ("VariantName", "primary"),
-        ("EndpointConfigName", "sentiment-config-2")}))
+    key = (
+        "AWS/SageMaker",
+        "Invocations",
+        frozenset(
+            {
+                ("EndpointName", ENDPOINT),
+                ("VariantName", "primary"),
+                ("EndpointConfigName", "sentiment-config-2"),
+            }
+        ),
+    )
     account.data[key] = {scenario.at(minute): [(1.0, 30_000)] for minute in range(17, 30)}
     assert run(scenario, account).measurements.deployments == ()
 
@@ -204,11 +242,16 @@ def test_an_old_configuration_is_dated_by_its_image(run: Run) -> None:
     scenario = Scenario()
     account = scenario.account()
     account.endpoint["ProductionVariants"][0]["DeployedImages"] = [
-        {"SpecifiedImage": "model:1", "ResolvedImage": "model@sha256:1",
-         "ResolutionTime": scenario.at(20)}]
+        {
+            "SpecifiedImage": "model:1",
+            "ResolvedImage": "model@sha256:1",
+            "ResolutionTime": scenario.at(20),
+        }
+    ]
     deployments = run(scenario, account).measurements.deployments
     assert [(d.time, d.how) for d in deployments] == [
-        (scenario.at(20), "when its image was resolved")]
+        (scenario.at(20), "when its image was resolved")
+    ]
 
 
 def test_capacity_set_by_hand_is_no_deployment(run: Run) -> None:
@@ -223,7 +266,8 @@ def test_capacity_set_by_hand_is_no_deployment(run: Run) -> None:
     account.endpoint["LastModifiedTime"] = scenario.at(27.2)
     account.configuration["CreationTime"] = scenario.at(-60)
     assert [d.how for d in run(scenario, account).measurements.deployments] == [
-        "when the update ended"]
+        "when the update ended"
+    ]
 
 
 def test_longer_windows_take_longer_periods(run: Run) -> None:
@@ -251,9 +295,16 @@ def test_what_began_before_the_window_still_explains_it(finding: str) -> None:
 
 def test_an_activity_that_was_not_begun_did_not_fail(run: Run) -> None:
     scenario = Scenario()
-    scenario.activities = [scenario.scaled(
-        minute, 16, "Failed", "Attempting to scale due to alarm triggered",
-        reasons=("AlreadyAtMaxCapacity",)) for minute in (20, 30)]
+    scenario.activities = [
+        scenario.scaled(
+            minute,
+            16,
+            "Failed",
+            "Attempting to scale due to alarm triggered",
+            reasons=("AlreadyAtMaxCapacity",),
+        )
+        for minute in (20, 30)
+    ]
     made = run(scenario)
     assert made.findings == ()
     assert "Not scaled: AlreadyAtMaxCapacity" in made.events[0].text
@@ -271,23 +322,48 @@ def test_only_alarms_that_limit_latency_are_thresholds(run: Run) -> None:
     ]
     thresholds = run(scenario, account).measurements.variants[0].thresholds
     assert {key: limit.value for key, limit in thresholds.items()} == {
-        ("ModelLatency", "p99"): 160.0, ("OverheadLatency", "Average"): 40.0}
+        ("ModelLatency", "p99"): 160.0,
+        ("OverheadLatency", "Average"): 40.0,
+    }
 
 
 def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
     """The endpoint's own error rate, stated as a formula, replaces the default of one percent."""
     scenario = Scenario(errors={"Invocation5XXErrors": constant(0.03)})
     account = scenario.account()
-    dimensions = [{"Name": "EndpointName", "Value": ENDPOINT},
-                  {"Name": "VariantName", "Value": "primary"}]
-    account.alarms.append({
-        "AlarmName": "rate", "Threshold": 0.05, "ComparisonOperator": "GreaterThanThreshold",
-        "StateValue": "OK", "Metrics": [
-            {"Id": "rate", "Expression": "IF(invocations >= 20, errors / invocations, 0)"},
-            *({"Id": name, "ReturnData": False, "MetricStat": {
-                "Metric": {"Namespace": "AWS/SageMaker", "MetricName": metric,
-                           "Dimensions": dimensions}, "Period": 60, "Stat": "Sum"}}
-              for name, metric in (("errors", "Invocation5XXErrors"),
-                                   ("invocations", "Invocations")))]})
+    dimensions = [
+        {"Name": "EndpointName", "Value": ENDPOINT},
+        {"Name": "VariantName", "Value": "primary"},
+    ]
+    account.alarms.append(
+        {
+            "AlarmName": "rate",
+            "Threshold": 0.05,
+            "ComparisonOperator": "GreaterThanThreshold",
+            "StateValue": "OK",
+            "Metrics": [
+                {"Id": "rate", "Expression": "IF(invocations >= 20, errors / invocations, 0)"},
+                *(
+                    {
+                        "Id": name,
+                        "ReturnData": False,
+                        "MetricStat": {
+                            "Metric": {
+                                "Namespace": "AWS/SageMaker",
+                                "MetricName": metric,
+                                "Dimensions": dimensions,
+                            },
+                            "Period": 60,
+                            "Stat": "Sum",
+                        },
+                    }
+                    for name, metric in (
+                        ("errors", "Invocation5XXErrors"),
+                        ("invocations", "Invocations"),
+                    )
+                ),
+            ],
+        }
+    )
     assert run(scenario, account).findings == ()
     assert [finding.id for finding in run(scenario).findings] == ["LLD402"]

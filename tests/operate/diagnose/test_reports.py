@@ -45,8 +45,10 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
         _Session.account = scenario.account()
         _Session.account.denied = denied
         return CliRunner().invoke(
-            app, ["diagnose", ENDPOINT, "--until", END.isoformat(), *arguments],
-            env={"COLUMNS": str(columns)})
+            app,
+            ["diagnose", ENDPOINT, "--until", END.isoformat(), *arguments],
+            env={"COLUMNS": str(columns)},
+        )
 
     return _cli
 
@@ -91,7 +93,10 @@ def test_json_is_all_that_is_printed(cli: Any) -> None:
     made = json.loads(result.stdout)
     assert [finding["id"] for finding in made["findings"]] == ["LLD102"]
     assert made["findings"][0]["changes"][0] == {
-        "key": "throughput.peak_tps", "value": "1900", "why": "the plan's maximum follows from it"}
+        "key": "throughput.peak_tps",
+        "value": "1900",
+        "why": "the plan's maximum follows from it",
+    }
     assert made["variants"][0]["series"]["ModelLatency.p99"]["2026-11-20T03:00:00+00:00"] > 0
     assert made["latency_ms"]["primary"][0]["part"] == "model"
 
@@ -100,8 +105,12 @@ _ZONES = ("us-east-1a", "us-east-1b")
 
 
 def test_instances_and_zones_in_json(cli: Any) -> None:
-    scenario = Scenario(enhanced=True, zones=_ZONES, overhead=lambda m: 7,
-                        latency=lambda m, i: 400 if i == 3 else 40)
+    scenario = Scenario(
+        enhanced=True,
+        zones=_ZONES,
+        overhead=lambda m: 7,
+        latency=lambda m, i: 400 if i == 3 else 40,
+    )
     made = json.loads(cli(scenario, "--json").stdout)
     instances, zones = made["instances"]["primary"], made["zones"]["primary"]
     assert instances[0]["name"] == "i-3"
@@ -122,7 +131,7 @@ def test_instances_and_zones_in_the_terminal(cli: Any, columns: int) -> None:
     scenario = Scenario(enhanced=True, zones=_ZONES, latency=lambda m, i: 400 if i == 3 else 40)
     text = cli(scenario, columns=columns).stdout
     assert "primary by zone" in text
-    lines = [line.strip() for line in text[text.index("primary by instance"):].splitlines()]
+    lines = [line.strip() for line in text[text.index("primary by instance") :].splitlines()]
     shown = [line for line in lines if line.startswith("i-")]
     assert len(shown) == 5
     assert re.fullmatch(r"i-3 +270,000 +12 % +4\d\d ms +8\d\d ms +6 ms +45 %", shown[0])
@@ -138,30 +147,38 @@ def test_client_and_target(cli: Any) -> None:
     assert "p99 72 ms" in result.stdout  # four fifths of the target
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    (["--since", "yesterday"], "LLE584"),
-    (["--since", "1"], "LLE584"),
-    (["--since", "500d"], "LLE584"),
-    (["--since", "1m"], "LLE584"),
-    (["--until", "tomorrow"], "LLE585"),
-    (["--until", "2999-01-01T00:00Z"], "LLE585"),
-    (["--until", "0001-01-01T00:00"], "LLE585"),
-    (["--target", "200ms"], "LLE586"),
-    (["--target", "p99=200"], "LLE586"),
-    (["--target", "p99=0ms"], "LLE586"),
-    (["--target", "p99=1ms", "--target", "p99=2ms"], "LLE586"),
-    (["--client-latency", "best=1ms"], "LLE587"),
-])
-def test_usage(arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch,
-               capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--since", "yesterday"], "LLE584"),
+        (["--since", "1"], "LLE584"),
+        (["--since", "500d"], "LLE584"),
+        (["--since", "1m"], "LLE584"),
+        (["--until", "tomorrow"], "LLE585"),
+        (["--until", "2999-01-01T00:00Z"], "LLE585"),
+        (["--until", "0001-01-01T00:00"], "LLE585"),
+        (["--target", "200ms"], "LLE586"),
+        (["--target", "p99=200"], "LLE586"),
+        (["--target", "p99=0ms"], "LLE586"),
+        (["--target", "p99=1ms", "--target", "p99=2ms"], "LLE586"),
+        (["--client-latency", "best=1ms"], "LLE587"),
+    ],
+)
+def test_usage(
+    arguments: list[str],
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr("boto3.Session", _Session)
     _Session.account = Scenario().account()
     _refused(["diagnose", ENDPOINT, *arguments], code, monkeypatch, capsys)
     assert _Session.account.calls == [], "refused before anything is read"
 
 
-def test_aws_refuses_in_words(monkeypatch: pytest.MonkeyPatch,
-                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_aws_refuses_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("boto3.Session", _Session)
     _Session.account = Scenario().account()
     _refused(["diagnose", "nowhere"], "LLE581", monkeypatch, capsys)
@@ -169,15 +186,20 @@ def test_aws_refuses_in_words(monkeypatch: pytest.MonkeyPatch,
     _refused(["diagnose", ENDPOINT], "LLE582", monkeypatch, capsys)
 
 
-def test_no_profile_and_no_region(monkeypatch: pytest.MonkeyPatch,
-                                  capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_profile_and_no_region(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _refused(["diagnose", ENDPOINT, "--profile", "nobody"], "LLE583", monkeypatch, capsys)
     _refused(["diagnose", ENDPOINT], "LLE583", monkeypatch, capsys)  # no region
     _refused(["diagnose", ENDPOINT, "--region", "us-east-1"], "LLE583", monkeypatch, capsys)
 
 
-def _refused(arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch,
-             capsys: pytest.CaptureFixture[str]) -> None:
+def _refused(
+    arguments: list[str],
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr("sys.argv", ["low-latency", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -199,8 +221,9 @@ class _Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            if (name == "src" or (tag == "link" and name == "href")) \
-                    and not (value or "").startswith("data:"):
+            if (name == "src" or (tag == "link" and name == "href")) and not (
+                value or ""
+            ).startswith("data:"):
                 self.fetched.append(f"{tag} {value}")
 
 
@@ -224,8 +247,9 @@ def test_names_are_text_on_the_page(run: Any, tmp_path: Path) -> None:
     from low_latency_endpoint.operate.diagnose.page import page
 
     scenario = Scenario()
-    scenario.activities = [scenario.scaled(
-        30, 9, "Failed", "<script>alert(1)</script> no capacity")]
+    scenario.activities = [
+        scenario.scaled(30, 9, "Failed", "<script>alert(1)</script> no capacity")
+    ]
     text = page(run(scenario))
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -248,6 +272,10 @@ def test_a_page_that_cannot_be_written(cli: Any, tmp_path: Path) -> None:
 def test_operations_do_not_need_the_report_extra() -> None:
     source = Path(diagnosis.__file__).parent
     folders = (source, Path(report.__file__).parent)
-    importing = {path.name for folder in folders for path in folder.glob("*.py")
-                 if re.search(r"^(from|import) jinja2", path.read_text("utf-8"), re.M)}
+    importing = {
+        path.name
+        for folder in folders
+        for path in folder.glob("*.py")
+        if re.search(r"^(from|import) jinja2", path.read_text("utf-8"), re.M)
+    }
     assert importing == set()

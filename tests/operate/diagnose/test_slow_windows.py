@@ -41,23 +41,36 @@ def test_latency_around_its_threshold_is_one_finding(seed: int, run: Run) -> Non
 def test_utilization_around_its_limit_is_one_finding(seed: int, run: Run) -> None:
     chosen = random.Random(seed)
     used = [chosen.uniform(76, 100) for _ in range(60)]
-    scenario = Scenario(cpu=lambda m: used[m], tps=constant(700), latency=lambda m, i: 300,
-                        scaling={"min": 2, "max": 8, "target": 7800.0})
+    scenario = Scenario(
+        cpu=lambda m: used[m],
+        tps=constant(700),
+        latency=lambda m, i: 300,
+        scaling={"min": 2, "max": 8, "target": 7800.0},
+    )
     assert _ids(run, scenario) == ["LLD102"]
 
 
 def test_the_way_up_to_full_instances_belongs_to_them(run: Run) -> None:
-    scenario = Scenario(cpu=lambda m: min(97, 40 + m), tps=lambda m: 400 + 10 * m, planned=None,
-                        latency=lambda m, i: 40 if m < 32 else 120 + 5 * (m - 32),
-                        in_flight=constant(20), scaling={"min": 2, "max": 8, "target": 7800.0})
+    scenario = Scenario(
+        cpu=lambda m: min(97, 40 + m),
+        tps=lambda m: 400 + 10 * m,
+        planned=None,
+        latency=lambda m, i: 40 if m < 32 else 120 + 5 * (m - 32),
+        in_flight=constant(20),
+        scaling={"min": 2, "max": 8, "target": 7800.0},
+    )
     assert _minutes(run, scenario) == [(32, 59)]
     assert _ids(run, scenario) == ["LLD102"]
 
 
 def test_few_requests_come_and_go_by_chance(run: Run) -> None:
     """With three requests a minute, slow ones lie apart: still one time window."""
-    scenario = Scenario(tps=constant(0.05), instances=constant(2), cpu=constant(2),
-                        latency=lambda m, i: 300 if m % 20 < 7 else 40)
+    scenario = Scenario(
+        tps=constant(0.05),
+        instances=constant(2),
+        cpu=constant(2),
+        latency=lambda m, i: 300 if m % 20 < 7 else 40,
+    )
     assert _minutes(run, scenario) == [(0, 46)]
     assert len(_ids(run, scenario)) == 1
 
@@ -68,8 +81,9 @@ def test_a_single_slow_minute_besides_is_no_window(run: Run) -> None:
 
 
 def test_windows_end_where_it_was_fast_for_a_while(run: Run) -> None:
-    scenario = Scenario(latency=lambda m, i: 400 if 10 <= m < 15 or 18 <= m < 22
-                        or 30 <= m < 35 else 40)
+    scenario = Scenario(
+        latency=lambda m, i: 400 if 10 <= m < 15 or 18 <= m < 22 or 30 <= m < 35 else 40
+    )
     assert _minutes(run, scenario) == [(10, 21), (30, 34)]
 
 

@@ -16,8 +16,13 @@ ACCOUNT = "123456789012"
 class Refused:
     """An answer that is an error."""
 
-    def __init__(self, code: str = "AccessDeniedException", message: str = "not authorized",
-                 status: int = 403, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        code: str = "AccessDeniedException",
+        message: str = "not authorized",
+        status: int = 403,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.code, self.message, self.status = code, message, status
         self.headers = dict(headers or {})
 
@@ -49,8 +54,8 @@ class FakeAws:
         if isinstance(found, Refused):
             return _Http(found.status), {
                 "Error": {"Code": found.code, "Message": found.message},
-                "ResponseMetadata": {"HTTPStatusCode": found.status,
-                                     "HTTPHeaders": found.headers}}
+                "ResponseMetadata": {"HTTPStatusCode": found.status, "HTTPHeaders": found.headers},
+            }
         if model.output_shape is not None:
             validate_parameters(dict(found), model.output_shape)
         return _Http(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
@@ -58,6 +63,7 @@ class FakeAws:
 
 class _Http:
     raw = None
+
     def __init__(self, status_code: int) -> None:
         self.status_code = status_code
 

@@ -20,16 +20,22 @@ def test_check(case: Case) -> None:
     assert of_status, [(each.status, each.evidence) for each in results]
     if case.status == "pass":
         assert {each.status for each in results} == {"pass"}, results
-    assert any(all(word in f"{each.subject} {each.evidence} {each.mend}" for word in case.words)
-               for each in of_status), of_status
+    assert any(
+        all(word in f"{each.subject} {each.evidence} {each.mend}" for word in case.words)
+        for each in of_status
+    ), of_status
     for each in results:
         assert bool(each.mend) or each.status in ("pass", "unknown"), each
 
 
 #: Reads that a check can do without, because another one tells as well.
-DISPENSABLE = {("LLP204", "sts.GetCallerIdentity"), ("LLP202", "sts.GetCallerIdentity"),
-               ("LLP203", "sts.GetCallerIdentity"), ("LLP209", "sts.GetCallerIdentity"),
-               ("LLP404", "s3.GetBucketLocation")}
+DISPENSABLE = {
+    ("LLP204", "sts.GetCallerIdentity"),
+    ("LLP202", "sts.GetCallerIdentity"),
+    ("LLP203", "sts.GetCallerIdentity"),
+    ("LLP209", "sts.GetCallerIdentity"),
+    ("LLP404", "s3.GetBucketLocation"),
+}
 PASSING = [case for case in CASES if case.status == "pass"]
 
 
@@ -39,14 +45,25 @@ def test_what_is_refused_is_unknown_and_never_a_pass(case: Case) -> None:
     for operation in dict.fromkeys(aws.asked):
         if (case.check, operation) in DISPENSABLE:
             continue
-        refused = Case(case.check, "unknown", (), case.settings,
-                       {**case.aws, operation: REFUSED}, case.region, case.fetched)
+        refused = Case(
+            case.check,
+            "unknown",
+            (),
+            case.settings,
+            {**case.aws, operation: REFUSED},
+            case.region,
+            case.fetched,
+        )
         results, _ = run(refused)
         unknowns = [each for each in results if each.status == "unknown"]
         assert unknowns, (operation, results)
-        assert any(operation.partition(".")[2] in each.evidence + each.mend
-                   or "GetObject" in each.evidence or "ListBucket" in each.evidence
-                   or "LLP" in each.evidence for each in unknowns), unknowns
+        assert any(
+            operation.partition(".")[2] in each.evidence + each.mend
+            or "GetObject" in each.evidence
+            or "ListBucket" in each.evidence
+            or "LLP" in each.evidence
+            for each in unknowns
+        ), unknowns
         assert sum(each.status == "pass" for each in results) < len(healthy)
 
 
@@ -85,11 +102,16 @@ def test_the_layer_url_is_fetched_only_for_the_configuration() -> None:
     assert fetched == [CONFIG_URL]
 
 
-@pytest.mark.parametrize(("check", "settings"), [
-    ("LLP203", {"private_link": {"private_dns": False}}), ("LLP203", {"network": None}),
-    ("LLP209", {"private_link": {"private_dns": False}}), ("LLP209", {"network": None}),
-    ("LLP209", ADOPTED),
-])
+@pytest.mark.parametrize(
+    ("check", "settings"),
+    [
+        ("LLP203", {"private_link": {"private_dns": False}}),
+        ("LLP203", {"network": None}),
+        ("LLP209", {"private_link": {"private_dns": False}}),
+        ("LLP209", {"network": None}),
+        ("LLP209", ADOPTED),
+    ],
+)
 def test_a_name_that_is_left_alone_is_no_matter(check: str, settings: Mapping[str, Any]) -> None:
     results, aws = run(Case(check, "", settings=settings))
     assert (results, aws.asked) == ([], [])

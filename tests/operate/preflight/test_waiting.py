@@ -25,8 +25,15 @@ class Clock:
 
 def waited(aws: Mapping[str, Any], seconds: float) -> tuple[float, list[str]]:
     clock, told = Clock(), []
-    wait_for_endpoints(settings_with({}), FakeAws(merged(WORLD, aws)), REGION, seconds=seconds,
-                       on_wait=told.append, sleep=clock.sleep, clock=lambda: clock.now)
+    wait_for_endpoints(
+        settings_with({}),
+        FakeAws(merged(WORLD, aws)),
+        REGION,
+        seconds=seconds,
+        on_wait=told.append,
+        sleep=clock.sleep,
+        clock=lambda: clock.now,
+    )
     return clock.now, told
 
 
@@ -54,14 +61,31 @@ def test_the_wait_ends_in_time_and_leaves_the_rest_to_the_check() -> None:
     assert seconds == 100
 
 
-@pytest.mark.parametrize("aws", [
-    pytest.param({}, id="no stack"),
-    pytest.param(DEPLOYED, id="in service"),
-    pytest.param(updating_for(10_000, "Failed"), id="failed: time does not mend it"),
-    pytest.param(merged(updating_for(10_000), {"cloudformation.DescribeStacks": {"Stacks": [{
-        "StackName": "Shop", "StackStatus": "UPDATE_IN_PROGRESS", "CreationTime": "2026-01-01"}]}}),
-                 id="another deployment runs"),
-    pytest.param(merged(DEPLOYED, {"sagemaker.DescribeEndpoint": REFUSED}), id="unreadable"),
-])
+@pytest.mark.parametrize(
+    "aws",
+    [
+        pytest.param({}, id="no stack"),
+        pytest.param(DEPLOYED, id="in service"),
+        pytest.param(updating_for(10_000, "Failed"), id="failed: time does not mend it"),
+        pytest.param(
+            merged(
+                updating_for(10_000),
+                {
+                    "cloudformation.DescribeStacks": {
+                        "Stacks": [
+                            {
+                                "StackName": "Shop",
+                                "StackStatus": "UPDATE_IN_PROGRESS",
+                                "CreationTime": "2026-01-01",
+                            }
+                        ]
+                    }
+                },
+            ),
+            id="another deployment runs",
+        ),
+        pytest.param(merged(DEPLOYED, {"sagemaker.DescribeEndpoint": REFUSED}), id="unreadable"),
+    ],
+)
 def test_nothing_else_is_waited_for(aws: dict[str, Any]) -> None:
     assert waited(aws, 600) == (0, [])

@@ -39,16 +39,18 @@ SETTINGS: dict[str, Any] = {
     "endpoints": {
         "sentiment": {
             "endpoint_name": "sentiment",
-            "containers": [{
-                "image": {"ecr": {"repository": "team/model", "tag": "1.4"}},
-                "data": {"s3": "s3://models/sentiment/model.tar.gz"},
-            }],
+            "containers": [
+                {
+                    "image": {"ecr": {"repository": "team/model", "tag": "1.4"}},
+                    "data": {"s3": "s3://models/sentiment/model.tar.gz"},
+                }
+            ],
             "instance_type": "ml.m5.xlarge",
             "latency": {"p99": "200ms"},
             "throughput": {"peak_tps": 100, "tps_per_instance": 50, "safety_factor": 0.5},
             "role_arn": ROLE,
             "kms_key_arn": KEY,
-        },
+        }
     },
 }
 LARGEST_FLEET = 8  # 100 / (50 x 0.5) = 4 at peak; two zones: 8 hold the peak while one has failed
@@ -60,81 +62,131 @@ def subnet(zone: str, **changes: Any) -> dict[str, Any]:
     """One subnet of the VPC."""
     number = list(SUBNETS).index(zone)
     return {
-        "SubnetId": SUBNETS[zone], "VpcId": VPC, "CidrBlock": f"10.0.{number}.0/24",
-        "AvailabilityZone": f"{REGION}{'ab'[number]}", "AvailabilityZoneId": zone,
-        "AvailableIpAddressCount": 250, **changes,
+        "SubnetId": SUBNETS[zone],
+        "VpcId": VPC,
+        "CidrBlock": f"10.0.{number}.0/24",
+        "AvailabilityZone": f"{REGION}{'ab'[number]}",
+        "AvailabilityZoneId": zone,
+        "AvailableIpAddressCount": 250,
+        **changes,
     }
 
 
 def link(**changes: Any) -> dict[str, Any]:
     """An interface endpoint for the runtime, in both subnets."""
     return {
-        "VpcEndpointId": LINK, "VpcEndpointType": "Interface", "VpcId": VPC,
-        "ServiceName": RUNTIME, "State": "available", "PrivateDnsEnabled": True,
-        "SubnetIds": list(SUBNETS.values()), "Groups": [{"GroupId": GROUP}],
-        "PolicyDocument": json.dumps({"Statement": [{
-            "Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}),
+        "VpcEndpointId": LINK,
+        "VpcEndpointType": "Interface",
+        "VpcId": VPC,
+        "ServiceName": RUNTIME,
+        "State": "available",
+        "PrivateDnsEnabled": True,
+        "SubnetIds": list(SUBNETS.values()),
+        "Groups": [{"GroupId": GROUP}],
+        "PolicyDocument": json.dumps(
+            {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}
+        ),
         **changes,
     }
 
 
 S3_GATEWAY = {
-    "VpcEndpointId": "vpce-0fedcba9876543210", "VpcEndpointType": "Gateway", "VpcId": VPC,
-    "ServiceName": f"com.amazonaws.{REGION}.s3", "State": "available",
+    "VpcEndpointId": "vpce-0fedcba9876543210",
+    "VpcEndpointType": "Gateway",
+    "VpcId": VPC,
+    "ServiceName": f"com.amazonaws.{REGION}.s3",
+    "State": "available",
     "RouteTableIds": ["rtb-0123456789abcdef0"],
 }
 
 
 def route_table(**changes: Any) -> dict[str, Any]:
     """The VPC's main route table, which all subnets use."""
-    return {"RouteTableId": "rtb-0123456789abcdef0", "VpcId": VPC,
-            "Associations": [{"Main": True}],
-            "Routes": [{"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local"}], **changes}
+    return {
+        "RouteTableId": "rtb-0123456789abcdef0",
+        "VpcId": VPC,
+        "Associations": [{"Main": True}],
+        "Routes": [{"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local"}],
+        **changes,
+    }
 
 
 def endpoints(*found: Mapping[str, Any]) -> Any:
     """DescribeVpcEndpoints, by service name where the request filters for one."""
+
     def answer(params: Mapping[str, Any]) -> Any:
-        wanted = [value for each in params.get("Filters", ())
-                  if each["Name"] == "service-name" for value in each["Values"]]
-        return {"VpcEndpoints": [each for each in found
-                                 if not wanted or each["ServiceName"] in wanted]}
+        wanted = [
+            value
+            for each in params.get("Filters", ())
+            if each["Name"] == "service-name"
+            for value in each["Values"]
+        ]
+        return {
+            "VpcEndpoints": [each for each in found if not wanted or each["ServiceName"] in wanted]
+        }
 
     return answer
 
 
 def quotas(**values: float) -> dict[str, Any]:
     """Quotas by instance type, written with underscores."""
-    return {"Quotas": [{"QuotaName": f"{name.replace('_', '.')} for endpoint usage",
-                        "QuotaCode": "L-12345678", "Value": value}
-                       for name, value in values.items()]}
+    return {
+        "Quotas": [
+            {
+                "QuotaName": f"{name.replace('_', '.')} for endpoint usage",
+                "QuotaCode": "L-12345678",
+                "Value": value,
+            }
+            for name, value in values.items()
+        ]
+    }
 
 
 def concurrency(quota: int, unreserved: int) -> dict[str, Any]:
     """GetAccountSettings of Lambda."""
-    return {"AccountLimit": {"ConcurrentExecutions": quota,
-                             "UnreservedConcurrentExecutions": unreserved}}
+    return {
+        "AccountLimit": {
+            "ConcurrentExecutions": quota,
+            "UnreservedConcurrentExecutions": unreserved,
+        }
+    }
 
 
 def roles(params: Mapping[str, Any]) -> Any:
     """The model's role and the bootstrap's execution role."""
     name = params["RoleName"]
     arn = ROLE if name == "model-role" else DEPLOYER
-    return {"Role": {
-        "RoleName": name, "Arn": arn, "Path": "/", "RoleId": "AROAEXAMPLEEXAMPLEEX",
-        "CreateDate": "2026-01-01",
-        "AssumeRolePolicyDocument": json.dumps({"Statement": [{
-            "Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"},
-            "Action": "sts:AssumeRole"}]}),
-    }}
+    return {
+        "Role": {
+            "RoleName": name,
+            "Arn": arn,
+            "Path": "/",
+            "RoleId": "AROAEXAMPLEEXAMPLEEX",
+            "CreateDate": "2026-01-01",
+            "AssumeRolePolicyDocument": json.dumps(
+                {
+                    "Statement": [
+                        {
+                            "Effect": "Allow",
+                            "Principal": {"Service": "sagemaker.amazonaws.com"},
+                            "Action": "sts:AssumeRole",
+                        }
+                    ]
+                }
+            ),
+        }
+    }
 
 
 def vpc_attribute(support: bool = True, hostnames: bool = True) -> Any:
     """DescribeVpcAttribute."""
+
     def answer(params: Mapping[str, Any]) -> Any:
-        return {"EnableDnsSupport": {"Value": support}} \
-            if params["Attribute"] == "enableDnsSupport" \
+        return (
+            {"EnableDnsSupport": {"Value": support}}
+            if params["Attribute"] == "enableDnsSupport"
             else {"EnableDnsHostnames": {"Value": hostnames}}
+        )
 
     return answer
 
@@ -146,39 +198,76 @@ def manifest(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def in_service(*names: str) -> dict[str, Any]:
     """ListEndpoints."""
-    return {"Endpoints": [{
-        "EndpointName": name, "EndpointStatus": "InService", "CreationTime": "2026-01-01",
-        "LastModifiedTime": "2026-01-01",
-        "EndpointArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{name.lower()}",
-    } for name in names]}
+    return {
+        "Endpoints": [
+            {
+                "EndpointName": name,
+                "EndpointStatus": "InService",
+                "CreationTime": "2026-01-01",
+                "LastModifiedTime": "2026-01-01",
+                "EndpointArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{name.lower()}",
+            }
+            for name in names
+        ]
+    }
 
 
 NO_STACK = Refused("ValidationError", "Stack with id Shop does not exist", 400)
 NO_ENDPOINT = Refused("ValidationException", "Could not find endpoint", 400)
 
 WORLD: dict[str, Any] = {
-    "sts.GetCallerIdentity": {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/dev",
-                              "UserId": "AIDAEXAMPLE"},
-    "ec2.DescribeRegions": {"Regions": [{"RegionName": REGION,
-                                         "OptInStatus": "opt-in-not-required"}]},
+    "sts.GetCallerIdentity": {
+        "Account": ACCOUNT,
+        "Arn": f"arn:aws:iam::{ACCOUNT}:user/dev",
+        "UserId": "AIDAEXAMPLE",
+    },
+    "ec2.DescribeRegions": {
+        "Regions": [{"RegionName": REGION, "OptInStatus": "opt-in-not-required"}]
+    },
     "ssm.GetParameter": {"Parameter": {"Value": "30"}},
     "cloudformation.DescribeStacks": NO_STACK,
     "cloudformation.ListStackResources": NO_STACK,
-    "ec2.DescribeAvailabilityZones": {"AvailabilityZones": [
-        {"ZoneName": f"{REGION}{letter}", "ZoneId": zone, "State": "available",
-         "OptInStatus": "opt-in-not-required"}
-        for letter, zone in zip("abc", ("use1-az1", "use1-az2", "use1-az3"), strict=True)]},
-    "ec2.DescribeVpcEndpointServices": {"ServiceNames": [RUNTIME], "ServiceDetails": [{
-        "ServiceName": RUNTIME, "AvailabilityZones": [f"{REGION}a", f"{REGION}b"],
-        "AvailabilityZoneIds": ["use1-az1", "use1-az2"]}]},
+    "ec2.DescribeAvailabilityZones": {
+        "AvailabilityZones": [
+            {
+                "ZoneName": f"{REGION}{letter}",
+                "ZoneId": zone,
+                "State": "available",
+                "OptInStatus": "opt-in-not-required",
+            }
+            for letter, zone in zip("abc", ("use1-az1", "use1-az2", "use1-az3"), strict=True)
+        ]
+    },
+    "ec2.DescribeVpcEndpointServices": {
+        "ServiceNames": [RUNTIME],
+        "ServiceDetails": [
+            {
+                "ServiceName": RUNTIME,
+                "AvailabilityZones": [f"{REGION}a", f"{REGION}b"],
+                "AvailabilityZoneIds": ["use1-az1", "use1-az2"],
+            }
+        ],
+    },
     "ec2.DescribeVpcEndpoints": endpoints(S3_GATEWAY),
     "route53.ListHostedZonesByVPC": {"HostedZoneSummaries": [], "MaxItems": "100"},
     "ec2.DescribeVpcAttribute": vpc_attribute(),
     "ec2.DescribeSubnets": {"Subnets": [subnet(zone) for zone in SUBNETS]},
     "ec2.DescribeRouteTables": {"RouteTables": [route_table()]},
-    "ec2.DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": GROUP, "IpPermissions": [{
-        "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443,
-        "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}]}]},
+    "ec2.DescribeSecurityGroups": {
+        "SecurityGroups": [
+            {
+                "GroupId": GROUP,
+                "IpPermissions": [
+                    {
+                        "IpProtocol": "tcp",
+                        "FromPort": 443,
+                        "ToPort": 443,
+                        "IpRanges": [{"CidrIp": "10.0.0.0/16"}],
+                    }
+                ],
+            }
+        ]
+    },
     "service-quotas.ListServiceQuotas": quotas(ml_m5_xlarge=16),
     "service-quotas.ListAWSDefaultServiceQuotas": quotas(),
     "lambda.GetAccountSettings": concurrency(1000, 1000),
@@ -189,42 +278,84 @@ WORLD: dict[str, Any] = {
     "s3.HeadBucket": {"BucketRegion": REGION},
     "s3.GetBucketLocation": {},
     "iam.GetRole": roles,
-    "iam.SimulatePrincipalPolicy": {"EvaluationResults": [
-        {"EvalActionName": "iam:PassRole", "EvalDecision": "allowed"}]},
+    "iam.SimulatePrincipalPolicy": {
+        "EvaluationResults": [{"EvalActionName": "iam:PassRole", "EvalDecision": "allowed"}]
+    },
     "sns.GetTopicAttributes": {"Attributes": {"SubscriptionsConfirmed": "2"}},
-    "kms.DescribeKey": {"KeyMetadata": {"KeyId": "1234abcd", "KeyState": "Enabled",
-                                        "KeyUsage": "ENCRYPT_DECRYPT"}},
+    "kms.DescribeKey": {
+        "KeyMetadata": {"KeyId": "1234abcd", "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT"}
+    },
     "sagemaker.DescribeEndpoint": NO_ENDPOINT,
     "sagemaker.ListEndpoints": in_service(),
     "ec2.DescribeFlowLogs": {"FlowLogs": []},
 }
 
 DEPLOYED: dict[str, Any] = {
-    "cloudformation.DescribeStacks": {"Stacks": [{
-        "StackName": "Shop", "StackStatus": "UPDATE_COMPLETE", "CreationTime": "2026-01-01"}]},
-    "cloudformation.ListStackResources": {"StackResourceSummaries": [{
-        "LogicalResourceId": "sentimentEndpointBBDA8A8C",
-        "ResourceType": "AWS::SageMaker::Endpoint", "PhysicalResourceId": ENDPOINT_ARN,
-        "ResourceStatus": "UPDATE_COMPLETE", "LastUpdatedTimestamp": "2026-01-01"}]},
-    "cloudformation.GetTemplate": {"TemplateBody": json.dumps({"Resources": {
-        "sentimentEndpointBBDA8A8C": {
-            "Type": "AWS::SageMaker::Endpoint",
-            "Properties": {"EndpointName": "sentiment"}}}})},
+    "cloudformation.DescribeStacks": {
+        "Stacks": [
+            {"StackName": "Shop", "StackStatus": "UPDATE_COMPLETE", "CreationTime": "2026-01-01"}
+        ]
+    },
+    "cloudformation.ListStackResources": {
+        "StackResourceSummaries": [
+            {
+                "LogicalResourceId": "sentimentEndpointBBDA8A8C",
+                "ResourceType": "AWS::SageMaker::Endpoint",
+                "PhysicalResourceId": ENDPOINT_ARN,
+                "ResourceStatus": "UPDATE_COMPLETE",
+                "LastUpdatedTimestamp": "2026-01-01",
+            }
+        ]
+    },
+    "cloudformation.GetTemplate": {
+        "TemplateBody": json.dumps(
+            {
+                "Resources": {
+                    "sentimentEndpointBBDA8A8C": {
+                        "Type": "AWS::SageMaker::Endpoint",
+                        "Properties": {"EndpointName": "sentiment"},
+                    }
+                }
+            }
+        )
+    },
     "sagemaker.DescribeEndpoint": {
-        "EndpointName": "sentiment", "EndpointArn": ENDPOINT_ARN,
-        "EndpointConfigName": "sentiment-1", "EndpointStatus": "InService",
-        "CreationTime": "2026-01-01", "LastModifiedTime": "2026-01-01",
-        "ProductionVariants": [{"VariantName": "primary", "CurrentInstanceCount": 4,
-                                "DesiredInstanceCount": 4}]},
+        "EndpointName": "sentiment",
+        "EndpointArn": ENDPOINT_ARN,
+        "EndpointConfigName": "sentiment-1",
+        "EndpointStatus": "InService",
+        "CreationTime": "2026-01-01",
+        "LastModifiedTime": "2026-01-01",
+        "ProductionVariants": [
+            {"VariantName": "primary", "CurrentInstanceCount": 4, "DesiredInstanceCount": 4}
+        ],
+    },
     "sagemaker.DescribeEndpointConfig": {
-        "EndpointConfigName": "sentiment-1", "CreationTime": "2026-01-01",
+        "EndpointConfigName": "sentiment-1",
+        "CreationTime": "2026-01-01",
         "EndpointConfigArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint-config/sentiment-1",
-        "ProductionVariants": [{"VariantName": "primary", "ModelName": "sentiment-1",
-                                "InstanceType": "ml.m5.xlarge", "InitialInstanceCount": 4}]},
-    "application-autoscaling.DescribeScalableTargets": {"ScalableTargets": [{
-        "ServiceNamespace": "sagemaker", "ResourceId": "endpoint/sentiment/variant/primary",
-        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount", "MinCapacity": 2,
-        "MaxCapacity": 8, "RoleARN": ROLE, "CreationTime": "2026-01-01"}]},
+        "ProductionVariants": [
+            {
+                "VariantName": "primary",
+                "ModelName": "sentiment-1",
+                "InstanceType": "ml.m5.xlarge",
+                "InitialInstanceCount": 4,
+            }
+        ],
+    },
+    "application-autoscaling.DescribeScalableTargets": {
+        "ScalableTargets": [
+            {
+                "ServiceNamespace": "sagemaker",
+                "ResourceId": "endpoint/sentiment/variant/primary",
+                "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+                "MinCapacity": 2,
+                "MaxCapacity": 8,
+                "RoleARN": ROLE,
+                "CreationTime": "2026-01-01",
+            }
+        ]
+    },
 }
 
 
@@ -249,15 +380,22 @@ def fetch(url: str) -> bytes:
     return b'{"architecture": "amd64"}'
 
 
-def outcomes(check_id: str, aws: FakeAws, settings: Settings, *, region: str = REGION,
-             fetch: Any = fetch) -> list[Result]:
+def outcomes(
+    check_id: str, aws: FakeAws, settings: Settings, *, region: str = REGION, fetch: Any = fetch
+) -> list[Result]:
     """The results of one check."""
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
-    context = PreflightContext(settings, plans, Account(aws, region), fetch=fetch,
-                               resolve=lambda name: ADDRESSES if name == RUNTIME_NAME else [])
+    context = PreflightContext(
+        settings,
+        plans,
+        Account(aws, region),
+        fetch=fetch,
+        resolve=lambda name: ADDRESSES if name == RUNTIME_NAME else [],
+    )
     for each in CHECKS:
         if each.id == check_id:
             return list(each.results(context))
     (found,) = [each for each in ENDPOINT_CHECKS if each.id == check_id]
-    return [result for endpoint in context.endpoints
-            for result in found.results(endpoint, endpoint.key)]
+    return [
+        result for endpoint in context.endpoints for result in found.results(endpoint, endpoint.key)
+    ]

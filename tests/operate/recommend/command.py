@@ -31,15 +31,20 @@ class Command:
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
 
-    def __call__(self, *arguments: str, answer: str | None = None,
-                 sleep: Callable[[float], None] = lambda seconds: None) -> Done:
+    def __call__(
+        self,
+        *arguments: str,
+        answer: str | None = None,
+        sleep: Callable[[float], None] = lambda seconds: None,
+    ) -> Done:
         """Run it; ``answer`` is what is typed at the question, ``None`` is no terminal."""
-        def open_clients(profile: str | None, region: str | None,
-                         otherwise: str | None = None) -> tuple[Account, str]:
+
+        def open_clients(
+            profile: str | None, region: str | None, otherwise: str | None = None
+        ) -> tuple[Account, str]:
             return self.account, region or otherwise or ""
 
-        self.monkeypatch.setattr(
-            "low_latency_endpoint.account.sessions.open_clients", open_clients)
+        self.monkeypatch.setattr("low_latency_endpoint.account.sessions.open_clients", open_clients)
         self.monkeypatch.setattr("time.sleep", sleep)
         self.monkeypatch.setattr(sys, "argv", ["low-latency", *arguments])
         self.monkeypatch.setattr(sys, "stdin", _Terminal(answer))

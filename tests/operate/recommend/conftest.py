@@ -30,8 +30,9 @@ def endpoint(settings: Settings) -> EndpointSettings:
 
 
 @pytest.fixture
-def low_latency(account: Account, monkeypatch: pytest.MonkeyPatch,
-                capsys: pytest.CaptureFixture[str]) -> Command:
+def low_latency(
+    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
     return Command(account, monkeypatch, capsys)
 
 

@@ -60,47 +60,70 @@ def recommendation(**changes: Any) -> dict[str, Any]:
     """An answer in the shape of AWS's guide."""
     deployment = {
         "ImageUri": "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi",
-        "InstanceType": "ml.g6e.12xlarge", "InstanceCount": 1, "CopyCountPerInstance": 1,
+        "InstanceType": "ml.g6e.12xlarge",
+        "InstanceCount": 1,
+        "CopyCountPerInstance": 1,
         "EnvironmentVariables": {"OPTION_TENSOR_PARALLEL_DEGREE": "4"},
-        "S3": [{"ChannelName": "model", "Uri": "s3://my-bucket/llama"}], **changes}
+        "S3": [{"ChannelName": "model", "Uri": "s3://my-bucket/llama"}],
+        **changes,
+    }
     return {
         "RecommendationDescription": "lowest time to first token",
         "DeploymentConfiguration": deployment,
         "OptimizationDetails": [{"OptimizationType": "SpeculativeDecoding"}],
         "ModelDetails": {"ModelPackageArn": f"{ARN}model-package/llama/1"},
-        "ExpectedPerformance": [{"Metric": "throughput", "Stat": "average", "Value": "512.0",
-                                 "Unit": "tokens/second"}],
+        "ExpectedPerformance": [
+            {"Metric": "throughput", "Stat": "average", "Value": "512.0", "Unit": "tokens/second"}
+        ],
     }
 
 
-def describes(account: Account, name: str, status: str, *results: dict[str, Any],
-              reason: str = "") -> None:
+def describes(
+    account: Account, name: str, status: str, *results: dict[str, Any], reason: str = ""
+) -> None:
     answer: dict[str, Any] = {
-        "AIRecommendationJobName": name, "AIRecommendationJobStatus": status,
+        "AIRecommendationJobName": name,
+        "AIRecommendationJobStatus": status,
         "AIRecommendationJobArn": f"{ARN}ai-recommendation-job/{name}",
         "ModelSource": {"S3": {"S3Uri": "s3://my-bucket/llama/"}},
-        "OutputConfig": {"S3OutputLocation": OUT}, "AIWorkloadConfigIdentifier": name,
-        "RoleArn": ROLE, "CreationTime": THEN}
+        "OutputConfig": {"S3OutputLocation": OUT},
+        "AIWorkloadConfigIdentifier": name,
+        "RoleArn": ROLE,
+        "CreationTime": THEN,
+    }
     if results:
         answer["Recommendations"] = list(results)
     if reason:
         answer["FailureReason"] = reason
-    account.answers("sagemaker", "describe_ai_recommendation_job",
-                    {"AIRecommendationJobName": name}, answer)
+    account.answers(
+        "sagemaker", "describe_ai_recommendation_job", {"AIRecommendationJobName": name}, answer
+    )
 
 
 # --- requests ----------------------------------------------------------------------------------
 def test_the_workload() -> None:
     request = Workload(
-        2000, 500, 32, 100, tokenizer="meta-llama/Llama-3.2-1B", dataset="s3://b/chat/",
-        token_secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub").request("w")
+        2000,
+        500,
+        32,
+        100,
+        tokenizer="meta-llama/Llama-3.2-1B",
+        dataset="s3://b/chat/",
+        token_secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub",
+    ).request("w")
     assert faults("CreateAIWorkloadConfig", request) == ""
     assert json.loads(request["AIWorkloadConfigs"]["WorkloadSpec"]["Inline"]) == {
         "benchmark": {"type": "aiperf"},
-        "parameters": {"prompt_input_tokens_mean": 2000, "output_tokens_mean": 500,
-                       "concurrency": 32, "request_count": 100, "streaming": True,
-                       "tokenizer": "meta-llama/Llama-3.2-1B"},
-        "secrets": {"hf_token": "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub"}}
+        "parameters": {
+            "prompt_input_tokens_mean": 2000,
+            "output_tokens_mean": 500,
+            "concurrency": 32,
+            "request_count": 100,
+            "streaming": True,
+            "tokenizer": "meta-llama/Llama-3.2-1B",
+        },
+        "secrets": {"hf_token": "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub"},
+    }
     [channel] = request["DatasetConfig"]["InputDataConfig"]
     assert channel["DataSource"]["S3DataSource"]["S3Uri"] == "s3://b/chat/"
 
@@ -125,45 +148,74 @@ def test_workload_files_that_are_refused(tmp_path: Path, content: bytes | None) 
 
 def test_a_recommendation_job() -> None:
     request = GenerativeRecommendation(
-        "llm-1", ROLE, "s3://my-bucket/llama/", OUT, "w", "cost",
-        ("ml.g6.12xlarge", "ml.p5.48xlarge"), "VLLM", True, "llama").request()
+        "llm-1",
+        ROLE,
+        "s3://my-bucket/llama/",
+        OUT,
+        "w",
+        "cost",
+        ("ml.g6.12xlarge", "ml.p5.48xlarge"),
+        "VLLM",
+        True,
+        "llama",
+    ).request()
     assert faults("CreateAIRecommendationJob", request) == ""
     assert request == {
-        "AIRecommendationJobName": "llm-1", "RoleArn": ROLE, "OptimizeModel": True, "Tags": TAGS,
+        "AIRecommendationJobName": "llm-1",
+        "RoleArn": ROLE,
+        "OptimizeModel": True,
+        "Tags": TAGS,
         "ModelSource": {"S3": {"S3Uri": "s3://my-bucket/llama/"}},
         "OutputConfig": {"S3OutputLocation": OUT, "ModelPackageGroupIdentifier": "llama"},
         "AIWorkloadConfigIdentifier": "w",
         "PerformanceTarget": {"Constraints": [{"Metric": "cost"}]},
         "InferenceSpecification": {"Framework": "VLLM"},
-        "ComputeSpec": {"InstanceTypes": ["ml.g6.12xlarge", "ml.p5.48xlarge"]}}
+        "ComputeSpec": {"InstanceTypes": ["ml.g6.12xlarge", "ml.p5.48xlarge"]},
+    }
 
 
 def test_a_benchmark_job() -> None:
-    request = Benchmark("llm-1", ROLE, "llm", OUT, "w", ["adapter-1"],
-                        VpcConfig(tuple(SUBNETS), tuple(GROUPS))).request()
+    request = Benchmark(
+        "llm-1", ROLE, "llm", OUT, "w", ["adapter-1"], VpcConfig(tuple(SUBNETS), tuple(GROUPS))
+    ).request()
     assert faults("CreateAIBenchmarkJob", request) == ""
     assert request == {
-        "AIBenchmarkJobName": "llm-1", "RoleArn": ROLE, "Tags": TAGS,
-        "BenchmarkTarget": {"Endpoint": {
-            "Identifier": "llm", "InferenceComponents": [{"Identifier": "adapter-1"}]}},
-        "OutputConfig": {"S3OutputLocation": OUT}, "AIWorkloadConfigIdentifier": "w",
-        "NetworkConfig": {"VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}}}
+        "AIBenchmarkJobName": "llm-1",
+        "RoleArn": ROLE,
+        "Tags": TAGS,
+        "BenchmarkTarget": {
+            "Endpoint": {"Identifier": "llm", "InferenceComponents": [{"Identifier": "adapter-1"}]}
+        },
+        "OutputConfig": {"S3OutputLocation": OUT},
+        "AIWorkloadConfigIdentifier": "w",
+        "NetworkConfig": {"VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}},
+    }
 
 
-@given(name=st.sampled_from(["a", "x" * 63]) | st.text("a-_", max_size=65),
-       goal=st.sampled_from(["ttft-ms", "throughput", "cost", "speed"]),
-       framework=st.sampled_from([None, "LMI", "VLLM", "TGI"]),
-       types=st.lists(st.sampled_from(["ml.g6.12xlarge", "ml.g5.xlarge", "ml.m5.large", "g5"]),
-                      max_size=4),
-       model=st.sampled_from(["s3://b/m/", "b/m", "", "s3://b/" + "x" * 1100]),
-       numbers=st.tuples(*[st.integers(-1, 3)] * 4))
-def test_any_options(name: str, goal: str, framework: str | None, types: list[str], model: str,
-                     numbers: tuple[int, int, int, int]) -> None:
+@given(
+    name=st.sampled_from(["a", "x" * 63]) | st.text("a-_", max_size=65),
+    goal=st.sampled_from(["ttft-ms", "throughput", "cost", "speed"]),
+    framework=st.sampled_from([None, "LMI", "VLLM", "TGI"]),
+    types=st.lists(
+        st.sampled_from(["ml.g6.12xlarge", "ml.g5.xlarge", "ml.m5.large", "g5"]), max_size=4
+    ),
+    model=st.sampled_from(["s3://b/m/", "b/m", "", "s3://b/" + "x" * 1100]),
+    numbers=st.tuples(*[st.integers(-1, 3)] * 4),
+)
+def test_any_options(
+    name: str,
+    goal: str,
+    framework: str | None,
+    types: list[str],
+    model: str,
+    numbers: tuple[int, int, int, int],
+) -> None:
     """A request that AWS's model takes, or a coded error of ours."""
     try:
         workload = Workload(*numbers).request(name)
         job = GenerativeRecommendation(
-            name, ROLE, model, OUT, name, goal, tuple(types), framework).request()
+            name, ROLE, model, OUT, name, goal, tuple(types), framework
+        ).request()
     except ConfigurationError as error:
         code = error.code
     else:
@@ -193,28 +245,68 @@ def test_an_answer(account: Account) -> None:
 
 
 # --- the command -------------------------------------------------------------------------------
-def test_a_recommendation_from_start_to_end(low_latency: Command, account: Account,
-                                            file: Path) -> None:
-    inline = json.dumps({"benchmark": {"type": "aiperf"}, "parameters": {
-        "prompt_input_tokens_mean": 2000, "output_tokens_mean": 500, "concurrency": 10,
-        "request_count": 300, "streaming": True}})
-    account.answers("sagemaker", "create_ai_workload_config", {
-        "AIWorkloadConfigName": "llm-1", "Tags": TAGS,
-        "AIWorkloadConfigs": {"WorkloadSpec": {"Inline": inline}}},
-        {"AIWorkloadConfigArn": f"{ARN}ai-workload-config/llm-1"})
-    account.answers("sagemaker", "create_ai_recommendation_job", {
-        "AIRecommendationJobName": "llm-1", "RoleArn": ROLE, "OptimizeModel": False, "Tags": TAGS,
-        "ModelSource": {"S3": {"S3Uri": "s3://my-bucket/llama/"}},
-        "OutputConfig": {"S3OutputLocation": OUT}, "AIWorkloadConfigIdentifier": "llm-1",
-        "PerformanceTarget": {"Constraints": [{"Metric": "ttft-ms"}]},
-        "ComputeSpec": {"InstanceTypes": ["ml.g6e.12xlarge", "ml.g99.large"]}},
-        {"AIRecommendationJobArn": f"{ARN}ai-recommendation-job/llm-1"})
+def test_a_recommendation_from_start_to_end(
+    low_latency: Command, account: Account, file: Path
+) -> None:
+    inline = json.dumps(
+        {
+            "benchmark": {"type": "aiperf"},
+            "parameters": {
+                "prompt_input_tokens_mean": 2000,
+                "output_tokens_mean": 500,
+                "concurrency": 10,
+                "request_count": 300,
+                "streaming": True,
+            },
+        }
+    )
+    account.answers(
+        "sagemaker",
+        "create_ai_workload_config",
+        {
+            "AIWorkloadConfigName": "llm-1",
+            "Tags": TAGS,
+            "AIWorkloadConfigs": {"WorkloadSpec": {"Inline": inline}},
+        },
+        {"AIWorkloadConfigArn": f"{ARN}ai-workload-config/llm-1"},
+    )
+    account.answers(
+        "sagemaker",
+        "create_ai_recommendation_job",
+        {
+            "AIRecommendationJobName": "llm-1",
+            "RoleArn": ROLE,
+            "OptimizeModel": False,
+            "Tags": TAGS,
+            "ModelSource": {"S3": {"S3Uri": "s3://my-bucket/llama/"}},
+            "OutputConfig": {"S3OutputLocation": OUT},
+            "AIWorkloadConfigIdentifier": "llm-1",
+            "PerformanceTarget": {"Constraints": [{"Metric": "ttft-ms"}]},
+            "ComputeSpec": {"InstanceTypes": ["ml.g6e.12xlarge", "ml.g99.large"]},
+        },
+        {"AIRecommendationJobArn": f"{ARN}ai-recommendation-job/llm-1"},
+    )
     describes(account, "llm-1", "InProgress")
     describes(account, "llm-1", "Completed", recommendation())
     done = low_latency(
-        "recommend-generative", str(file), "--role-arn", ROLE, "--output", OUT, "-t",
-        "ml.g6e.12xlarge", "-t", "ml.g99.large", "--input-tokens", "2000", "--output-tokens",
-        "500", "--job-name", "llm-1", "--yes")
+        "recommend-generative",
+        str(file),
+        "--role-arn",
+        ROLE,
+        "--output",
+        OUT,
+        "-t",
+        "ml.g6e.12xlarge",
+        "-t",
+        "ml.g99.large",
+        "--input-tokens",
+        "2000",
+        "--output-tokens",
+        "500",
+        "--job-name",
+        "llm-1",
+        "--yes",
+    )
     assert done.status == 0, done
     before, _, after = done.err.partition("started llm-1")
     assert "This costs money" in before
@@ -225,22 +317,52 @@ def test_a_recommendation_from_start_to_end(low_latency: Command, account: Accou
     account.all_asked()
 
 
-def test_a_benchmark_from_start_to_end(low_latency: Command, account: Account,
-                                       file: Path) -> None:
+def test_a_benchmark_from_start_to_end(low_latency: Command, account: Account, file: Path) -> None:
     account.deployed(endpoint="llm")
-    account.answers("sagemaker", "create_ai_benchmark_job", {
-        "AIBenchmarkJobName": "llm-1", "RoleArn": ROLE, "Tags": TAGS,
-        "BenchmarkTarget": {"Endpoint": {"Identifier": "llm"}},
-        "OutputConfig": {"S3OutputLocation": OUT}, "AIWorkloadConfigIdentifier": "chat",
-        "NetworkConfig": {"VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}}},
-        {"AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/llm-1"})
-    account.answers("sagemaker", "describe_ai_benchmark_job", {"AIBenchmarkJobName": "llm-1"}, {
-        "AIBenchmarkJobName": "llm-1", "AIBenchmarkJobStatus": "Failed", "RoleArn": ROLE,
-        "AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/llm-1", "FailureReason": "no answer",
-        "BenchmarkTarget": {"Endpoint": {"Identifier": "llm"}}, "CreationTime": THEN,
-        "OutputConfig": {"S3OutputLocation": OUT}, "AIWorkloadConfigIdentifier": "chat"})
-    done = low_latency("recommend-generative", str(file), "--benchmark", "--role-arn", ROLE,
-                       "--output", OUT, "--workload", "chat", "--job-name", "llm-1", "-y")
+    account.answers(
+        "sagemaker",
+        "create_ai_benchmark_job",
+        {
+            "AIBenchmarkJobName": "llm-1",
+            "RoleArn": ROLE,
+            "Tags": TAGS,
+            "BenchmarkTarget": {"Endpoint": {"Identifier": "llm"}},
+            "OutputConfig": {"S3OutputLocation": OUT},
+            "AIWorkloadConfigIdentifier": "chat",
+            "NetworkConfig": {"VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}},
+        },
+        {"AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/llm-1"},
+    )
+    account.answers(
+        "sagemaker",
+        "describe_ai_benchmark_job",
+        {"AIBenchmarkJobName": "llm-1"},
+        {
+            "AIBenchmarkJobName": "llm-1",
+            "AIBenchmarkJobStatus": "Failed",
+            "RoleArn": ROLE,
+            "AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/llm-1",
+            "FailureReason": "no answer",
+            "BenchmarkTarget": {"Endpoint": {"Identifier": "llm"}},
+            "CreationTime": THEN,
+            "OutputConfig": {"S3OutputLocation": OUT},
+            "AIWorkloadConfigIdentifier": "chat",
+        },
+    )
+    done = low_latency(
+        "recommend-generative",
+        str(file),
+        "--benchmark",
+        "--role-arn",
+        ROLE,
+        "--output",
+        OUT,
+        "--workload",
+        "chat",
+        "--job-name",
+        "llm-1",
+        "-y",
+    )
     assert done.status == 1, done
     assert "loads the endpoint like production traffic" in done.err
     assert done.out == "llm-1 (benchmark): Failed\nno answer\n"
@@ -253,8 +375,9 @@ def test_it_asks_before_it_costs(low_latency: Command, account: Account, file: P
     assert low_latency(*arguments).status == 2
 
 
-def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Account,
-                                             file: Path) -> None:
+def test_an_interrupt_leaves_the_job_running(
+    low_latency: Command, account: Account, file: Path
+) -> None:
     describes(account, "llm-1", "InProgress")
 
     def interrupt(seconds: float) -> None:
@@ -266,10 +389,15 @@ def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Acco
 
 
 def test_adopting(low_latency: Command, account: Account, file: Path) -> None:
-    describes(account, "llm-1", "Completed", recommendation(
-        S3=[{"ChannelName": "model", "Uri": "s3://my-bucket/optimized/"}]))
-    done = low_latency("recommend-generative", str(file), "--job", "llm-1", "--adopt", "1", "-y",
-                       "--json")
+    describes(
+        account,
+        "llm-1",
+        "Completed",
+        recommendation(S3=[{"ChannelName": "model", "Uri": "s3://my-bucket/optimized/"}]),
+    )
+    done = low_latency(
+        "recommend-generative", str(file), "--job", "llm-1", "--adopt", "1", "-y", "--json"
+    )
     assert done.status == 0, done
     adopted = json.loads(done.out)["adopted"]
     assert adopted["changed"]
@@ -294,35 +422,58 @@ def test_copies_are_not_adopted(low_latency: Command, account: Account, file: Pa
 
 
 def test_listing_and_stopping(low_latency: Command, account: Account, file: Path) -> None:
-    account.answers("sagemaker", "list_ai_benchmark_jobs", {
-        "SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50}, {
-        "AIBenchmarkJobs": [{
-            "AIBenchmarkJobName": "b", "AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/b",
-            "AIBenchmarkJobStatus": "Stopped", "CreationTime": THEN}]})
+    account.answers(
+        "sagemaker",
+        "list_ai_benchmark_jobs",
+        {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
+        {
+            "AIBenchmarkJobs": [
+                {
+                    "AIBenchmarkJobName": "b",
+                    "AIBenchmarkJobArn": f"{ARN}ai-benchmark-job/b",
+                    "AIBenchmarkJobStatus": "Stopped",
+                    "CreationTime": THEN,
+                }
+            ]
+        },
+    )
     listed = low_latency("recommend-generative", str(file), "--benchmark", "--list", "--json")
-    assert json.loads(listed.out) == [{"name": "b", "type": "benchmark", "status": "Stopped",
-                                       "created": "2026-11-20T15:00:00+00:00"}]
-    account.answers("sagemaker", "stop_ai_recommendation_job",
-                    {"AIRecommendationJobName": "r"},
-                    {"AIRecommendationJobArn": f"{ARN}ai-recommendation-job/r"})
+    assert json.loads(listed.out) == [
+        {
+            "name": "b",
+            "type": "benchmark",
+            "status": "Stopped",
+            "created": "2026-11-20T15:00:00+00:00",
+        }
+    ]
+    account.answers(
+        "sagemaker",
+        "stop_ai_recommendation_job",
+        {"AIRecommendationJobName": "r"},
+        {"AIRecommendationJobArn": f"{ARN}ai-recommendation-job/r"},
+    )
     assert low_latency("recommend-generative", str(file), "--job", "r", "--stop").status == 0
     account.all_asked()
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--stop",), "add --job NAME"),
-    (("--benchmark", "--job", "j", "--adopt", "1"), "results of a recommendation job"),
-    ((), "LLE971"),
-    (("--benchmark",), "LLE971"),
-    (("--role-arn", ROLE), "LLE418"),
-    (("--benchmark", "--role-arn", ROLE), "LLE418"),
-    (("--role-arn", ROLE, "--output", OUT, "--goal", "speed"), "LLE979"),
-    (("--role-arn", ROLE, "--output", OUT, "-t", "ml.m5.large"), "LLE979"),
-    (("--role-arn", ROLE, "--output", OUT, "--requests", "0"), "LLE979"),
-    (("--workload", "w", "--dataset", "s3://b/"), "--workload names a configuration"),
-])
-def test_mistakes_ask_aws_nothing(low_latency: Command, file: Path, arguments: tuple[str, ...],
-                                  said: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--stop",), "add --job NAME"),
+        (("--benchmark", "--job", "j", "--adopt", "1"), "results of a recommendation job"),
+        ((), "LLE971"),
+        (("--benchmark",), "LLE971"),
+        (("--role-arn", ROLE), "LLE418"),
+        (("--benchmark", "--role-arn", ROLE), "LLE418"),
+        (("--role-arn", ROLE, "--output", OUT, "--goal", "speed"), "LLE979"),
+        (("--role-arn", ROLE, "--output", OUT, "-t", "ml.m5.large"), "LLE979"),
+        (("--role-arn", ROLE, "--output", OUT, "--requests", "0"), "LLE979"),
+        (("--workload", "w", "--dataset", "s3://b/"), "--workload names a configuration"),
+    ],
+)
+def test_mistakes_ask_aws_nothing(
+    low_latency: Command, file: Path, arguments: tuple[str, ...], said: str
+) -> None:
     done = low_latency("recommend-generative", str(file), *arguments)
     assert done.status == 2
     assert said in done.err

@@ -40,15 +40,33 @@ RECORDED = result("ml.g4dn.xlarge", latency=171, invocations=1645)
 
 
 def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job:
-    return read_job({"JobName": "j", "JobType": "Advanced", "Status": status,
-                     "CreationTime": THEN, "InferenceRecommendations": list(results)})
+    return read_job(
+        {
+            "JobName": "j",
+            "JobType": "Advanced",
+            "Status": status,
+            "CreationTime": THEN,
+            "InferenceRecommendations": list(results),
+        }
+    )
 
 
 # --- reading -----------------------------------------------------------------------------------
 def test_a_recorded_answer(account: Account) -> None:
-    account.describes("sentiment-1", "COMPLETED", results=[
-        RECORDED, result("ml.c5.xlarge", latency=450, invocations=648, cost=0.204,
-                         environment={"OMP_NUM_THREADS": "2"})])
+    account.describes(
+        "sentiment-1",
+        "COMPLETED",
+        results=[
+            RECORDED,
+            result(
+                "ml.c5.xlarge",
+                latency=450,
+                invocations=648,
+                cost=0.204,
+                environment={"OMP_NUM_THREADS": "2"},
+            ),
+        ],
+    )
     job = read(account, "sentiment-1")
     fast, slow = job.recommendations
     assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
@@ -62,8 +80,11 @@ def test_a_recorded_answer(account: Account) -> None:
 
 
 def test_values_that_aws_leaves_out() -> None:
-    serverless = {"EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"},
-                  "ModelConfiguration": {}, "Metrics": {"CpuUtilization": float("nan")}}
+    serverless = {
+        "EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"},
+        "ModelConfiguration": {},
+        "Metrics": {"CpuUtilization": float("nan")},
+    }
     [found] = job_of(serverless).recommendations
     assert found.instance_type == ""
     assert found.cpu_percent is None
@@ -71,8 +92,9 @@ def test_values_that_aws_leaves_out() -> None:
     assert found.to_dict(P95_200)["within_target"] is None
 
 
-@pytest.mark.parametrize(("users", "latency_ms"), [
-    (1, 0.8), (1, 40), (3, 40), (20, 250), (180, 900), (30, 5000)])
+@pytest.mark.parametrize(
+    ("users", "latency_ms"), [(1, 0.8), (1, 40), (3, 40), (20, 250), (180, 900), (30, 5000)]
+)
 def test_the_unit_of_model_latency(users: int, latency_ms: float) -> None:
     """Closed loop: so many users give users/latency requests per second, either unit is told."""
     per_minute = round(users / (latency_ms / 1000) * 60)
@@ -90,34 +112,57 @@ def test_waiting(account: Account) -> None:
     account.describes("j", "COMPLETED", results=[RECORDED])
     slept: list[float] = []
     seen: list[tuple[str, str]] = []
-    job = wait(account, "j", sleep=slept.append,
-               on_poll=lambda job, progress: seen.append((job.status, progress)))
+    job = wait(
+        account,
+        "j",
+        sleep=slept.append,
+        on_poll=lambda job, progress: seen.append((job.status, progress)),
+    )
     assert job.succeeded
     assert slept == [30.0, 30.0]
-    assert seen == [("PENDING", ""), ("IN_PROGRESS", "1 completed, 2 in progress"),
-                    ("COMPLETED", "")]
+    assert seen == [
+        ("PENDING", ""),
+        ("IN_PROGRESS", "1 completed, 2 in progress"),
+        ("COMPLETED", ""),
+    ]
     account.all_asked()
 
 
 def test_stopping_and_listing(account: Account) -> None:
     account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
     account.answers(
-        "sagemaker", "list_inference_recommendations_jobs",
+        "sagemaker",
+        "list_inference_recommendations_jobs",
         {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
-        {"InferenceRecommendationsJobs": [{
-            "JobName": "j", "JobDescription": "", "JobType": "Default", "Status": "STOPPING",
-            "JobArn": "arn:aws:sagemaker:us-east-1:123456789012:inference-recommendations-job/j",
-            "CreationTime": THEN, "LastModifiedTime": THEN,
-            "RoleArn": "arn:aws:iam::123456789012:role/recommender"}]})
+        {
+            "InferenceRecommendationsJobs": [
+                {
+                    "JobName": "j",
+                    "JobDescription": "",
+                    "JobType": "Default",
+                    "Status": "STOPPING",
+                    "JobArn": "arn:aws:sagemaker:us-east-1:123456789012:inference-recommendations-job/j",
+                    "CreationTime": THEN,
+                    "LastModifiedTime": THEN,
+                    "RoleArn": "arn:aws:iam::123456789012:role/recommender",
+                }
+            ]
+        },
+    )
     stop(account, "j")
     [found] = newest_jobs(account)
     assert (found.name, found.job_type, found.status) == ("j", "Default", "STOPPING")
     account.all_asked()
 
 
-@pytest.mark.parametrize(("code", "said"), [
-    ("ResourceNotFound", "--list"), ("AccessDeniedException", "Allow DescribeInference"),
-    ("ThrottlingException", "ThrottlingException: no")])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("ResourceNotFound", "--list"),
+        ("AccessDeniedException", "Allow DescribeInference"),
+        ("ThrottlingException", "ThrottlingException: no"),
+    ],
+)
 def test_refusals_in_words(account: Account, code: str, said: str) -> None:
     account.refuses("sagemaker", "describe_inference_recommendations_job", code)
     with pytest.raises(AwsUnavailable) as caught:
@@ -137,18 +182,33 @@ def test_the_deployed_model_and_its_network(account: Account, settings: Settings
 
 def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
     settings = parse_settings(SHIPPED.read_text().replace("    endpoint_name: sentiment\n", ""))
-    account.answers("cloudformation", "list_stack_resources", {"StackName": "LowLatencyEndpoint"}, {
-        "StackResourceSummaries": [{
-            "LogicalResourceId": "Endpoint", "ResourceType": "AWS::SageMaker::Endpoint",
-            "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
-            "ResourceStatus": "CREATE_COMPLETE", "LastUpdatedTimestamp": THEN}]})
+    account.answers(
+        "cloudformation",
+        "list_stack_resources",
+        {"StackName": "LowLatencyEndpoint"},
+        {
+            "StackResourceSummaries": [
+                {
+                    "LogicalResourceId": "Endpoint",
+                    "ResourceType": "AWS::SageMaker::Endpoint",
+                    "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
+                    "ResourceStatus": "CREATE_COMPLETE",
+                    "LastUpdatedTimestamp": THEN,
+                }
+            ]
+        },
+    )
     account.deployed(endpoint="made-1", vpc=False)
     assert find_deployed_model(Reader(account), settings, "sentiment").vpc is None
 
 
 def test_nothing_deployed(account: Account, settings: Settings) -> None:
-    account.refuses("sagemaker", "describe_endpoint", "ValidationException",
-                    'Could not find endpoint "sentiment".')
+    account.refuses(
+        "sagemaker",
+        "describe_endpoint",
+        "ValidationException",
+        'Could not find endpoint "sentiment".',
+    )
     with pytest.raises(ConfigurationError) as caught:
         find_deployed_model(Reader(account), settings, "sentiment")
     assert caught.value.code == "LLE972"
@@ -157,7 +217,8 @@ def test_nothing_deployed(account: Account, settings: Settings) -> None:
 
 # --- the payload -------------------------------------------------------------------------------
 def test_the_warm_ups_payload_is_packed_and_uploaded(
-        account: Account, endpoint: EndpointSettings) -> None:
+    account: Account, endpoint: EndpointSettings
+) -> None:
     payload = sample_payload(None, "s3://my-bucket/recommender/", None, endpoint)
     assert payload.uri.startswith("s3://my-bucket/recommender/sample-payload-")
     assert payload.uri.endswith(".tar.gz")
@@ -168,9 +229,17 @@ def test_the_warm_ups_payload_is_packed_and_uploaded(
         content = archive.extractfile(name)
         assert content is not None
         assert content.read() == b'{"inputs": "I am super happy right now."}'
-    account.answers("s3", "put_object", {
-        "Bucket": "my-bucket", "Key": payload.uri.removeprefix("s3://my-bucket/"),
-        "Body": payload.archive, "ContentType": "application/gzip"}, {})
+    account.answers(
+        "s3",
+        "put_object",
+        {
+            "Bucket": "my-bucket",
+            "Key": payload.uri.removeprefix("s3://my-bucket/"),
+            "Body": payload.archive,
+            "ContentType": "application/gzip",
+        },
+        {},
+    )
     upload(account, payload)
     account.all_asked()
 
@@ -191,11 +260,20 @@ def test_a_file_and_an_archive(tmp_path: Path, endpoint: EndpointSettings) -> No
     assert both.uri == one.uri
 
 
-@pytest.mark.parametrize(("given", "upload_to"), [
-    ("s3://bucket/payload.json", None), ("s3:///x.tar.gz", None), (None, None),
-    (None, "my-bucket"), ("missing.json", "s3://b"), ("\0", "s3://b")])
-def test_payloads_that_are_refused(given: str | None, upload_to: str | None,
-                                   endpoint: EndpointSettings) -> None:
+@pytest.mark.parametrize(
+    ("given", "upload_to"),
+    [
+        ("s3://bucket/payload.json", None),
+        ("s3:///x.tar.gz", None),
+        (None, None),
+        (None, "my-bucket"),
+        ("missing.json", "s3://b"),
+        ("\0", "s3://b"),
+    ],
+)
+def test_payloads_that_are_refused(
+    given: str | None, upload_to: str | None, endpoint: EndpointSettings
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         sample_payload(given, upload_to, None, endpoint)
     assert caught.value.code == "LLE976"
@@ -203,8 +281,12 @@ def test_payloads_that_are_refused(given: str | None, upload_to: str | None,
 
 # --- taking a result over ----------------------------------------------------------------------
 def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSettings) -> None:
-    job = job_of(RECORDED, result("ml.c6i.4xlarge", latency=88, invocations=9000,
-                                  environment={"OMP_NUM_THREADS": "8"}))
+    job = job_of(
+        RECORDED,
+        result(
+            "ml.c6i.4xlarge", latency=88, invocations=9000, environment={"OMP_NUM_THREADS": "8"}
+        ),
+    )
     adoption = adopt(chosen(job, 2), P95_200, "sentiment", endpoint)
     edit = edited_yaml(SHIPPED.read_text(), adoption.values)
     parse_settings(edit.after)
@@ -220,16 +302,23 @@ def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSetting
 
 
 def test_the_same_type_needs_no_second_deploy(endpoint: EndpointSettings) -> None:
-    adoption = adopt(chosen(job_of(result("ml.m5.12xlarge", latency=9, invocations=60)), 1),
-                     P95_200, "sentiment", endpoint)
+    adoption = adopt(
+        chosen(job_of(result("ml.m5.12xlarge", latency=9, invocations=60)), 1),
+        P95_200,
+        "sentiment",
+        endpoint,
+    )
     assert not [note for note in adoption.notes if "two deploys" in note]
 
 
 def test_a_rate_at_awss_limit_may_be_too_low(endpoint: EndpointSettings) -> None:
     for invocations, noted in ((30_000, True), (29_800, True), (20_000, False)):
-        adoption = adopt(chosen(job_of(result("ml.c6i.large", latency=5,
-                                              invocations=invocations)), 1),
-                         P95_200, "sentiment", endpoint)
+        adoption = adopt(
+            chosen(job_of(result("ml.c6i.large", latency=5, invocations=invocations)), 1),
+            P95_200,
+            "sentiment",
+            endpoint,
+        )
         assert any("may hold more" in note for note in adoption.notes) is noted
 
 
@@ -240,22 +329,29 @@ def test_without_a_throughput_only_the_type_is_written(endpoint: EndpointSetting
     assert "27.42 requests per second" in adoption.notes[0]
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    (result("ml.c5.large", latency=201, invocations=600), "201 ms"),
-    ({**RECORDED, "EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"}},
-     "serverless"),
-    (result("ml.c5.large", latency=1, invocations=600, CompilationJobName="neo-1"), "neo-1"),
-])
-def test_results_that_cannot_be_adopted(answer: dict[str, Any], said: str,
-                                        endpoint: EndpointSettings) -> None:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (result("ml.c5.large", latency=201, invocations=600), "201 ms"),
+        (
+            {**RECORDED, "EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"}},
+            "serverless",
+        ),
+        (result("ml.c5.large", latency=1, invocations=600, CompilationJobName="neo-1"), "neo-1"),
+    ],
+)
+def test_results_that_cannot_be_adopted(
+    answer: dict[str, Any], said: str, endpoint: EndpointSettings
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         adopt(chosen(job_of(answer), 1), P95_200, "sentiment", endpoint)
     assert caught.value.code == "LLE978"
     assert said in caught.value.got
 
 
-@pytest.mark.parametrize(("status", "number"), [
-    ("COMPLETED", 0), ("COMPLETED", 2), ("IN_PROGRESS", 1), ("STOPPED", 1)])
+@pytest.mark.parametrize(
+    ("status", "number"), [("COMPLETED", 0), ("COMPLETED", 2), ("IN_PROGRESS", 1), ("STOPPED", 1)]
+)
 def test_results_that_are_not_there(status: str, number: int) -> None:
     with pytest.raises(ConfigurationError) as caught:
         chosen(job_of(RECORDED, status=status), number)
@@ -265,14 +361,35 @@ def test_results_that_are_not_there(status: str, number: int) -> None:
 # --- scaling -----------------------------------------------------------------------------------
 def test_the_recommended_scaling(account: Account) -> None:
     job = job_of(RECORDED)
-    account.answers("sagemaker", "get_scaling_configuration_recommendation", {
-        "InferenceRecommendationsJobName": "j", "RecommendationId": "sentiment-1/ml.g4dn.xlarge",
-        "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000}}, {
-        "DynamicScalingConfiguration": {
-            "MinCapacity": 2, "MaxCapacity": 37, "ScaleInCooldown": 300, "ScaleOutCooldown": 60,
-            "ScalingPolicies": [{"TargetTracking": {"TargetValue": 1600.0, "MetricSpecification": {
-                "Predefined": {
-                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}}}}]}})
+    account.answers(
+        "sagemaker",
+        "get_scaling_configuration_recommendation",
+        {
+            "InferenceRecommendationsJobName": "j",
+            "RecommendationId": "sentiment-1/ml.g4dn.xlarge",
+            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
+        },
+        {
+            "DynamicScalingConfiguration": {
+                "MinCapacity": 2,
+                "MaxCapacity": 37,
+                "ScaleInCooldown": 300,
+                "ScaleOutCooldown": 60,
+                "ScalingPolicies": [
+                    {
+                        "TargetTracking": {
+                            "TargetValue": 1600.0,
+                            "MetricSpecification": {
+                                "Predefined": {
+                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+                                }
+                            },
+                        }
+                    }
+                ],
+            }
+        },
+    )
     advice = ask_for_scaling(account, job, job.recommendations[0], 1000)
     assert (advice.min_instances, advice.max_instances) == (2, 37)
     assert advice.targets == (("SageMakerVariantInvocationsPerInstance", 1600.0),)

@@ -49,34 +49,61 @@ PHASES = [{"users": 2, "spawn_rate": 1, "duration": "5m"}]
 STAIRS = {"steps": 4, "users_per_step": 2, "duration": "20m"}
 
 
-@pytest.mark.parametrize(("recommendation", "options", "types", "traffic"), [
-    ({"instance_types": ["ml.c6i.4xlarge"], "phases": PHASES}, (), ["ml.c6i.4xlarge"],
-     {"TrafficType": "PHASES", "Phases": [
-         {"InitialNumberOfUsers": 2, "SpawnRate": 1, "DurationInSeconds": 300}]}),
-    ({"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS}, ("-t", "ml.g5.xlarge"),
-     ["ml.g5.xlarge"],
-     {"TrafficType": "STAIRS", "Stairs": {
-         "DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2}}),
-    ({"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
-     ("--phase", "users=1,spawn-rate=0,duration=2m"), ["ml.c6i.4xlarge"],
-     {"TrafficType": "PHASES", "Phases": [
-         {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 120}]}),
-    ({"instance_types": ["ml.c6i.4xlarge"]}, ("--any-type",), None, None),
-])
+@pytest.mark.parametrize(
+    ("recommendation", "options", "types", "traffic"),
+    [
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "phases": PHASES},
+            (),
+            ["ml.c6i.4xlarge"],
+            {
+                "TrafficType": "PHASES",
+                "Phases": [{"InitialNumberOfUsers": 2, "SpawnRate": 1, "DurationInSeconds": 300}],
+            },
+        ),
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+            ("-t", "ml.g5.xlarge"),
+            ["ml.g5.xlarge"],
+            {
+                "TrafficType": "STAIRS",
+                "Stairs": {"DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2},
+            },
+        ),
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+            ("--phase", "users=1,spawn-rate=0,duration=2m"),
+            ["ml.c6i.4xlarge"],
+            {
+                "TrafficType": "PHASES",
+                "Phases": [{"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 120}],
+            },
+        ),
+        ({"instance_types": ["ml.c6i.4xlarge"]}, ("--any-type",), None, None),
+    ],
+)
 def test_types_and_traffic_come_from_the_settings(
-        low_latency: Command, account: Account, tmp_path: Path, recommendation: dict[str, Any],
-        options: tuple[str, ...], types: list[str] | None, traffic: dict[str, Any] | None) -> None:
+    low_latency: Command,
+    account: Account,
+    tmp_path: Path,
+    recommendation: dict[str, Any],
+    options: tuple[str, ...],
+    types: list[str] | None,
+    traffic: dict[str, Any] | None,
+) -> None:
     account.deployed()
     requests = expect_start(account)
-    done = low_latency("recommend", str(stated(tmp_path, **recommendation)), *options, *START,
-                       "--yes", "--no-wait")
+    done = low_latency(
+        "recommend", str(stated(tmp_path, **recommendation)), *options, *START, "--yes", "--no-wait"
+    )
     assert done.status == 0, done
     [request] = requests
     configuration = request["InputConfig"]
     assert request["JobType"] == ("Advanced" if types else "Default")
     assert configuration.get("TrafficPattern") == traffic
-    assert [each["InstanceType"] for each in configuration.get(
-        "EndpointConfigurations", [])] == (types or [])
+    assert [each["InstanceType"] for each in configuration.get("EndpointConfigurations", [])] == (
+        types or []
+    )
 
 
 def test_from_start_to_results(low_latency: Command, account: Account) -> None:
@@ -85,8 +112,18 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
     account.describes("sentiment-1", "IN_PROGRESS")
     account.steps("sentiment-1", "COMPLETED", "IN_PROGRESS")
     account.describes("sentiment-1", "COMPLETED", results=[FAST, SLOW])
-    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.4xlarge", "-t", "ml.c6i.large",
-                       *START, "--max-duration", "90m", "--yes")
+    done = low_latency(
+        "recommend",
+        str(SHIPPED),
+        "-t",
+        "ml.c6i.4xlarge",
+        "-t",
+        "ml.c6i.large",
+        *START,
+        "--max-duration",
+        "90m",
+        "--yes",
+    )
     # it ran through, against the deployed model in its VPC, up to the settings' target
     assert done.status == 0, done
     [request] = requests
@@ -95,7 +132,8 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
     assert len(configuration["VpcConfig"]["Subnets"]) == 2
     assert configuration["JobDurationInSeconds"] == 5400
     assert request["StoppingConditions"]["ModelLatencyThresholds"] == [
-        {"Percentile": "P95", "ValueInMilliseconds": 200}]
+        {"Percentile": "P95", "ValueInMilliseconds": 200}
+    ]
     # what it costs is said before the start
     before, _, after = done.err.partition("started sentiment-1")
     assert "ml.c6i.4xlarge, ml.c6i.large" in before
@@ -114,8 +152,9 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
 def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -> None:
     account.model("mine", vpc=False)
     requests = expect_start(account)
-    done = low_latency("recommend", str(SHIPPED), *START, "--model-name", "mine", "--no-wait",
-                       "--json", "-y")
+    done = low_latency(
+        "recommend", str(SHIPPED), *START, "--model-name", "mine", "--no-wait", "--json", "-y"
+    )
     assert done.status == 0, done
     assert json.loads(done.out) == {"job": "sentiment-1", "status": "PENDING"}
     [request] = requests
@@ -127,13 +166,23 @@ def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -
 
 
 def test_the_warm_ups_payload_goes_to_s3_after_the_question(
-        low_latency: Command, account: Account) -> None:
+    low_latency: Command, account: Account
+) -> None:
     account.deployed()
     uploaded: list[Any] = []
     account("s3").put_object = lambda **request: uploaded.append(request)
     requests = expect_start(account)
-    arguments = ("recommend", str(SHIPPED), "-t", "ml.c6i.large", "--role-arn", ROLE,
-                 "--upload-to", "s3://my-bucket/samples/", "--no-wait")
+    arguments = (
+        "recommend",
+        str(SHIPPED),
+        "-t",
+        "ml.c6i.large",
+        "--role-arn",
+        ROLE,
+        "--upload-to",
+        "s3://my-bucket/samples/",
+        "--no-wait",
+    )
     assert low_latency(*arguments, answer="n").status == 1
     assert uploaded == []
     account.deployed()
@@ -141,8 +190,10 @@ def test_the_warm_ups_payload_goes_to_s3_after_the_question(
     assert done.status == 0, done
     [put], [request] = uploaded, requests
     payload = request["InputConfig"]["ContainerConfig"]["PayloadConfig"]
-    assert payload == {"SamplePayloadUrl": f"s3://my-bucket/{put['Key']}",
-                       "SupportedContentTypes": ["application/json"]}
+    assert payload == {
+        "SamplePayloadUrl": f"s3://my-bucket/{put['Key']}",
+        "SupportedContentTypes": ["application/json"],
+    }
     assert request["JobName"].startswith("sentiment-")
 
 
@@ -169,8 +220,9 @@ def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Acco
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    done = low_latency("recommend", str(SHIPPED), "--job", "sentiment-1", "--profile", "prod",
-                       sleep=interrupt)
+    done = low_latency(
+        "recommend", str(SHIPPED), "--job", "sentiment-1", "--profile", "prod", sleep=interrupt
+    )
     assert done.status == 130
     assert "goes on in AWS, and so does its cost" in done.err
     again = f"low-latency recommend {SHIPPED} --profile prod --job sentiment-1"
@@ -180,11 +232,18 @@ def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Acco
     account.all_asked()  # nothing was stopped
 
 
-@pytest.mark.parametrize(("status", "results", "expected"), [
-    ("COMPLETED", [SLOW], 1), ("COMPLETED", [SLOW, FAST], 0), ("FAILED", [], 1),
-    ("STOPPED", [FAST], 1)])
-def test_exit_codes_of_a_job_that_ended(low_latency: Command, account: Account, status: str,
-                                        results: list[Any], expected: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "results", "expected"),
+    [
+        ("COMPLETED", [SLOW], 1),
+        ("COMPLETED", [SLOW, FAST], 0),
+        ("FAILED", [], 1),
+        ("STOPPED", [FAST], 1),
+    ],
+)
+def test_exit_codes_of_a_job_that_ended(
+    low_latency: Command, account: Account, status: str, results: list[Any], expected: int
+) -> None:
     account.describes("j", status, results=results, reason="no capacity")
     done = low_latency("recommend", str(SHIPPED), "--job", "j")
     assert done.status == expected, done
@@ -192,8 +251,7 @@ def test_exit_codes_of_a_job_that_ended(low_latency: Command, account: Account, 
     assert ("no capacity" in done.out) is not bool(results)
 
 
-def test_another_threshold_is_kept_for_coming_back(low_latency: Command,
-                                                   account: Account) -> None:
+def test_another_threshold_is_kept_for_coming_back(low_latency: Command, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST])
     done = low_latency("recommend", str(SHIPPED), "--job", "j", "--latency-threshold", "p95=50ms")
     assert done.status == 1  # 88 ms
@@ -218,8 +276,7 @@ def test_json(low_latency: Command, account: Account) -> None:
     assert found["results"][0]["tps_per_instance"] == 150
 
 
-def test_adopting_shows_asks_and_writes(low_latency: Command, account: Account,
-                                        file: Path) -> None:
+def test_adopting_shows_asks_and_writes(low_latency: Command, account: Account, file: Path) -> None:
     for _ in range(3):
         account.describes("j", "COMPLETED", results=[SLOW, FAST])
     arguments = ("recommend", str(file), "--job", "j", "--adopt", "2")
@@ -238,14 +295,16 @@ def test_adopting_shows_asks_and_writes(low_latency: Command, account: Account,
     assert file.read_text().count("#") == SHIPPED.read_text().count("#")
 
 
-def test_adopting_what_does_not_fit_writes_nothing(low_latency: Command, account: Account,
-                                                   file: Path) -> None:
+def test_adopting_what_does_not_fit_writes_nothing(
+    low_latency: Command, account: Account, file: Path
+) -> None:
     account.describes("j", "COMPLETED", results=[SLOW])
     beyond = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
     assert beyond.status == 2
     assert "LLE978" in beyond.err
-    account.describes("j", "COMPLETED", results=[
-        result("ml.m6g.xlarge", latency=10, invocations=6000)])  # the image is for x86_64
+    account.describes(
+        "j", "COMPLETED", results=[result("ml.m6g.xlarge", latency=10, invocations=6000)]
+    )  # the image is for x86_64
     wrong = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
     assert wrong.status == 2
     assert "LLE334" in wrong.err
@@ -254,12 +313,33 @@ def test_adopting_what_does_not_fit_writes_nothing(low_latency: Command, account
 
 def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST])
-    account.answers("sagemaker", "get_scaling_configuration_recommendation", {
-        "InferenceRecommendationsJobName": "j", "RecommendationId": "sentiment-1/ml.c6i.4xlarge",
-        "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000}}, {
-        "DynamicScalingConfiguration": {"MinCapacity": 2, "MaxCapacity": 9, "ScalingPolicies": [
-            {"TargetTracking": {"TargetValue": 5400.0, "MetricSpecification": {"Predefined": {
-                "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}}}}]}})
+    account.answers(
+        "sagemaker",
+        "get_scaling_configuration_recommendation",
+        {
+            "InferenceRecommendationsJobName": "j",
+            "RecommendationId": "sentiment-1/ml.c6i.4xlarge",
+            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
+        },
+        {
+            "DynamicScalingConfiguration": {
+                "MinCapacity": 2,
+                "MaxCapacity": 9,
+                "ScalingPolicies": [
+                    {
+                        "TargetTracking": {
+                            "TargetValue": 5400.0,
+                            "MetricSpecification": {
+                                "Predefined": {
+                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+                                }
+                            },
+                        }
+                    }
+                ],
+            }
+        },
+    )
     done = low_latency("recommend", str(SHIPPED), "--job", "j", "--scaling", "1")
     assert done.status == 0, done
     assert "  instances        2 to 9\n" in done.out
@@ -270,9 +350,11 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
 
 def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
     account.answers(
-        "sagemaker", "list_inference_recommendations_jobs",
+        "sagemaker",
+        "list_inference_recommendations_jobs",
         {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
-        {"InferenceRecommendationsJobs": []})
+        {"InferenceRecommendationsJobs": []},
+    )
     assert "There are no jobs" in low_latency("recommend", str(SHIPPED), "--list").out
     account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
     stopped = low_latency("recommend", str(SHIPPED), "--job", "j", "--stop")
@@ -280,28 +362,32 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
     account.all_asked()
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--stop",), "add --job NAME"),
-    (("--adopt", "1"), "add --job NAME"),
-    (("--list", "--job", "j"), "exclude each other"),
-    (("--job", "j", "--stop", "--adopt", "1"), "--stop excludes"),
-    (("--endpoint", "other"), "there is no endpoint other"),
-    ((), "LLE971"),
-    (("--role-arn", "me"), "LLE971"),
-    (("--role-arn", ROLE), "LLE976"),
-    ((*START, "--phase", "users=1,spawn-rate=1,duration=2m"), "--instance-type"),
-    ((*START, "-t", "ml.c6i.large", "--phase", "users=9,spawn-rate=1,duration=2m"), "LLE974"),
-    ((*START, "-t", "ml.c6i.large", "--phase", "x", "--stairs", "y"), "exclude each other"),
-    ((*START, "-t", "ml.c6i.large", "--vary", "A"), "write NAME=A,B"),
-    ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLE975"),
-    ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLE975"),
-    ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLE975"),
-    ((*START, "-t", "ml.t2.large"), "LLE973"),
-    ((*START, "-t", "large"), "LLE405"),
-    ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLE972"),
-])
-def test_mistakes_ask_aws_nothing(low_latency: Command, arguments: tuple[str, ...],
-                                  said: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--stop",), "add --job NAME"),
+        (("--adopt", "1"), "add --job NAME"),
+        (("--list", "--job", "j"), "exclude each other"),
+        (("--job", "j", "--stop", "--adopt", "1"), "--stop excludes"),
+        (("--endpoint", "other"), "there is no endpoint other"),
+        ((), "LLE971"),
+        (("--role-arn", "me"), "LLE971"),
+        (("--role-arn", ROLE), "LLE976"),
+        ((*START, "--phase", "users=1,spawn-rate=1,duration=2m"), "--instance-type"),
+        ((*START, "-t", "ml.c6i.large", "--phase", "users=9,spawn-rate=1,duration=2m"), "LLE974"),
+        ((*START, "-t", "ml.c6i.large", "--phase", "x", "--stairs", "y"), "exclude each other"),
+        ((*START, "-t", "ml.c6i.large", "--vary", "A"), "write NAME=A,B"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLE975"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLE975"),
+        ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLE975"),
+        ((*START, "-t", "ml.t2.large"), "LLE973"),
+        ((*START, "-t", "large"), "LLE405"),
+        ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLE972"),
+    ],
+)
+def test_mistakes_ask_aws_nothing(
+    low_latency: Command, arguments: tuple[str, ...], said: str
+) -> None:
     done = low_latency("recommend", str(SHIPPED), *arguments)
     assert done.status == 2
     assert said in done.err
@@ -319,11 +405,17 @@ def test_refusals_of_the_start(low_latency: Command, account: Account, code: str
 
 
 def test_without_boto3_the_extra_is_named() -> None:
-    code = ("import sys; sys.modules['boto3'] = None; sys.modules['botocore'] = None\n"
-            "from low_latency_endpoint.cli import main; main()")
+    code = (
+        "import sys; sys.modules['boto3'] = None; sys.modules['botocore'] = None\n"
+        "from low_latency_endpoint.cli import main; main()"
+    )
     for command in ("recommend", "recommend-generative"):
-        done = subprocess.run([sys.executable, "-c", code, command, str(SHIPPED), "--list"],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code, command, str(SHIPPED), "--list"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 2
         assert "pip install 'cdk-low-latency-endpoint[operations]'" in done.stderr
         assert "Traceback" not in done.stderr

@@ -50,19 +50,31 @@ def faults(operation: str, request: Any) -> str:
 def values_outside(value: Any, shape: Shape, where: str) -> list[str]:
     """botocore leaves enumerations, patterns and most maxima to the service."""
     if shape.type_name == "structure":
-        return [fault for name, member in value.items()
-                for fault in values_outside(member, shape.members[name], f"{where}.{name}")]
+        return [
+            fault
+            for name, member in value.items()
+            for fault in values_outside(member, shape.members[name], f"{where}.{name}")
+        ]
     if shape.type_name == "list":
         most = shape.metadata.get("max")
-        long = [f"{where}: {len(value)} of at most {most}"] * (most is not None
-                                                               and len(value) > most)
-        return long + [fault for index, each in enumerate(value)
-                       for fault in values_outside(each, shape.member, f"{where}[{index}]")]
+        long = [f"{where}: {len(value)} of at most {most}"] * (
+            most is not None and len(value) > most
+        )
+        return long + [
+            fault
+            for index, each in enumerate(value)
+            for fault in values_outside(each, shape.member, f"{where}[{index}]")
+        ]
     if shape.type_name == "string":
-        bad = ((shape.enum and value not in shape.enum)
-               or len(value) > shape.metadata.get("max", len(value))
-               or ("pattern" in shape.metadata and "\\p" not in shape.metadata["pattern"]
-                   and not re.fullmatch(shape.metadata["pattern"], value)))
+        bad = (
+            (shape.enum and value not in shape.enum)
+            or len(value) > shape.metadata.get("max", len(value))
+            or (
+                "pattern" in shape.metadata
+                and "\\p" not in shape.metadata["pattern"]
+                and not re.fullmatch(shape.metadata["pattern"], value)
+            )
+        )
         return [f"{where}: {value}"] * bool(bad)
     if shape.type_name == "integer":
         return [f"{where}: {value}"] * (value > shape.metadata.get("max", 2**31 - 1))
@@ -70,27 +82,44 @@ def values_outside(value: Any, shape: Shape, where: str) -> list[str]:
 
 
 def job(**changes: Any) -> RecommendationRequest:
-    return RecommendationRequest(**{
-        "job_name": "sentiment-1", "role_arn": ROLE, "model": ModelSource("Model-1"),
-        "container": BERT, "sample_payload": "s3://b/payload.tar.gz",
-        "content_type": "application/json", **changes})
+    return RecommendationRequest(
+        **{
+            "job_name": "sentiment-1",
+            "role_arn": ROLE,
+            "model": ModelSource("Model-1"),
+            "container": BERT,
+            "sample_payload": "s3://b/payload.tar.gz",
+            "content_type": "application/json",
+            **changes,
+        }
+    )
 
 
 def test_a_default_job() -> None:
-    request = job_request(job(instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"),
-                              vpc=VpcConfig(tuple(SUBNETS), tuple(GROUPS))))
+    request = job_request(
+        job(
+            instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"),
+            vpc=VpcConfig(tuple(SUBNETS), tuple(GROUPS)),
+        )
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request == {
-        "JobName": "sentiment-1", "JobType": "Default", "RoleArn": ROLE,
+        "JobName": "sentiment-1",
+        "JobType": "Default",
+        "RoleArn": ROLE,
         "Tags": [{"Key": "created-by", "Value": "low-latency-endpoint"}],
         "InputConfig": {
             "ModelName": "Model-1",
             "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS},
             "ContainerConfig": {
-                "Domain": "NATURAL_LANGUAGE_PROCESSING", "Task": "CLASSIFICATION",
-                "Framework": "PYTORCH", "FrameworkVersion": "2.6.0",
-                "PayloadConfig": {"SamplePayloadUrl": "s3://b/payload.tar.gz",
-                                  "SupportedContentTypes": ["application/json"]},
+                "Domain": "NATURAL_LANGUAGE_PROCESSING",
+                "Task": "CLASSIFICATION",
+                "Framework": "PYTORCH",
+                "FrameworkVersion": "2.6.0",
+                "PayloadConfig": {
+                    "SamplePayloadUrl": "s3://b/payload.tar.gz",
+                    "SupportedContentTypes": ["application/json"],
+                },
                 "SupportedEndpointType": "RealTime",
                 "SupportedInstanceTypes": ["ml.c6i.xlarge", "ml.g5.xlarge"],
             },
@@ -100,39 +129,60 @@ def test_a_default_job() -> None:
 
 def test_an_advanced_job() -> None:
     """The example of AWS's page "Run a custom load test", in our words."""
-    request = job_request(job(
-        model=ModelSource(model_package_arn="arn:aws:sagemaker:us-east-1:123456789012:"
-                                            "model-package/bert/1"),
-        instance_types=("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge"),
-        load_test=LoadTest(LatencyThreshold("P95", 100), max_invocations=1000, max_parallel=2,
-                           traffic=(Phase(1, 1, 120), Phase(1, 1, 120)),
-                           environment={"OMP_NUM_THREADS": ["1", "2", "4"]})))
+    request = job_request(
+        job(
+            model=ModelSource(
+                model_package_arn="arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
+            ),
+            instance_types=("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge"),
+            load_test=LoadTest(
+                LatencyThreshold("P95", 100),
+                max_invocations=1000,
+                max_parallel=2,
+                traffic=(Phase(1, 1, 120), Phase(1, 1, 120)),
+                environment={"OMP_NUM_THREADS": ["1", "2", "4"]},
+            ),
+        )
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request["JobType"] == "Advanced"
-    vary = {"EnvironmentParameterRanges": {"CategoricalParameterRanges": [
-        {"Name": "OMP_NUM_THREADS", "Value": ["1", "2", "4"]}]}}
+    vary = {
+        "EnvironmentParameterRanges": {
+            "CategoricalParameterRanges": [{"Name": "OMP_NUM_THREADS", "Value": ["1", "2", "4"]}]
+        }
+    }
     configuration = request["InputConfig"]
     assert configuration["ModelPackageVersionArn"].endswith("bert/1")
     assert "ModelName" not in configuration
     assert "SupportedInstanceTypes" not in configuration["ContainerConfig"]
     assert configuration["EndpointConfigurations"] == [
-        {"InstanceType": name, **vary} for name in ("ml.c5.xlarge", "ml.m5.xlarge",
-                                                    "ml.r5.xlarge")]
-    assert configuration["TrafficPattern"] == {"TrafficType": "PHASES", "Phases": [
-        {"InitialNumberOfUsers": 1, "SpawnRate": 1, "DurationInSeconds": 120}] * 2}
+        {"InstanceType": name, **vary} for name in ("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge")
+    ]
+    assert configuration["TrafficPattern"] == {
+        "TrafficType": "PHASES",
+        "Phases": [{"InitialNumberOfUsers": 1, "SpawnRate": 1, "DurationInSeconds": 120}] * 2,
+    }
     assert configuration["JobDurationInSeconds"] == 7200
     assert configuration["ResourceLimit"] == {"MaxNumberOfTests": 9, "MaxParallelOfTests": 2}
     assert request["StoppingConditions"] == {
-        "MaxInvocations": 1000, "FlatInvocations": "Stop",
-        "ModelLatencyThresholds": [{"Percentile": "P95", "ValueInMilliseconds": 100}]}
+        "MaxInvocations": 1000,
+        "FlatInvocations": "Stop",
+        "ModelLatencyThresholds": [{"Percentile": "P95", "ValueInMilliseconds": 100}],
+    }
 
 
 def test_stairs() -> None:
-    request = job_request(job(instance_types=("ml.c5.xlarge",), load_test=LoadTest(
-        P95_200, traffic=Stairs(2, 2, 240), continue_when_flat=True)))
+    request = job_request(
+        job(
+            instance_types=("ml.c5.xlarge",),
+            load_test=LoadTest(P95_200, traffic=Stairs(2, 2, 240), continue_when_flat=True),
+        )
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
-    assert request["InputConfig"]["TrafficPattern"] == {"TrafficType": "STAIRS", "Stairs": {
-        "DurationInSeconds": 240, "NumberOfSteps": 2, "UsersPerStep": 2}}
+    assert request["InputConfig"]["TrafficPattern"] == {
+        "TrafficType": "STAIRS",
+        "Stairs": {"DurationInSeconds": 240, "NumberOfSteps": 2, "UsersPerStep": 2},
+    }
     assert request["StoppingConditions"]["FlatInvocations"] == "Continue"
 
 
@@ -141,8 +191,10 @@ def test_the_validation_of_these_tests_finds_faults() -> None:
     request["InputConfig"]["EndpointConfigurations"][0]["InstanceType"] = "ml.none.large"
     request["JobName"] = "a_b"
     request["Unknown"] = 1
-    found = faults("CreateInferenceRecommendationsJob", {
-        **{key: value for key, value in request.items() if key != "Unknown"}})
+    found = faults(
+        "CreateInferenceRecommendationsJob",
+        {**{key: value for key, value in request.items() if key != "Unknown"}},
+    )
     assert "ml.none.large" in found
     assert "a_b" in found
     with pytest.raises(KeyError):
@@ -158,33 +210,54 @@ OPTIONS: dict[str, tuple[st.SearchStrategy[Any], st.SearchStrategy[Any]]] = {
     "invocations": (st.integers(1, 30_000), st.integers(-3, 40_000)),
     "parallel": (st.integers(1, 10), st.integers(-3, 12)),
     "count": (st.integers(1, 10), st.integers(0, 12)),
-    "environment": (st.just({}), st.dictionaries(
-        st.sampled_from("ABCDEF"), st.lists(st.sampled_from("12345"), max_size=4, unique=True),
-        max_size=6)),
+    "environment": (
+        st.just({}),
+        st.dictionaries(
+            st.sampled_from("ABCDEF"),
+            st.lists(st.sampled_from("12345"), max_size=4, unique=True),
+            max_size=6,
+        ),
+    ),
     "traffic": (
-        st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3), st.integers(120, 3600)),
-                 min_size=1, max_size=2)
+        st.lists(
+            st.tuples(st.integers(1, 3), st.integers(0, 3), st.integers(120, 3600)),
+            min_size=1,
+            max_size=2,
+        )
         | st.tuples(st.integers(1, 90), st.integers(1, 3), st.integers(120, 3600)),
         st.lists(st.tuples(*[st.integers(-1, 4)] * 2, st.integers(0, 4000)), max_size=6)
-        | st.tuples(*[st.integers(-1, 4)] * 2, st.integers(0, 4000))),
+        | st.tuples(*[st.integers(-1, 4)] * 2, st.integers(0, 4000)),
+    ),
 }
 
 
 @given(st.data(), st.sets(st.sampled_from(sorted(OPTIONS)), max_size=2))
 def test_any_options(data: st.DataObject, wild: set[str]) -> None:
     """A request that the service's model takes, or a coded error of ours; never anything else."""
-    drawn = {name: data.draw(strategies[name in wild], label=name)
-             for name, strategies in OPTIONS.items()}
+    drawn = {
+        name: data.draw(strategies[name in wild], label=name)
+        for name, strategies in OPTIONS.items()
+    }
     try:
         traffic = drawn["traffic"]
         test = LoadTest(
             P95_200,
-            Stairs(*traffic) if isinstance(traffic, tuple)
+            Stairs(*traffic)
+            if isinstance(traffic, tuple)
             else tuple(Phase(*each) for each in traffic),
-            drawn["invocations"], drawn["seconds"], drawn["parallel"],
-            environment=drawn["environment"])
-        request = job_request(job(job_name=drawn["name"], role_arn=drawn["role"], load_test=test,
-                                  instance_types=TYPES[:drawn["count"]]))
+            drawn["invocations"],
+            drawn["seconds"],
+            drawn["parallel"],
+            environment=drawn["environment"],
+        )
+        request = job_request(
+            job(
+                job_name=drawn["name"],
+                role_arn=drawn["role"],
+                load_test=test,
+                instance_types=TYPES[: drawn["count"]],
+            )
+        )
     except ConfigurationError as error:
         code = error.code
     else:
@@ -195,56 +268,71 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
     assert "LLE970" <= code <= "LLE975"
 
 
-@pytest.mark.parametrize(("changes", "code"), [
-    ({"job_name": "with_underscore"}, "LLE970"),
-    ({"role_arn": ""}, "LLE971"),
-    ({"instance_types": tuple(list(instance_types())[4:15])}, "LLE973"),
-    ({"load_test": LoadTest(P95_200)}, "LLE973"),
-    ({"instance_types": ("ml.m5.large",) * 4, "load_test": LoadTest(
-        P95_200, environment={"A": ["1", "2", "3"]})}, "LLE975"),
-])
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"job_name": "with_underscore"}, "LLE970"),
+        ({"role_arn": ""}, "LLE971"),
+        ({"instance_types": tuple(list(instance_types())[4:15])}, "LLE973"),
+        ({"load_test": LoadTest(P95_200)}, "LLE973"),
+        (
+            {
+                "instance_types": ("ml.m5.large",) * 4,
+                "load_test": LoadTest(P95_200, environment={"A": ["1", "2", "3"]}),
+            },
+            "LLE975",
+        ),
+    ],
+)
 def test_jobs_that_are_refused(changes: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         job_request(job(**changes))
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(("make", "code"), [
-    (lambda: ModelSource(), "LLE972"),
-    (lambda: ModelSource("a", "b"), "LLE972"),
-    (lambda: Phase(4, 1, 120), "LLE974"),
-    (lambda: Phase(1, 4, 120), "LLE974"),
-    (lambda: Phase(1, 1, 119), "LLE974"),
-    (lambda: Stairs(5, 4, 600), "LLE974"),
-    (lambda: Stairs(5, 3, 3601), "LLE974"),
-    (lambda: LoadTest(P95_200, traffic=(Phase(1, 1, 3600),) * 2, max_seconds=7199), "LLE974"),
-    (lambda: LoadTest(P95_200, max_seconds=18_001), "LLE975"),
-    (lambda: LoadTest(P95_200, max_invocations=30_001), "LLE975"),
-    (lambda: LoadTest(P95_200, max_parallel=0), "LLE975"),
-    (lambda: LoadTest(P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLE973"),
-    (lambda: parse_phases(["users=1,duration=2m"]), "LLE974"),
-    (lambda: parse_phases(["users=x,spawn-rate=1,duration=2m"]), "LLE974"),
-    (lambda: parse_phases(["users=1,spawn-rate=1,duration=2"]), "LLE974"),
-    (lambda: parse_phases([""]), "LLE974"),
-    (lambda: parse_stairs("steps=1,users-per-step=1,duration=120.5s"), "LLE974"),
-    (lambda: parse_threshold("p50=10ms"), "LLE975"),
-    (lambda: parse_threshold("p95=10"), "LLE975"),
-    (lambda: parse_threshold("p95=0.4ms"), "LLE975"),
-])
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: ModelSource(), "LLE972"),
+        (lambda: ModelSource("a", "b"), "LLE972"),
+        (lambda: Phase(4, 1, 120), "LLE974"),
+        (lambda: Phase(1, 4, 120), "LLE974"),
+        (lambda: Phase(1, 1, 119), "LLE974"),
+        (lambda: Stairs(5, 4, 600), "LLE974"),
+        (lambda: Stairs(5, 3, 3601), "LLE974"),
+        (lambda: LoadTest(P95_200, traffic=(Phase(1, 1, 3600),) * 2, max_seconds=7199), "LLE974"),
+        (lambda: LoadTest(P95_200, max_seconds=18_001), "LLE975"),
+        (lambda: LoadTest(P95_200, max_invocations=30_001), "LLE975"),
+        (lambda: LoadTest(P95_200, max_parallel=0), "LLE975"),
+        (lambda: LoadTest(P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLE973"),
+        (lambda: parse_phases(["users=1,duration=2m"]), "LLE974"),
+        (lambda: parse_phases(["users=x,spawn-rate=1,duration=2m"]), "LLE974"),
+        (lambda: parse_phases(["users=1,spawn-rate=1,duration=2"]), "LLE974"),
+        (lambda: parse_phases([""]), "LLE974"),
+        (lambda: parse_stairs("steps=1,users-per-step=1,duration=120.5s"), "LLE974"),
+        (lambda: parse_threshold("p50=10ms"), "LLE975"),
+        (lambda: parse_threshold("p95=10"), "LLE975"),
+        (lambda: parse_threshold("p95=0.4ms"), "LLE975"),
+    ],
+)
 def test_options_that_are_refused(make: Any, code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(("types", "code"), [
-    (["ml.m5.large", "ml.m5.large"], "LLE973"),
-    (["ml.t2.medium"], "LLE973"),
-    (["m5.large"], "LLE405"),
-    (["ml.m6g.large"], "LLE334"),  # the shipped image is for x86_64
-])
+@pytest.mark.parametrize(
+    ("types", "code"),
+    [
+        (["ml.m5.large", "ml.m5.large"], "LLE973"),
+        (["ml.t2.medium"], "LLE973"),
+        (["m5.large"], "LLE405"),
+        (["ml.m6g.large"], "LLE334"),  # the shipped image is for x86_64
+    ],
+)
 def test_types_that_could_not_run_the_image_cost_nothing(
-        endpoint: EndpointSettings, types: list[str], code: str) -> None:
+    endpoint: EndpointSettings, types: list[str], code: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_types_to_try(types, endpoint)
     assert caught.value.code == code
@@ -258,35 +346,56 @@ def test_doubts_about_types(endpoint: EndpointSettings) -> None:
     assert unknown == "ml.new9.large is not in this library's list of instance types"
 
 
-@pytest.mark.parametrize(("targets", "milliseconds", "noted"), [
-    ({"p95": 120.0, "p99": 200.0}, 120, ""),
-    ({"p50": 40.0, "p99": 200.0}, 200, "your p99 is already beyond its target"),
-    ({"p99.9": 400.9}, 400, "your p99.9 is already"),
-    ({"p50": 40.0, "p90": 100.0}, 100, "stricter"),
-    ({"Average": 60.0}, 60, "average is stricter"),
-    ({"p95": 0.5}, 1, "whole milliseconds"),
-])
-def test_threshold_of_the_target(targets: dict[str, float], milliseconds: int,
-                                 noted: str) -> None:
+@pytest.mark.parametrize(
+    ("targets", "milliseconds", "noted"),
+    [
+        ({"p95": 120.0, "p99": 200.0}, 120, ""),
+        ({"p50": 40.0, "p99": 200.0}, 200, "your p99 is already beyond its target"),
+        ({"p99.9": 400.9}, 400, "your p99.9 is already"),
+        ({"p50": 40.0, "p90": 100.0}, 100, "stricter"),
+        ({"Average": 60.0}, 60, "average is stricter"),
+        ({"p95": 0.5}, 1, "whole milliseconds"),
+    ],
+)
+def test_threshold_of_the_target(targets: dict[str, float], milliseconds: int, noted: str) -> None:
     found = threshold_of(targets)
     assert (found.percentile, found.milliseconds) == ("P95", milliseconds)
     assert noted in found.note
     assert bool(found.note) == bool(noted)
 
 
-@pytest.mark.parametrize(("image", "environment", "expected", "assumed"), [
-    ("dlc: {repository: huggingface-pytorch-inference, tag: 2.6.0-transformers4.51.3-cpu-py312}",
-     "{HF_TASK: fill-mask}",
-     ("NATURAL_LANGUAGE_PROCESSING", "FILL_MASK", "PYTORCH", "2.6.0"), ()),
-    ("dlc: {repository: tensorflow-inference, tag: 2.19.0-cpu}", "{}",
-     ("MACHINE_LEARNING", "OTHER", "TENSORFLOW", "2.19.0"), ("domain", "task")),
-    ("uri: 1.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1", "{}",
-     ("MACHINE_LEARNING", "OTHER", "XGBOOST", "1.7"), ("domain", "task")),
-    ("ecr: {repository: team/mine, tag: 1.4.2}", "{HF_TASK: image-classification}",
-     ("COMPUTER_VISION", "IMAGE_CLASSIFICATION", "PYTORCH", None), ("framework",)),
-])
-def test_container_as_the_settings_describe_it(image: str, environment: str, expected: Any,
-                                               assumed: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("image", "environment", "expected", "assumed"),
+    [
+        (
+            "dlc: {repository: huggingface-pytorch-inference, tag: 2.6.0-transformers4.51.3-cpu-py312}",
+            "{HF_TASK: fill-mask}",
+            ("NATURAL_LANGUAGE_PROCESSING", "FILL_MASK", "PYTORCH", "2.6.0"),
+            (),
+        ),
+        (
+            "dlc: {repository: tensorflow-inference, tag: 2.19.0-cpu}",
+            "{}",
+            ("MACHINE_LEARNING", "OTHER", "TENSORFLOW", "2.19.0"),
+            ("domain", "task"),
+        ),
+        (
+            "uri: 1.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1",
+            "{}",
+            ("MACHINE_LEARNING", "OTHER", "XGBOOST", "1.7"),
+            ("domain", "task"),
+        ),
+        (
+            "ecr: {repository: team/mine, tag: 1.4.2}",
+            "{HF_TASK: image-classification}",
+            ("COMPUTER_VISION", "IMAGE_CLASSIFICATION", "PYTORCH", None),
+            ("framework",),
+        ),
+    ],
+)
+def test_container_as_the_settings_describe_it(
+    image: str, environment: str, expected: Any, assumed: tuple[str, ...]
+) -> None:
     endpoint = parse_settings(f"""
 client_zones: {{ids: [use1-az1, use1-az2]}}
 endpoints:
@@ -298,6 +407,11 @@ endpoints:
     found = describe_container(endpoint)
     assert (found.domain, found.task, found.framework, found.framework_version) == expected
     assert found.assumed == assumed
-    given = describe_container(endpoint, domain="COMPUTER_VISION", task="OTHER",
-                               framework="TENSORFLOW", framework_version="2.1")
+    given = describe_container(
+        endpoint,
+        domain="COMPUTER_VISION",
+        task="OTHER",
+        framework="TENSORFLOW",
+        framework_version="2.1",
+    )
     assert given == ContainerDescription("COMPUTER_VISION", "OTHER", "TENSORFLOW", "2.1")

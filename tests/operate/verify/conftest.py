@@ -35,8 +35,11 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     folder = tmp_path_factory.mktemp("assembly")
     app = App(outdir=str(folder), context=json.loads((ROOT / "cdk.json").read_text())["context"])
     LowLatencyEndpointStack(
-        app, STACK, settings=parse_settings(yaml.safe_dump(data)),
-        env=Environment(account="123456789012", region="us-east-1"))
+        app,
+        STACK,
+        settings=parse_settings(yaml.safe_dump(data)),
+        env=Environment(account="123456789012", region="us-east-1"),
+    )
     app.synth()
     # Every in-process local AWS of this process has the same state: leave none behind.
     with LocalAws.in_process(region="us-east-1") as aws:

@@ -26,8 +26,9 @@ class Tampered:
     _answers: Mapping[str, Any] = {}
     _active: Tampered | None = None
 
-    def __init__(self, aws: LocalAws, changes: Mapping[str, Change] | None = None, *,
-                 live: bool = False) -> None:
+    def __init__(
+        self, aws: LocalAws, changes: Mapping[str, Change] | None = None, *, live: bool = False
+    ) -> None:
         self.aws = aws
         self.live = live
         self.changes = dict(changes or {})
@@ -47,8 +48,9 @@ class Tampered:
         def remember(params: Any, model: Any, context: Any, **_: Any) -> None:
             # Two readings of the clock are two questions, but the answer is changed anyway.
             asked = {key: value for key, value in params.items() if not key.endswith("Time")}
-            context["question"] = json.dumps([self.aws.url, service, model.name, asked],
-                                             sort_keys=True, default=str)
+            context["question"] = json.dumps(
+                [self.aws.url, service, model.name, asked], sort_keys=True, default=str
+            )
 
         def before(model: Any, context: Any, **_: Any) -> tuple[Any, Any] | None:
             assert Tampered._active is not None
@@ -61,7 +63,8 @@ class Tampered:
                 return _Http(200), deepcopy(answer)
             return _Http(change.status), {
                 "Error": {"Code": change.code, "Message": change.message},
-                "ResponseMetadata": {"HTTPStatusCode": change.status, "HTTPHeaders": {}}}
+                "ResponseMetadata": {"HTTPStatusCode": change.status, "HTTPHeaders": {}},
+            }
 
         def after(model: Any, parsed: dict[str, Any], context: Any, **_: Any) -> None:
             assert Tampered._active is not None

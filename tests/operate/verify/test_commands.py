@@ -73,8 +73,11 @@ def settings(shipped: LocalAws, tmp_path: Path) -> Iterator[Path]:
     path.write_text(yaml.safe_dump(data))
     ecr, s3 = shipped.client("ecr"), shipped.client("s3")
     ecr.create_repository(repositoryName="team/model")
-    index = {"schemaVersion": 2, "manifests": [{"platform": {"architecture": "amd64"}}],
-             "mediaType": "application/vnd.oci.image.index.v1+json"}
+    index = {
+        "schemaVersion": 2,
+        "manifests": [{"platform": {"architecture": "amd64"}}],
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+    }
     ecr.put_image(repositoryName="team/model", imageTag="1.4", imageManifest=json.dumps(index))
     s3.create_bucket(Bucket="preflight-models")
     s3.put_object(Bucket="preflight-models", Key="model.tar.gz", Body=b"weights")
@@ -96,8 +99,14 @@ def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> No
     unknowns = {check for check, status in found if status == "unknown"}
     assert unknowns <= {"LLP301", "LLP302", "LLP502"}
     assert not [each for each in report["results"] if each["status"] in ("fail", "warn")]
-    assert {("LLP104", "pass"), ("LLP401", "pass"), ("LLP402", "pass"), ("LLP403", "pass"),
-            ("LLP601", "pass"), ("LLP602", "pass")} <= found
+    assert {
+        ("LLP104", "pass"),
+        ("LLP401", "pass"),
+        ("LLP402", "pass"),
+        ("LLP403", "pass"),
+        ("LLP601", "pass"),
+        ("LLP602", "pass"),
+    } <= found
     assert report["account"] == "123456789012"
     assert report["zones"]["us-east-1b"] == "use1-az1"
     assert result.exit_code == 0
@@ -110,8 +119,7 @@ def test_preflight_tells_the_two_deploys_of_another_instance_type(
     settings.write_text(settings.read_text().replace("ml.m5.12xlarge", "ml.m5.24xlarge"))
     result = run("preflight", str(settings), "--json")
     assert result.exit_code == 1
-    (failed,) = [each for each in json.loads(result.stdout)["results"]
-                 if each["status"] == "fail"]
+    (failed,) = [each for each in json.loads(result.stdout)["results"] if each["status"] == "fail"]
     assert failed["id"] == "LLP601"
     assert "from ml.m5.12xlarge to ml.m5.24xlarge" in failed["evidence"]
     assert "two deploys" in failed["mend"]
@@ -119,8 +127,9 @@ def test_preflight_tells_the_two_deploys_of_another_instance_type(
 
 def test_preflight_in_another_region_fails(asked: list[Any], settings: Path) -> None:
     result = run("preflight", str(settings), "--region", "eu-west-1", "--json")
-    failed = [each["id"] for each in json.loads(result.stdout)["results"]
-              if each["status"] == "fail"]
+    failed = [
+        each["id"] for each in json.loads(result.stdout)["results"] if each["status"] == "fail"
+    ]
     assert "LLP102" in failed
     assert result.exit_code == 1
 
@@ -130,7 +139,9 @@ def test_verify_of_the_deployed_stack(asked: list[Any]) -> None:
     report = json.loads(result.stdout)
     assert result.exit_code == 0, result.stdout
     assert {each["id"] for each in report["results"] if each["status"] == "unknown"} == {
-        "LLV301", "LLV302"}
+        "LLV301",
+        "LLV302",
+    }
     assert run("verify", STACK, "--strict").exit_code == 1
 
 
@@ -184,8 +195,12 @@ def test_what_is_no_read_cannot_be_asked(shipped: LocalAws) -> None:
 
 
 def test_the_page_names_every_check() -> None:
-    for each in (*preflight.CHECKS, *preflight.ENDPOINT_CHECKS, *verification.CHECKS,
-                 *verification.ENDPOINT_CHECKS):
+    for each in (
+        *preflight.CHECKS,
+        *preflight.ENDPOINT_CHECKS,
+        *verification.CHECKS,
+        *verification.ENDPOINT_CHECKS,
+    ):
         assert f"| {each.id} | {each.title} |" in PAGE
 
 
@@ -194,7 +209,8 @@ def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws)
     for case in cases.CASES:
         used |= set(cases.run(case)[1].asked)
     inside = test_verification_checks.Case(
-        "", "", (), test_verification_checks.INSIDE, test_verification_checks.machine([]))
+        "", "", (), test_verification_checks.INSIDE, test_verification_checks.machine([])
+    )
     used |= set(test_verification_checks.run(shipped, inside)[1].asked)
     policy = json.loads(PAGE.split("```json")[1].split("```")[0])
     listed = policy["Statement"][0]["Action"]
@@ -208,8 +224,9 @@ def test_a_stack_that_is_not_there_is_no_traceback(asked: list[Any]) -> None:
     assert result.exception.code == "LLE591"
 
 
-def test_without_credentials_nothing_is_checked(settings: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_nothing_is_checked(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Session:
         region_name = "us-east-1"
 

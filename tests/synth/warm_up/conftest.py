@@ -16,9 +16,7 @@ def make(stack, parts):
 
     def make(**given):
         network = given.pop("network", None) or parts.network(stack)
-        link = given.pop("private_link", None) or RuntimePrivateLink(
-            stack, "Link", network=network
-        )
+        link = given.pop("private_link", None) or RuntimePrivateLink(stack, "Link", network=network)
         endpoint = given.pop("endpoint", None) or parts.endpoint(stack)
         given = {"payload": PAYLOAD, **given}
         return WarmUp(

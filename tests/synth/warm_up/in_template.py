@@ -9,7 +9,8 @@ PAYLOAD = WarmUpPayload.from_json({"inputs": "I like you."})
 
 def function_of(template, name):
     (found,) = [
-        properties for logical_id, properties in template.of_type("AWS::Lambda::Function").items()
+        properties
+        for logical_id, properties in template.of_type("AWS::Lambda::Function").items()
         if logical_id.startswith(f"WarmUp{name}Function")
     ]
     return found
@@ -27,6 +28,7 @@ def may(template, name):
     """Action -> resource, of what is allowed."""
     return {
         action: statement["Resource"]
-        for statement in statements_of(template, name) if statement["Effect"] == "Allow"
+        for statement in statements_of(template, name)
+        if statement["Effect"] == "Allow"
         for action in statement["Action"]
     }

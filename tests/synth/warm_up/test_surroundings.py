@@ -39,18 +39,24 @@ def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
     )
     template = template_of(stack)
     variable = function_of(template, "Sender")["Environment"]["Variables"]["WARM_UP"]
-    text = "".join(part if isinstance(part, str) else "amazonaws.com"
-                   for part in variable["Fn::Join"][1])
+    text = "".join(
+        part if isinstance(part, str) else "amazonaws.com" for part in variable["Fn::Join"][1]
+    )
     assert json.loads(text)["zones"] == {"region": f"{label}.sagemaker.us-east-1.amazonaws.com"}
-    (group,) = [group for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
-                if "WarmUp" in logical_id]
+    (group,) = [
+        group
+        for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
+        if "WarmUp" in logical_id
+    ]
     (rule,) = group["SecurityGroupEgress"]
     assert (rule["CidrIp"], rule["FromPort"], rule["ToPort"]) == ("0.0.0.0/0", 443, 443)
 
 
 def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     )
@@ -58,14 +64,16 @@ def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
         stack, "Theirs", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
     )
     endpoint = parts.endpoint(
-        stack, configuration=parts.configuration(
+        stack,
+        configuration=parts.configuration(
             stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
-        )
+        ),
     )
     make(network=network, endpoint=endpoint)
     function = function_of(template_of(stack), "Sender")
     assert function["VpcConfig"]["SubnetIds"] == [
-        "subnet-0123456789abcdef0", "subnet-0123456789abcdef1",
+        "subnet-0123456789abcdef0",
+        "subnet-0123456789abcdef1",
     ]
 
 
@@ -76,8 +84,15 @@ def test_aws_solutions_and_cfn_lint_find_nothing(new_stack, parts, region):
     endpoint = parts.endpoint(stack)
     network = stack.node.find_child("Network")
     link = RuntimePrivateLink(stack, "Link", network=network)
-    made = WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
-                  payload=PAYLOAD, metrics=True)
+    made = WarmUp(
+        stack,
+        "WarmUp",
+        endpoint=endpoint,
+        private_link=link,
+        network=network,
+        payload=PAYLOAD,
+        metrics=True,
+    )
     made.keep_warm()
     assembly = stack.node.root.synth()  # raises with the findings
     template = Path(assembly.directory, "Serving.template.json").read_text()

@@ -38,21 +38,34 @@ from .sides import Sides, read_sides
 __all__ = ["ComparisonPlan", "Event", "PairEnded", "Watch", "compare_routing", "run"]
 
 SAME_ROUTING = rule(
-    "LLE961", "both sides route alike, so their difference says nothing about routing",
+    "LLE961",
+    "both sides route alike, so their difference says nothing about routing",
     mend="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
-         "compare them all the same, as a test of the test.",
+    "compare them all the same, as a test of the test.",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 PAIRS = Range(
-    rule("LLE962", "the number of pairs of a comparison is out of range",
-         mend="Give how often both sides are loaded in turn; ten by default, more to see smaller "
-              "differences."),
-    "the number of pairs", 4, 1000,
+    rule(
+        "LLE962",
+        "the number of pairs of a comparison is out of range",
+        mend="Give how often both sides are loaded in turn; ten by default, more to see smaller "
+        "differences.",
+    ),
+    "the number of pairs",
+    4,
+    1000,
 )
 CONFIDENCE = Range(
-    rule("LLE963", "the confidence of a comparison is out of range",
-         mend="Give the chance with which an interval shall hold the truth: 0.95 by default."),
-    "the confidence", 0.5, 0.9999, "", whole=False,
+    rule(
+        "LLE963",
+        "the confidence of a comparison is out of range",
+        mend="Give the chance with which an interval shall hold the truth: 0.95 by default.",
+    ),
+    "the confidence",
+    0.5,
+    0.9999,
+    "",
+    whole=False,
 )
 
 
@@ -110,9 +123,12 @@ class ComparisonPlan:
     def __post_init__(self) -> None:
         if (self.users is None) == (self.rate is None):
             got = "none" if self.users is None else "--users and --rate"
-            raise LOAD_FORM.error(got=got, allowed="one of --users and --rate",
-                                  mend="Give --users (callers that each wait for their answer) or "
-                                       "--rate (requests per second, whoever waits).")
+            raise LOAD_FORM.error(
+                got=got,
+                allowed="one of --users and --rate",
+                mend="Give --users (callers that each wait for their answer) or "
+                "--rate (requests per second, whoever waits).",
+            )
         PAIRS.check(self.pairs, "pairs")
         CONFIDENCE.check(self.confidence, "confidence")
         ALLOWED_ERRORS.check(self.allowed_errors, "allowed errors")
@@ -140,17 +156,28 @@ class ComparisonPlan:
         arrivals = None
         if self.rate is not None:
             arrivals = PoissonArrivals(self.rate) if self.poisson else ConstantArrivals(self.rate)
-        return Step(name, self.settle_seconds + self.block_seconds, arrivals, self.users,
-                    seed=self.seed + number, settle_seconds=self.settle_seconds)
+        return Step(
+            name,
+            self.settle_seconds + self.block_seconds,
+            arrivals,
+            self.users,
+            seed=self.seed + number,
+            settle_seconds=self.settle_seconds,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
-        return {"users": self.users, "rate": self.rate, "pairs": self.pairs,
-                "block_seconds": self.block_seconds, "settle_seconds": self.settle_seconds,
-                "arrivals": None if self.rate is None else
-                "poisson" if self.poisson else "constant",
-                "confidence": self.confidence, "allowed_errors": self.allowed_errors,
-                "seed": self.seed}
+        return {
+            "users": self.users,
+            "rate": self.rate,
+            "pairs": self.pairs,
+            "block_seconds": self.block_seconds,
+            "settle_seconds": self.settle_seconds,
+            "arrivals": None if self.rate is None else "poisson" if self.poisson else "constant",
+            "confidence": self.confidence,
+            "allowed_errors": self.allowed_errors,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True)
@@ -183,8 +210,12 @@ class Watch:
     say: Callable[[str], None] = lambda text: None
 
 
-def run(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator],
-        emit: Emit = lambda event: None) -> RoutingComparison:
+def run(
+    plan: ComparisonPlan,
+    sides: Sides,
+    generators: Sequence[Generator],
+    emit: Emit = lambda event: None,
+) -> RoutingComparison:
     """Load both sides in turn, and compare.
 
     A pair in which the generator was the limit is set aside and repeated; after half as many
@@ -197,8 +228,9 @@ def run(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator],
     emit : callable
         Is told.
     """
-    report = RoutingComparison(sides, plan.to_dict(), plan.load, started_at=time.time(),
-                               ended_at=time.time())
+    report = RoutingComparison(
+        sides, plan.to_dict(), plan.load, started_at=time.time(), ended_at=time.time()
+    )
     try:
         # The order turns with the pairs that count, so that a repeat does not upset the balance.
         while len(report.pairs) < plan.pairs:
@@ -214,8 +246,9 @@ def run(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator],
     return report
 
 
-def _pair(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator], number: int,
-          emit: Emit) -> MeasuredPair:
+def _pair(
+    plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator], number: int, emit: Emit
+) -> MeasuredPair:
     base_first = number % 2 == 0
     results = {}
     for at in (0, 1) if base_first else (1, 0):
@@ -228,11 +261,19 @@ def _pair(plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator], n
     return MeasuredPair(results[0], results[1], base_first)
 
 
-def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: ComparisonPlan, *,
-                    variants: Sequence[str] = (), target: Target | None = None,
-                    processes: int = 1, profile: str | None = None, region: str | None = None,
-                    generator: Open | None = None, watch: Watch | None = None,
-                    ) -> RoutingComparison:
+def compare_routing(
+    endpoints: Sequence[str],
+    payloads: Payloads,
+    plan: ComparisonPlan,
+    *,
+    variants: Sequence[str] = (),
+    target: Target | None = None,
+    processes: int = 1,
+    profile: str | None = None,
+    region: str | None = None,
+    generator: Open | None = None,
+    watch: Watch | None = None,
+) -> RoutingComparison:
     """Compare the routing of two variants, or of two endpoints.
 
     Parameters
@@ -267,7 +308,8 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
     if sides.same_routing and not plan.same_routing:
         raise SAME_ROUTING.error(
             got=f"{sides.base.fleet.routing} for {sides.base.name} and {sides.other.name}",
-            allowed="different routing strategies")
+            allowed="different routing strategies",
+        )
     for warning in sides.warnings:
         watch.say(f"Warning: {warning}")
     common = target or Target(endpoints[0], found_region)
@@ -275,14 +317,24 @@ def compare_routing(endpoints: Sequence[str], payloads: Payloads, plan: Comparis
         watch.say("Starting the load generators")
         opened = []
         for side in sides:
-            one = replace(common, endpoint_name=side.endpoint,
-                          target_variant=side.fleet.variant or None)
-            opened.append(generator(one) if generator is not None
-                          else GeneratorProcess.of_profile(one, payloads, processes, profile))
+            one = replace(
+                common, endpoint_name=side.endpoint, target_variant=side.fleet.variant or None
+            )
+            opened.append(
+                generator(one)
+                if generator is not None
+                else GeneratorProcess.of_profile(one, payloads, processes, profile)
+            )
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
         report = run(plan, sides, opened, watch.emit)
-    after = read_sides(account, [sides.base.endpoint, sides.other.endpoint],
-                       [sides.base.fleet.variant, sides.other.fleet.variant]) \
-        if all(side.fleet.variant for side in sides) else None
+    after = (
+        read_sides(
+            account,
+            [sides.base.endpoint, sides.other.endpoint],
+            [sides.base.fleet.variant, sides.other.fleet.variant],
+        )
+        if all(side.fleet.variant for side in sides)
+        else None
+    )
     return replace(report, payload=payloads.source, after=after)

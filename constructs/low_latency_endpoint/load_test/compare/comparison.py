@@ -109,16 +109,24 @@ class Change:
     def reliable(self) -> bool:
         """Whether it rests on enough requests: ten beyond a percentile, and one for each pair."""
         return self.statistic not in _QUANTILES or self.beyond >= max(
-            SAMPLES_NEEDED_BEYOND, self.pairs)
+            SAMPLES_NEEDED_BEYOND, self.pairs
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; latencies in milliseconds, throughput in requests per second."""
         unit, factor = ("per_second", 1.0) if self.statistic == "throughput" else ("ms", 1000.0)
         return {
-            f"base_{unit}": factor * self.base, f"other_{unit}": factor * self.other,
-            "change": self.change, "low": self.low, "high": self.high, "found": self.found,
-            "would_see": self.would_see, "confidence": self.confidence, "pairs": self.pairs,
-            "requests_beyond": self.beyond, "reliable": self.reliable,
+            f"base_{unit}": factor * self.base,
+            f"other_{unit}": factor * self.other,
+            "change": self.change,
+            "low": self.low,
+            "high": self.high,
+            "found": self.found,
+            "would_see": self.would_see,
+            "confidence": self.confidence,
+            "pairs": self.pairs,
+            "requests_beyond": self.beyond,
+            "reliable": self.reliable,
         }
 
 
@@ -155,14 +163,21 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Cha
     for name in STATISTICS:
         both = [side.figures(name) for side in sides]
         if all(math.isfinite(value) and value > 0 for each in both for value in each):
-            beyond = min(side.beyond(_QUANTILES[name]) for side in sides) \
-                if name in _QUANTILES else 0
+            beyond = (
+                min(side.beyond(_QUANTILES[name]) for side in sides) if name in _QUANTILES else 0
+            )
             found[name] = _change(name, both[0], both[1], order, confidence, beyond)
     return found
 
 
-def _change(name: str, base: list[float], other: list[float], order: list[float],
-            confidence: float, beyond: int) -> Change:
+def _change(
+    name: str,
+    base: list[float],
+    other: list[float],
+    order: list[float],
+    confidence: float,
+    beyond: int,
+) -> Change:
     """From the figures with all pairs (first) and with each pair left out."""
     logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
     whole, without = logs[0], logs[1:]
@@ -175,11 +190,21 @@ def _change(name: str, base: list[float], other: list[float], order: list[float]
     error = found.half_width / student_quantile(confidence, freedom)
     resolution = 0.0 if name in ("throughput", "mean") else _RESOLUTION
     half = found.half_width + resolution
-    seen = (student_quantile(confidence, freedom)
-            + student_quantile(2 * POWER - 1, freedom)) * error + resolution
+    seen = (
+        student_quantile(confidence, freedom) + student_quantile(2 * POWER - 1, freedom)
+    ) * error + resolution
     return Change(
-        name, base[0], other[0], math.expm1(found.mean), math.expm1(found.mean - half),
-        math.expm1(found.mean + half), math.expm1(seen), confidence, count, beyond)
+        name,
+        base[0],
+        other[0],
+        math.expm1(found.mean),
+        math.expm1(found.mean - half),
+        math.expm1(found.mean + half),
+        math.expm1(seen),
+        confidence,
+        count,
+        beyond,
+    )
 
 
 class _Side:
@@ -194,8 +219,10 @@ class _Side:
             after.append(LatencyHistogram.sum((after[-1], block.latency)))
         after.reverse()
         self._whole = before[-1]
-        self._latencies = [self._whole, *(
-            LatencyHistogram.sum((before[at], after[at + 1])) for at in range(len(blocks)))]
+        self._latencies = [
+            self._whole,
+            *(LatencyHistogram.sum((before[at], after[at + 1])) for at in range(len(blocks))),
+        ]
         self._quantiles = [each.quantiles(_QUANTILES.values()) for each in self._latencies]
 
     def figures(self, name: str) -> list[float]:

@@ -26,38 +26,78 @@ def comparison_page(report: RoutingComparison) -> str:
     plan = report.plan
     parts: list[Part] = []
     if report.changes:
-        parts = [Section(title, [chart]) for title, chart in (
-            (f"{report.sides.labels[1]} against {report.sides.labels[0]}", _changes(report)),
-            ("p99, block by block", _pairs(report)),
-            ("Latency by percentile", _percentiles(report)))]
-    sides = Table(["", "Variant", "Instances", "Type", "Routing"], [
-        [label, side.name, str(side.fleet.instances or "?"), side.fleet.instance_type or "?",
-         side.fleet.routing or "?"]
-        for label, side in zip(report.sides.labels, report.sides, strict=True)], align="l")
+        parts = [
+            Section(title, [chart])
+            for title, chart in (
+                (f"{report.sides.labels[1]} against {report.sides.labels[0]}", _changes(report)),
+                ("p99, block by block", _pairs(report)),
+                ("Latency by percentile", _percentiles(report)),
+            )
+        ]
+    sides = Table(
+        ["", "Variant", "Instances", "Type", "Routing"],
+        [
+            [
+                label,
+                side.name,
+                str(side.fleet.instances or "?"),
+                side.fleet.instance_type or "?",
+                side.fleet.routing or "?",
+            ]
+            for label, side in zip(report.sides.labels, report.sides, strict=True)
+        ],
+        align="l",
+    )
     parts += [
-        Section("All blocks of each side together", [report.table()]), Section("Sides", [sides]),
-        Section("Assumed", [Listed([
-            f"{len(report.pairs)} pairs of blocks of {plan['block_seconds']:g} s, each after "
-            f"{plan['settle_seconds']:g} s that do not count; the order turns from pair to pair",
-            f"{report.load}; payload: {report.payload or 'unknown'}",
-            "neighbouring blocks are independent: they are much longer than requests queue",
-            f"each interval holds with {plan['confidence'] * 100:g} % on its own (Student's law "
-            "over the pairs, each left out once)",
-            "would have seen: a difference of this size is found in four of five such tests",
-            *(f"unknown: {each}" for each in report.sides.unknown)], soft=True)])]
-    return _page(f"Routing of {' and '.join(dict.fromkeys(s.endpoint for s in report.sides))}",
-                 report, parts)
+        Section("All blocks of each side together", [report.table()]),
+        Section("Sides", [sides]),
+        Section(
+            "Assumed",
+            [
+                Listed(
+                    [
+                        f"{len(report.pairs)} pairs of blocks of {plan['block_seconds']:g} s, each after "
+                        f"{plan['settle_seconds']:g} s that do not count; the order turns from pair to pair",
+                        f"{report.load}; payload: {report.payload or 'unknown'}",
+                        "neighbouring blocks are independent: they are much longer than requests queue",
+                        f"each interval holds with {plan['confidence'] * 100:g} % on its own (Student's law "
+                        "over the pairs, each left out once)",
+                        "would have seen: a difference of this size is found in four of five such tests",
+                        *(f"unknown: {each}" for each in report.sides.unknown),
+                    ],
+                    soft=True,
+                )
+            ],
+        ),
+    ]
+    return _page(
+        f"Routing of {' and '.join(dict.fromkeys(s.endpoint for s in report.sides))}", report, parts
+    )
 
 
 def published_page(report: PublishedComparison) -> str:
     """The page of the published sizes."""
-    parts: list[Part] = [Section("By size", [*([_by_size(report)] if report.rows else []),
-                                             report.table()])]
-    parts += [Section(f"{size} instance{'s' if size > 1 else ''} on each side", [one.table()])
-              for size, one in report.rows]
-    parts.append(Section("Assumed", [Listed([
-        "four users for each instance, as published", "the published figures are AWS's, of "
-        "CodeGen2-7B on ml.g5.24xlarge"], soft=True)]))
+    parts: list[Part] = [
+        Section("By size", [*([_by_size(report)] if report.rows else []), report.table()])
+    ]
+    parts += [
+        Section(f"{size} instance{'s' if size > 1 else ''} on each side", [one.table()])
+        for size, one in report.rows
+    ]
+    parts.append(
+        Section(
+            "Assumed",
+            [
+                Listed(
+                    [
+                        "four users for each instance, as published",
+                        "the published figures are AWS's, of CodeGen2-7B on ml.g5.24xlarge",
+                    ],
+                    soft=True,
+                )
+            ],
+        )
+    )
     return _page("The published comparison of routing strategies, measured", report, parts)
 
 
@@ -69,27 +109,56 @@ def write_page(report: RoutingComparison | PublishedComparison, path: Path) -> N
     ConfigurationError
         ``LLE957`` when the file cannot be written.
     """
-    write_text(path, published_page(report) if isinstance(report, PublishedComparison)
-               else comparison_page(report))
+    write_text(
+        path,
+        published_page(report)
+        if isinstance(report, PublishedComparison)
+        else comparison_page(report),
+    )
 
 
-def _page(title: str, report: RoutingComparison | PublishedComparison,
-          parts: list[Part]) -> str:
-    return page(title, [*(f"Careful: {each}" for each in report.warnings), *parts],
-                verdict=report.sentence, good=report.valid)
+def _page(title: str, report: RoutingComparison | PublishedComparison, parts: list[Part]) -> str:
+    return page(
+        title,
+        [*(f"Careful: {each}" for each in report.warnings), *parts],
+        verdict=report.sentence,
+        good=report.valid,
+    )
 
 
 def _changes(report: RoutingComparison) -> Chart:
     """Each statistic's change with its interval, beside no change at all."""
     names = [name for name in STATISTICS if name in report.changes]
     found = [report.changes[name] for name in names]
-    return Chart("changes", [Panel("Change", [Line(
-        "change", names, [100 * each.change for each in found], "blue", "marks",
-        marks=["●" if each.found else "○" for each in found],
-        notes=[f"{name}: {100 * each.change:+.1f} %" for name, each in
-               zip(names, found, strict=True)],
-        low=[100 * each.low for each in found], high=[100 * each.high for each in found])],
-        " %", [("", 0.0)])], "names", "A ring: no difference that this test can tell", 240)
+    return Chart(
+        "changes",
+        [
+            Panel(
+                "Change",
+                [
+                    Line(
+                        "change",
+                        names,
+                        [100 * each.change for each in found],
+                        "blue",
+                        "marks",
+                        marks=["●" if each.found else "○" for each in found],
+                        notes=[
+                            f"{name}: {100 * each.change:+.1f} %"
+                            for name, each in zip(names, found, strict=True)
+                        ],
+                        low=[100 * each.low for each in found],
+                        high=[100 * each.high for each in found],
+                    )
+                ],
+                " %",
+                [("", 0.0)],
+            )
+        ],
+        "names",
+        "A ring: no difference that this test can tell",
+        240,
+    )
 
 
 def _pairs(report: RoutingComparison) -> Chart:
@@ -98,10 +167,18 @@ def _pairs(report: RoutingComparison) -> Chart:
     lines = []
     for at, label in enumerate(report.sides.labels):
         results = [pair.results[at] for pair in report.pairs]
-        lines.append(Line(
-            label, [((each.started_at + each.ended_at) / 2 - start) / 60 for each in results],
-            [1000 * each.latency.percentile(99) if each.latency.count else None
-             for each in results], _COLOURS[at], marks=["●"] * len(results)))
+        lines.append(
+            Line(
+                label,
+                [((each.started_at + each.ended_at) / 2 - start) / 60 for each in results],
+                [
+                    1000 * each.latency.percentile(99) if each.latency.count else None
+                    for each in results
+                ],
+                _COLOURS[at],
+                marks=["●"] * len(results),
+            )
+        )
     return Chart("pairs", [Panel("p99", lines, " ms")], title="minutes", height=240)
 
 
@@ -111,24 +188,43 @@ def _percentiles(report: RoutingComparison) -> Chart:
     for at, label in enumerate(report.sides.labels):
         latencies = report.pooled(at)
         ranks = nines(latencies.count, 4.0)
-        values = latencies.quantiles([1 - 10 ** -each for each in ranks])
+        values = latencies.quantiles([1 - 10**-each for each in ranks])
         lines.append(Line(label, ranks, [1000 * each for each in values], _COLOURS[at]))
     return Chart("percentiles", [Panel("Latency", lines, " ms")], "nines", "Percentile", 240)
 
 
 def _by_size(report: PublishedComparison) -> Chart:
     """Both gains by the number of instances, over what was published."""
-    bands = [(name, 100 * low, 100 * high) for (low, high), name in (
-        (PUBLISHED_P99_CUT, "p99 shorter, published"),
-        (PUBLISHED_THROUGHPUT_GAIN, "throughput, published"))]
+    bands = [
+        (name, 100 * low, 100 * high)
+        for (low, high), name in (
+            (PUBLISHED_P99_CUT, "p99 shorter, published"),
+            (PUBLISHED_THROUGHPUT_GAIN, "throughput, published"),
+        )
+    ]
     lines = []
-    for colour, (name, statistic, sign) in zip(_COLOURS, (
-            ("p99 shorter", "p99", -100), ("more throughput", "throughput", 100)), strict=True):
-        found = [(size, one.changes[statistic]) for size, one in report.rows
-                 if statistic in one.changes]
-        lines.append(Line(
-            name, [size for size, _ in found], [sign * each.change for _, each in found], colour,
-            marks=["●"] * len(found), low=[sign * each.low for _, each in found],
-            high=[sign * each.high for _, each in found]))
-    return Chart("sizes", [Panel("Gain of the other routing", lines, " %", bands=bands)],
-                 title="instances of each side", height=280)
+    for colour, (name, statistic, sign) in zip(
+        _COLOURS,
+        (("p99 shorter", "p99", -100), ("more throughput", "throughput", 100)),
+        strict=True,
+    ):
+        found = [
+            (size, one.changes[statistic]) for size, one in report.rows if statistic in one.changes
+        ]
+        lines.append(
+            Line(
+                name,
+                [size for size, _ in found],
+                [sign * each.change for _, each in found],
+                colour,
+                marks=["●"] * len(found),
+                low=[sign * each.low for _, each in found],
+                high=[sign * each.high for _, each in found],
+            )
+        )
+    return Chart(
+        "sizes",
+        [Panel("Gain of the other routing", lines, " %", bands=bands)],
+        title="instances of each side",
+        height=280,
+    )

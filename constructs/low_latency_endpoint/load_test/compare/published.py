@@ -31,11 +31,17 @@ from .comparison import Change
 from .report import SCHEMA, RoutingComparison
 from .sides import Side, Sides, read_sides
 
-__all__ = ["Capacities", "PublishedComparison", "PublishedCost", "compare_published",
-           "instructions"]
+__all__ = [
+    "Capacities",
+    "PublishedComparison",
+    "PublishedCost",
+    "compare_published",
+    "instructions",
+]
 
 CAPACITY = rule(
-    "LLE964", "the instance counts of the sides cannot be changed from size to size",
+    "LLE964",
+    "the instance counts of the sides cannot be changed from size to size",
     mend="Change them by hand, and compare at each size with --users, four for each instance.",
     source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
 )
@@ -71,8 +77,12 @@ class PublishedCost:
     hourly_price: float | None = None
 
     @classmethod
-    def of(cls, plan: ComparisonPlan, sizes: Sequence[int] | None = None,
-           hourly_price: float | None = None) -> PublishedCost:
+    def of(
+        cls,
+        plan: ComparisonPlan,
+        sizes: Sequence[int] | None = None,
+        hourly_price: float | None = None,
+    ) -> PublishedCost:
         """Of the sizes given, or of the published ones."""
         return cls(plan, tuple(sizes or SIZES), hourly_price)
 
@@ -119,8 +129,11 @@ class PublishedComparison:
 
     @property
     def _routed(self) -> list[tuple[int, RoutingComparison]]:
-        return [(size, report) for size, report in self.rows
-                if size > 1 and {"p99", "throughput"} <= report.changes.keys()]
+        return [
+            (size, report)
+            for size, report in self.rows
+            if size > 1 and {"p99", "throughput"} <= report.changes.keys()
+        ]
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -131,8 +144,10 @@ class PublishedComparison:
                 # On one instance there is nothing to route: the published table has it so.
                 if size > 1 or "nothing to route" not in text:
                     sizes.setdefault(text, []).append(size)
-        return tuple(f"At {', '.join(map(str, at))} instance{'s' if at != [1] else ''}: {text}"
-                     for text, at in sizes.items())
+        return tuple(
+            f"At {', '.join(map(str, at))} instance{'s' if at != [1] else ''}: {text}"
+            for text, at in sizes.items()
+        )
 
     @property
     def sentence(self) -> str:
@@ -143,25 +158,42 @@ class PublishedComparison:
         label = self._routed[0][1].sides.labels[1]
         throughput = [report.changes["throughput"].change for _, report in self._routed]
         p99 = [-report.changes["p99"].change for _, report in self._routed]
-        return (f"{_sizes(sizes)} {label} gives {_span(throughput)} more throughput "
-                f"(published: {_span(PUBLISHED_THROUGHPUT_GAIN)}) and a p99 {_span(p99)} shorter "
-                f"(published: {_span(PUBLISHED_P99_CUT)}).")
+        return (
+            f"{_sizes(sizes)} {label} gives {_span(throughput)} more throughput "
+            f"(published: {_span(PUBLISHED_THROUGHPUT_GAIN)}) and a p99 {_span(p99)} shorter "
+            f"(published: {_span(PUBLISHED_P99_CUT)})."
+        )
 
     def table(self) -> Table:
         """Both gains by size."""
         heads = ["Instances", "Users", "Throughput", "Interval", "p99", "Interval"]
-        return Table(heads, [[str(size), str(report.plan["users"]),
-                              *_cells(report.changes.get("throughput")),
-                              *_cells(report.changes.get("p99"))] for size, report in self.rows])
+        return Table(
+            heads,
+            [
+                [
+                    str(size),
+                    str(report.plan["users"]),
+                    *_cells(report.changes.get("throughput")),
+                    *_cells(report.changes.get("p99")),
+                ]
+                for size, report in self.rows
+            ],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file."""
         return {
-            "schema": SCHEMA, "version": __version__, "preset": "published",
-            "answer": self.sentence, "valid": self.valid, "warnings": list(self.warnings),
+            "schema": SCHEMA,
+            "version": __version__,
+            "preset": "published",
+            "answer": self.sentence,
+            "valid": self.valid,
+            "warnings": list(self.warnings),
             "instance_counts_set_back": self.set_back,
-            "published": {"throughput_gain": list(PUBLISHED_THROUGHPUT_GAIN),
-                          "p99_cut": list(PUBLISHED_P99_CUT)},
+            "published": {
+                "throughput_gain": list(PUBLISHED_THROUGHPUT_GAIN),
+                "p99_cut": list(PUBLISHED_P99_CUT),
+            },
             "sizes": [{"instances": size, **report.to_dict()} for size, report in self.rows],
         }
 
@@ -190,33 +222,45 @@ class Capacities:
         ``LLE964`` when the counts are not known, or scaling would change them back.
     """
 
-    def __init__(self, sides: Sides, account: Account, say: Callable[[str], None],
-                 poll_seconds: float = _POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        sides: Sides,
+        account: Account,
+        say: Callable[[str], None],
+        poll_seconds: float = _POLL_SECONDS,
+    ) -> None:
         self._sides, self._say = sides, say
         self._account = account
         self._poll_seconds = poll_seconds
         self._changed = False
         for side in sides:
             if side.fleet.instances is None:
-                raise CAPACITY.error(got=f"{side.name}: unknown instance count",
-                                     allowed="permission to describe the endpoint")
+                raise CAPACITY.error(
+                    got=f"{side.name}: unknown instance count",
+                    allowed="permission to describe the endpoint",
+                )
             if self._scaled(side):
                 raise CAPACITY.error(
                     got=f"scaling of {side.name}, {side.fleet.minimum} to {side.fleet.maximum} "
-                        "instances",
+                    "instances",
                     allowed="variants without scaling, or with dynamic scaling suspended",
                     mend="Suspend it meanwhile: aws application-autoscaling "
-                         "register-scalable-target ... --suspended-state "
-                         "DynamicScalingInSuspended=true,DynamicScalingOutSuspended=true")
+                    "register-scalable-target ... --suspended-state "
+                    "DynamicScalingInSuspended=true,DynamicScalingOutSuspended=true",
+                )
 
     def _scaled(self, side: Side) -> bool:
         if side.fleet.maximum is None:
             return False
-        found = self._account.known("scaling", scalable_targets, side.endpoint,
-                                    [side.fleet.variant]) or {}
+        found = (
+            self._account.known("scaling", scalable_targets, side.endpoint, [side.fleet.variant])
+            or {}
+        )
         states = [each.get("SuspendedState", {}) for each in found.values()]
-        return not all(state.get("DynamicScalingInSuspended")
-                       and state.get("DynamicScalingOutSuspended") for state in states)
+        return not all(
+            state.get("DynamicScalingInSuspended") and state.get("DynamicScalingOutSuspended")
+            for state in states
+        )
 
     def set_to(self, instances: int) -> None:
         """Give both sides so many instances, and wait until they serve.
@@ -238,56 +282,81 @@ class Capacities:
             self._wait(None)  # a change under way allows no other
             self._set(counts)
         except Exception as problem:
-            self._say(f"The instance counts could not be set back: {problem}\nDo it by hand:\n"
-                      + "\n".join(_by_hand(self._sides, counts)))
+            self._say(
+                f"The instance counts could not be set back: {problem}\nDo it by hand:\n"
+                + "\n".join(_by_hand(self._sides, counts))
+            )
             return False
         return True
 
     def _set(self, counts: Sequence[int]) -> None:
         wanted = _by_endpoint(self._sides, counts)
-        self._say("Setting the desired instance counts: " + ", ".join(
-            f"{side.name} {count}" for side, count in zip(self._sides, counts, strict=True)))
+        self._say(
+            "Setting the desired instance counts: "
+            + ", ".join(
+                f"{side.name} {count}" for side, count in zip(self._sides, counts, strict=True)
+            )
+        )
         for endpoint, desired in wanted.items():
             try:
                 self._account.client("sagemaker").update_endpoint_weights_and_capacities(
-                    EndpointName=endpoint, DesiredWeightsAndCapacities=desired)
+                    EndpointName=endpoint, DesiredWeightsAndCapacities=desired
+                )
             except (ClientError, BotoCoreError) as error:
-                raise CAPACITY.error(got=in_words(error), where=endpoint,
-                                     allowed="an update that SageMaker takes") from error
+                raise CAPACITY.error(
+                    got=in_words(error), where=endpoint, allowed="an update that SageMaker takes"
+                ) from error
         self._wait(counts)
 
     def _wait(self, counts: Sequence[int] | None) -> None:
         """Until nothing is under way and, where counts are given, they serve."""
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
-            states = {side.endpoint: describe_endpoint(self._account, side.endpoint) or _GONE
-                      for side in self._sides}
-            settled = all(state["EndpointStatus"] in ("InService", "Failed")
-                          for state in states.values())
+            states = {
+                side.endpoint: describe_endpoint(self._account, side.endpoint) or _GONE
+                for side in self._sides
+            }
+            settled = all(
+                state["EndpointStatus"] in ("InService", "Failed") for state in states.values()
+            )
             if settled and (counts is None or self._serve(states, counts)):
                 return
             failed = [name for name, state in states.items() if state["EndpointStatus"] == "Failed"]
             if failed or time.monotonic() > deadline:
-                reason = states[failed[0]].get("FailureReason", "no reason") if failed else \
-                    f"not there after {_WAIT_SECONDS / 60:g} minutes"
-                raise CAPACITY.error(got=reason, allowed="instances that come into service",
-                                     where=", ".join(failed or states))
+                reason = (
+                    states[failed[0]].get("FailureReason", "no reason")
+                    if failed
+                    else f"not there after {_WAIT_SECONDS / 60:g} minutes"
+                )
+                raise CAPACITY.error(
+                    got=reason,
+                    allowed="instances that come into service",
+                    where=", ".join(failed or states),
+                )
             time.sleep(self._poll_seconds)
 
     def _serve(self, states: Mapping[str, Any], counts: Sequence[int]) -> bool:
         for side, count in zip(self._sides, counts, strict=True):
-            variants = {each["VariantName"]: each
-                        for each in states[side.endpoint].get("ProductionVariants", [])}
+            variants = {
+                each["VariantName"]: each
+                for each in states[side.endpoint].get("ProductionVariants", [])
+            }
             if variants.get(side.fleet.variant, {}).get("CurrentInstanceCount") != count:
                 return False
         return True
 
 
 def compare_published(
-    endpoints: Sequence[str], plan: ComparisonPlan,
-    compare: Callable[[ComparisonPlan], RoutingComparison], *, variants: Sequence[str] = (),
-    sizes: Iterable[int] | None = None, profile: str | None = None, region: str | None = None,
-    watch: Watch | None = None, poll_seconds: float = _POLL_SECONDS,
+    endpoints: Sequence[str],
+    plan: ComparisonPlan,
+    compare: Callable[[ComparisonPlan], RoutingComparison],
+    *,
+    variants: Sequence[str] = (),
+    sizes: Iterable[int] | None = None,
+    profile: str | None = None,
+    region: str | None = None,
+    watch: Watch | None = None,
+    poll_seconds: float = _POLL_SECONDS,
 ) -> PublishedComparison:
     """Walk through the sizes: change both sides' instance counts, compare, set them back.
 
@@ -336,42 +405,59 @@ def _by_endpoint(sides: Sides, counts: Sequence[int]) -> dict[str, list[dict[str
     found: dict[str, list[dict[str, Any]]] = {}
     for side, count in zip(sides, counts, strict=True):
         found.setdefault(side.endpoint, []).append(
-            {"VariantName": side.fleet.variant, "DesiredInstanceCount": count})
+            {"VariantName": side.fleet.variant, "DesiredInstanceCount": count}
+        )
     return found
 
 
 def _by_hand(sides: Sides, counts: Sequence[int]) -> Iterable[str]:
     for endpoint, desired in _by_endpoint(sides, counts).items():
-        variants = " ".join(",".join(f"{key}={value}" for key, value in each.items())
-                            for each in desired)
-        yield (f"aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {endpoint} "
-               f"--desired-weights-and-capacities {variants}")
+        variants = " ".join(
+            ",".join(f"{key}={value}" for key, value in each.items()) for each in desired
+        )
+        yield (
+            f"aws sagemaker update-endpoint-weights-and-capacities --endpoint-name {endpoint} "
+            f"--desired-weights-and-capacities {variants}"
+        )
 
 
 def instructions(sides: Sides, cost: PublishedCost) -> list[str]:
     """How to do it: with the option, or by hand."""
-    lines = [f"{cost}.", "Nothing was changed. With --change-instances this command walks the "
-             "sizes itself and sets the counts back; or by hand, for each size:"]
+    lines = [
+        f"{cost}.",
+        "Nothing was changed. With --change-instances this command walks the "
+        "sizes itself and sets the counts back; or by hand, for each size:",
+    ]
     for size in cost.sizes:
         lines += [f"# {size} instance{'s' if size > 1 else ''}", *_by_hand(sides, [size, size])]
-        both = [sides.base.endpoint] if sides.base.endpoint == sides.other.endpoint else \
-            [sides.base.endpoint, sides.other.endpoint]
-        lines.append(f"low-latency compare-routing {' '.join(both)} --variant "
-                     f"{sides.base.fleet.variant} --variant {sides.other.fleet.variant} "
-                     f"--users {USERS_EACH * size}")
+        both = (
+            [sides.base.endpoint]
+            if sides.base.endpoint == sides.other.endpoint
+            else [sides.base.endpoint, sides.other.endpoint]
+        )
+        lines.append(
+            f"low-latency compare-routing {' '.join(both)} --variant "
+            f"{sides.base.fleet.variant} --variant {sides.other.fleet.variant} "
+            f"--users {USERS_EACH * size}"
+        )
     return lines
 
 
 def _cells(change: Change | None) -> list[str]:
     if change is None:
         return ["-", "-"]
-    return [f"{100 * change.change:+.1f} %",
-            f"{100 * change.low:+.1f} to {100 * change.high:+.1f} %"]
+    return [
+        f"{100 * change.change:+.1f} %",
+        f"{100 * change.low:+.1f} to {100 * change.high:+.1f} %",
+    ]
 
 
 def _sizes(sizes: Sequence[int]) -> str:
-    return f"From {sizes[0]} to {sizes[-1]} instances" if len(sizes) > 1 else \
-        f"On {sizes[0]} instances"
+    return (
+        f"From {sizes[0]} to {sizes[-1]} instances"
+        if len(sizes) > 1
+        else f"On {sizes[0]} instances"
+    )
 
 
 def _span(values: Sequence[float]) -> str:

@@ -40,21 +40,29 @@ class MeasuredPair:
     @property
     def client_bound(self) -> tuple[str, ...]:
         """Why the generator was the limit; empty when it was not."""
-        return tuple(dict.fromkeys(
-            f"{result.step.name}: {reason}" for result in self.results
-            for reason in result.client_bound))
+        return tuple(
+            dict.fromkeys(
+                f"{result.step.name}: {reason}"
+                for result in self.results
+                for reason in result.client_bound
+            )
+        )
 
     @property
     def pair(self) -> Pair:
         """What is compared of it."""
-        base, other = (Block(each.latency, each.answered_in_time, each.seconds)
-                       for each in self.results)
+        base, other = (
+            Block(each.latency, each.answered_in_time, each.seconds) for each in self.results
+        )
         return Pair(base, other, self.base_first)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON: both blocks with their whole histograms."""
-        return {"base_first": self.base_first, "base": self.base.to_dict(),
-                "other": self.other.to_dict()}
+        return {
+            "base_first": self.base_first,
+            "base": self.base.to_dict(),
+            "other": self.other.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -104,15 +112,18 @@ class RoutingComparison:
         """Why the comparison says nothing; empty when it does."""
         found = []
         if len(self.pairs) < FEWEST_PAIRS:
-            found.append(f"{len(self.pairs)} whole pairs of blocks: at least {FEWEST_PAIRS} make "
-                         "an interval")
+            found.append(
+                f"{len(self.pairs)} whole pairs of blocks: at least {FEWEST_PAIRS} make an interval"
+            )
         bound = [reason for pair in self.pairs for reason in pair.client_bound]
         if bound:
             found.append(f"client-bound: result invalid: {bound[0]}")
         for label, share, kinds in self._errors():
             if share > self.plan["allowed_errors"]:
-                found.append(f"{share:.2%} of the requests to {label} failed ({kinds}): the "
-                             "latency of the others is no comparison")
+                found.append(
+                    f"{share:.2%} of the requests to {label} failed ({kinds}): the "
+                    "latency of the others is no comparison"
+                )
         if not found and _HEADLINE not in self.changes:
             found.append("a side answered nothing")
         return tuple(found)
@@ -128,18 +139,24 @@ class RoutingComparison:
         found = list(self.sides.warnings)
         for before, after in zip(self.sides, self.after or (), strict=False):
             if before.fleet.instances != after.fleet.instances:
-                found.append(f"{before.name} had {before.fleet.instances} instances at the start "
-                             f"and {after.fleet.instances} at the end")
+                found.append(
+                    f"{before.name} had {before.fleet.instances} instances at the start "
+                    f"and {after.fleet.instances} at the end"
+                )
         weak = [each.statistic for each in self.changes.values() if not each.reliable]
         if weak:
-            found.append(f"Fewer requests lie beyond {' and '.join(weak)} than the interval "
-                         "needs (ten, and one for each pair): take longer blocks")
+            found.append(
+                f"Fewer requests lie beyond {' and '.join(weak)} than the interval "
+                "needs (ten, and one for each pair): take longer blocks"
+            )
         if self.set_aside:
             found.append(f"{len(self.set_aside)} pairs were repeated: {self._why_repeated}")
         seconds, slowest = self.plan["block_seconds"], self._slowest
         if slowest > seconds / 5:
-            found.append(f"One request in a hundred takes {slowest:.3g} s, so blocks of "
-                         f"{seconds:g} s are short: neighbouring blocks may not be independent")
+            found.append(
+                f"One request in a hundred takes {slowest:.3g} s, so blocks of "
+                f"{seconds:g} s are short: neighbouring blocks may not be independent"
+            )
         return tuple(found)
 
     @property
@@ -160,8 +177,11 @@ class RoutingComparison:
                 for kind, count in each.errors.items():
                     kinds[kind] = kinds.get(kind, 0) + count
             most = sorted(kinds.items(), key=lambda each: -each[1])[:3]
-            yield (label, sum(kinds.values()) / sent if sent else 0.0,
-                   ", ".join(f"{count:,} times {kind}" for kind, count in most))
+            yield (
+                label,
+                sum(kinds.values()) / sent if sent else 0.0,
+                ", ".join(f"{count:,} times {kind}" for kind, count in most),
+            )
 
     @property
     def sentence(self) -> str:
@@ -175,8 +195,10 @@ class RoutingComparison:
         if self.plan["users"] is not None and throughput is not None and throughput.found:
             verb = "raises" if throughput.change > 0 else "lowers"
             joint = ", and" if self.changes[_HEADLINE].found else f". But {other}"
-            text += (f"{joint} {verb} throughput by {percent(abs(throughput.change))} "
-                     f"({ranged(throughput)})")
+            text += (
+                f"{joint} {verb} throughput by {percent(abs(throughput.change))} "
+                f"({ranged(throughput)})"
+            )
         text += f" at {self.load}."
         if self.interrupted:
             text += f" Interrupted: {len(self.pairs)} of {self.plan['pairs']} pairs."
@@ -186,10 +208,14 @@ class RoutingComparison:
         name = change.statistic
         if change.found:
             verb = "lowers" if change.change < 0 else "raises"
-            return (f"{other} {verb} {name} by {percent(abs(change.change))} "
-                    f"({change.confidence * 100:g} % interval {ranged(change)})")
-        return (f"No difference in {name} that this test can tell between {other} and "
-                f"{self.sides.labels[0]}; it would have seen {percent(change.would_see)}")
+            return (
+                f"{other} {verb} {name} by {percent(abs(change.change))} "
+                f"({change.confidence * 100:g} % interval {ranged(change)})"
+            )
+        return (
+            f"No difference in {name} that this test can tell between {other} and "
+            f"{self.sides.labels[0]}; it would have seen {percent(change.would_see)}"
+        )
 
     def pooled(self, at: int) -> LatencyHistogram:
         """All latencies of the base (0) or of the other side (1)."""
@@ -197,32 +223,54 @@ class RoutingComparison:
 
     def table(self) -> Table:
         """The statistics of both sides."""
-        heads = ["", *self.sides.labels, "Change", f"{self.plan['confidence'] * 100:g} % interval",
-                 "Would have seen"]
+        heads = [
+            "",
+            *self.sides.labels,
+            "Change",
+            f"{self.plan['confidence'] * 100:g} % interval",
+            "Would have seen",
+        ]
         return Table(heads, [self._row(name) for name in STATISTICS if name in self.changes])
 
     def _row(self, name: str) -> list[str]:
         each = self.changes[name]
-        return [("Throughput" if name == "throughput" else "Mean" if name == "mean" else name)
-                + ("" if each.reliable else " ?"),
-                value_text(name, each.base), value_text(name, each.other),
-                f"{100 * each.change:+.1f} %",
-                f"{100 * each.low:+.1f} to {100 * each.high:+.1f} %", percent(each.would_see)]
+        return [
+            ("Throughput" if name == "throughput" else "Mean" if name == "mean" else name)
+            + ("" if each.reliable else " ?"),
+            value_text(name, each.base),
+            value_text(name, each.other),
+            f"{100 * each.change:+.1f} %",
+            f"{100 * each.low:+.1f} to {100 * each.high:+.1f} %",
+            percent(each.would_see),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file."""
+
         def side(one: Side, at: int) -> dict[str, Any]:
-            return {"label": self.sides.labels[at], **one.to_dict(),
-                    "latency_ms": summary_ms(self.pooled(at))}
+            return {
+                "label": self.sides.labels[at],
+                **one.to_dict(),
+                "latency_ms": summary_ms(self.pooled(at)),
+            }
 
         return {
-            "schema": SCHEMA, "version": __version__, "answer": self.sentence,
-            "valid": self.valid, "problems": list(self.problems), "warnings": list(self.warnings),
-            "started_at": _iso(self.started_at), "ended_at": _iso(self.ended_at),
-            "interrupted": self.interrupted, "load": self.load, "payload": self.payload,
+            "schema": SCHEMA,
+            "version": __version__,
+            "answer": self.sentence,
+            "valid": self.valid,
+            "problems": list(self.problems),
+            "warnings": list(self.warnings),
+            "started_at": _iso(self.started_at),
+            "ended_at": _iso(self.ended_at),
+            "interrupted": self.interrupted,
+            "load": self.load,
+            "payload": self.payload,
             "plan": dict(self.plan),
-            "base": side(self.sides.base, 0), "other": side(self.sides.other, 1),
-            "differences": list(self.sides.differences), "unknown": list(self.sides.unknown),
+            "base": side(self.sides.base, 0),
+            "other": side(self.sides.other, 1),
+            "differences": list(self.sides.differences),
+            "unknown": list(self.sides.unknown),
             "changes": {name: each.to_dict() for name, each in self.changes.items()},
             "pairs": [each.to_dict() for each in self.pairs],
             "set_aside": [each.to_dict() for each in self.set_aside],

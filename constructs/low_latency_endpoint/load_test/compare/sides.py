@@ -19,20 +19,38 @@ from ..search.serving import Fleet, read_fleet
 __all__ = ["Side", "Sides", "read_sides"]
 
 TWO_SIDES = rule(
-    "LLE960", "a comparison needs two sides: two variants of one endpoint, or two endpoints",
+    "LLE960",
+    "a comparison needs two sides: two variants of one endpoint, or two endpoints",
     mend="Name one endpoint and its two variants (--variant random --variant least), or two "
-         "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
+    "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
     source="/sagemaker/latest/dg/model-ab-testing.html",
 )
 
 #: What a variant may have otherwise without the comparison losing its meaning, or what is
 #: compared elsewhere: its instances as they are, its models by what is in them.
-_OWN = {"VariantName", "RoutingConfig", "InitialVariantWeight", "InitialInstanceCount",
-        "InstanceType", "ModelName"}
-_MODEL_OWN = {"ModelName", "ModelArn", "CreationTime", "ResponseMetadata",
-              "DeploymentRecommendation"}
-_CONFIG = ("VpcConfig", "EnableNetworkIsolation", "DataCaptureConfig", "ExplainerConfig",
-           "AsyncInferenceConfig", "ExecutionRoleArn")
+_OWN = {
+    "VariantName",
+    "RoutingConfig",
+    "InitialVariantWeight",
+    "InitialInstanceCount",
+    "InstanceType",
+    "ModelName",
+}
+_MODEL_OWN = {
+    "ModelName",
+    "ModelArn",
+    "CreationTime",
+    "ResponseMetadata",
+    "DeploymentRecommendation",
+}
+_CONFIG = (
+    "VpcConfig",
+    "EnableNetworkIsolation",
+    "DataCaptureConfig",
+    "ExplainerConfig",
+    "AsyncInferenceConfig",
+    "ExecutionRoleArn",
+)
 _SHOWN = 60
 
 
@@ -64,8 +82,10 @@ class Side:
     def text(self) -> str:
         """The side in words."""
         count = "?" if self.fleet.instances is None else f"{self.fleet.instances}"
-        return (f"{self.name}: {count} x {self.fleet.instance_type or 'unknown type'}, "
-                f"{self.fleet.routing or 'unknown routing'}")
+        return (
+            f"{self.name}: {count} x {self.fleet.instance_type or 'unknown type'}, "
+            f"{self.fleet.routing or 'unknown routing'}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
@@ -113,16 +133,20 @@ class Sides:
         """What makes a difference less sure to be the routing's."""
         found = [f"The sides differ in more than routing: {each}" for each in self.differences]
         if self.same_routing:
-            found.append(f"Both sides route by {self.base.fleet.routing}: their difference says "
-                         "nothing about routing")
+            found.append(
+                f"Both sides route by {self.base.fleet.routing}: their difference says "
+                "nothing about routing"
+            )
         elif not self.known:
             found.append("How the sides route could not be read")
         for side in self:
             if side.fleet.instances == 1:
                 found.append(f"{side.name} has one instance: there is nothing to route")
             if side.fleet.scales:
-                found.append(f"Scaling may change the instances of {side.name} meanwhile "
-                             f"({side.fleet.minimum} to {side.fleet.maximum})")
+                found.append(
+                    f"Scaling may change the instances of {side.name} meanwhile "
+                    f"({side.fleet.minimum} to {side.fleet.maximum})"
+                )
         return tuple(found)
 
     @property
@@ -151,20 +175,23 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     if len(endpoints) not in (1, 2) or len(variants) not in (0, 2):
         raise TWO_SIDES.error(
             got=f"{_counted(endpoints, 'endpoint')}, {_counted(variants, 'variant')}",
-            allowed="one or two endpoints, and either no variant or two")
+            allowed="one or two endpoints, and either no variant or two",
+        )
     if len(endpoints) == 1 and not variants:
         variants = read_fleet(account, endpoints[0]).variants
         if len(variants) != 2:
             raise TWO_SIDES.error(
                 got=f"{endpoints[0]} with {_counted(variants, 'variant')}",
-                allowed="an endpoint of two variants, or --variant twice")
+                allowed="an endpoint of two variants, or --variant twice",
+            )
     names = [endpoints[0], endpoints[-1]]
     wanted: list[str | None] = [*variants] or [None, None]
     if names[0] == names[1] and wanted[0] == wanted[1]:
-        raise TWO_SIDES.error(got=f"{names[0]}/{wanted[0] or 'its first variant'} twice",
-                              allowed="two different sides")
-    one, two = (_side(account, name, variant)
-                for name, variant in zip(names, wanted, strict=True))
+        raise TWO_SIDES.error(
+            got=f"{names[0]}/{wanted[0] or 'its first variant'} twice",
+            allowed="two different sides",
+        )
+    one, two = (_side(account, name, variant) for name, variant in zip(names, wanted, strict=True))
     models = _models(account, one, two)
     # The difference is that of the other strategy against RANDOM, in whatever order they came.
     if two.fleet.routing == "RANDOM" != one.fleet.routing:
@@ -180,8 +207,15 @@ def _side(account: Account, endpoint: str, variant: str | None) -> Side:
     if found is None or fleet.variant not in found.variants:
         return Side(endpoint, fleet)
     configured = found.variants[fleet.variant].configured
-    return Side(endpoint, fleet, configured and {**configured, **{
-        name: found.configuration[name] for name in _CONFIG if name in found.configuration}})
+    return Side(
+        endpoint,
+        fleet,
+        configured
+        and {
+            **configured,
+            **{name: found.configuration[name] for name in _CONFIG if name in found.configuration},
+        },
+    )
 
 
 def _models(account: Account, one: Side, two: Side) -> list[Mapping[str, Any] | None]:
@@ -192,21 +226,26 @@ def _models(account: Account, one: Side, two: Side) -> list[Mapping[str, Any] | 
     return [account.known("model", describe_model, name) for name in names]
 
 
-def _differences(one: Side, two: Side,
-                 models: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
-    pairs = [("instance type", one.fleet.instance_type, two.fleet.instance_type),
-             ("number of instances", one.fleet.instances, two.fleet.instances)]
+def _differences(one: Side, two: Side, models: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
+    pairs = [
+        ("instance type", one.fleet.instance_type, two.fleet.instance_type),
+        ("number of instances", one.fleet.instances, two.fleet.instances),
+    ]
     for name in sorted({*one.settings, *two.settings} - _OWN):
         pairs.append((name, one.settings.get(name), two.settings.get(name)))
     for name, a, b in pairs:
         if a != b:
             yield f"{name} {_shown(a)} and {_shown(b)}"
     if None in models:
-        yield (f"model {one.settings['ModelName']} and {two.settings['ModelName']}, which could "
-               "not be compared")
+        yield (
+            f"model {one.settings['ModelName']} and {two.settings['ModelName']}, which could "
+            "not be compared"
+        )
         return
-    first, second = ({key: value for key, value in (model or {}).items() if key not in _MODEL_OWN}
-                     for model in models)
+    first, second = (
+        {key: value for key, value in (model or {}).items() if key not in _MODEL_OWN}
+        for model in models
+    )
     for name in sorted({*first, *second}):
         if first.get(name) != second.get(name):
             yield f"model's {name} {_shown(first.get(name))} and {_shown(second.get(name))}"
@@ -216,7 +255,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= _SHOWN else text[:_SHOWN - 1] + "…"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _counted(names: Sequence[str], word: str) -> str:

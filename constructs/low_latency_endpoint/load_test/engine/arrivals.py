@@ -22,30 +22,51 @@ from ...plan.limits import Range
 from ...simulate.traffic import Shape, shape
 
 __all__ = [
-    "Arrivals", "ConstantArrivals", "PoissonArrivals", "RampArrivals", "ReplayedArrivals",
-    "SteppedArrivals", "arrivals_of_dict",
+    "Arrivals",
+    "ConstantArrivals",
+    "PoissonArrivals",
+    "RampArrivals",
+    "ReplayedArrivals",
+    "SteppedArrivals",
+    "arrivals_of_dict",
 ]
 
 STEP_RATE = Range(
-    rule("LLE980", "a rate of a load test is out of range",
-         mend="Give requests per second: above zero somewhere, nowhere below it."),
-    "a rate", 0, 10_000_000, "requests per second", whole=False,
+    rule(
+        "LLE980",
+        "a rate of a load test is out of range",
+        mend="Give requests per second: above zero somewhere, nowhere below it.",
+    ),
+    "a rate",
+    0,
+    10_000_000,
+    "requests per second",
+    whole=False,
 )
 STEP_SECONDS = Range(
-    rule("LLE982", "a length of a load test is out of range",
-         mend="Give seconds in the allowed range."),
-    "a length", 0, 7 * 24 * 3600, "seconds", whole=False,
+    rule(
+        "LLE982",
+        "a length of a load test is out of range",
+        mend="Give seconds in the allowed range.",
+    ),
+    "a length",
+    0,
+    7 * 24 * 3600,
+    "seconds",
+    whole=False,
 )
 ARRIVALS_FORM = rule(
-    "LLE984", "arrivals are not of a kind that can be sent",
+    "LLE984",
+    "arrivals are not of a kind that can be sent",
     mend="Use one of the kinds of low_latency_endpoint.load_test.engine.arrivals, or what their "
-         "to_dict gave.",
+    "to_dict gave.",
 )
 RECORDED_ARRIVALS = rule(
-    "LLE985", "a recorded traffic shape cannot be read",
+    "LLE985",
+    "a recorded traffic shape cannot be read",
     mend='Give JSON with "times" (seconds of each request), with "times" and "rates" (requests per '
-         'second up to each time), or with "levels" (end in seconds, share of the peak) and the '
-         "peak rate.",
+    'second up to each time), or with "levels" (end in seconds, share of the peak) and the '
+    "peak rate.",
 )
 
 #: A stretch of time: length in seconds, rate at its start, rate at its end.
@@ -66,8 +87,9 @@ class Arrivals:
         """Whether requests come at random rather than evenly spaced."""
         return bool(getattr(self, "poisson", False))
 
-    def offsets(self, seconds: float, *, seed: int = 1, part: int = 0,
-                parts: int = 1) -> Iterator[float]:
+    def offsets(
+        self, seconds: float, *, seed: int = 1, part: int = 0, parts: int = 1
+    ) -> Iterator[float]:
         """Intended start times in seconds from the start, in order, below ``seconds``.
 
         Parameters
@@ -249,19 +271,24 @@ class ReplayedArrivals(Arrivals):
         times = _numbers(self.times, "times")
         object.__setattr__(self, "times", times)
         if not times or times[0] < 0 or any(b < a for a, b in itertools.pairwise(times)):
-            raise RECORDED_ARRIVALS.error(got=f"{len(times)} times", where="times",
-                                          allowed="times from 0 on that do not fall")
+            raise RECORDED_ARRIVALS.error(
+                got=f"{len(times)} times", where="times", allowed="times from 0 on that do not fall"
+            )
         if self.rates is not None:
             rates = _numbers(self.rates, "rates")
             object.__setattr__(self, "rates", rates)
             if len(rates) != len(times):
-                raise RECORDED_ARRIVALS.error(got=f"{len(rates)} rates", where="rates",
-                                              allowed=f"{len(times)}, one for each time")
+                raise RECORDED_ARRIVALS.error(
+                    got=f"{len(rates)} rates",
+                    where="rates",
+                    allowed=f"{len(times)}, one for each time",
+                )
             _check_rates(rates, "rates")
 
     @classmethod
-    def of_shape(cls, form: Shape | str, *, peak_rate: float, speed: float = 1.0,
-                 poisson: bool = True) -> ReplayedArrivals:
+    def of_shape(
+        cls, form: Shape | str, *, peak_rate: float, speed: float = 1.0, poisson: bool = True
+    ) -> ReplayedArrivals:
         """One of the simulator's shapes (``spike``, ``daily-wave``, or your own).
 
         Parameters
@@ -284,22 +311,36 @@ class ReplayedArrivals(Arrivals):
         >>> day.seconds, round(day.rate_at(60))
         (300.0, 250)
         """
-        return cls.of_shape_levels((shape(form) if isinstance(form, str) else form).levels,
-                                   peak_rate=peak_rate, speed=speed, poisson=poisson)
+        return cls.of_shape_levels(
+            (shape(form) if isinstance(form, str) else form).levels,
+            peak_rate=peak_rate,
+            speed=speed,
+            poisson=poisson,
+        )
 
     @classmethod
-    def of_shape_levels(cls, levels: Iterable[tuple[float, float]], *, peak_rate: float,
-                        speed: float = 1.0, poisson: bool = True) -> ReplayedArrivals:
+    def of_shape_levels(
+        cls,
+        levels: Iterable[tuple[float, float]],
+        *,
+        peak_rate: float,
+        speed: float = 1.0,
+        poisson: bool = True,
+    ) -> ReplayedArrivals:
         """Levels as in ``shapes.json``: end in seconds and share of the peak rate up to there."""
         _check_speed(speed)
         STEP_RATE.check(peak_rate, "peak_rate")
         pairs = _pairs(levels, "levels")
-        return cls(tuple(end / speed for end, _ in pairs),
-                   tuple(share * peak_rate for _, share in pairs), poisson)
+        return cls(
+            tuple(end / speed for end, _ in pairs),
+            tuple(share * peak_rate for _, share in pairs),
+            poisson,
+        )
 
     @classmethod
-    def of_file(cls, path: str | Path, *, peak_rate: float | None = None,
-                speed: float = 1.0) -> ReplayedArrivals:
+    def of_file(
+        cls, path: str | Path, *, peak_rate: float | None = None, speed: float = 1.0
+    ) -> ReplayedArrivals:
         """A recorded shape from a JSON file.
 
         Parameters
@@ -322,17 +363,22 @@ class ReplayedArrivals(Arrivals):
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as problem:
-            raise RECORDED_ARRIVALS.error(got=problem.strerror or str(problem), allowed="a file",
-                                          where=where) from None
+            raise RECORDED_ARRIVALS.error(
+                got=problem.strerror or str(problem), allowed="a file", where=where
+            ) from None
         except ValueError as problem:
-            raise RECORDED_ARRIVALS.error(got=f"no JSON: {problem}", allowed=allowed,
-                                          where=where) from None
+            raise RECORDED_ARRIVALS.error(
+                got=f"no JSON: {problem}", allowed=allowed, where=where
+            ) from None
         if not isinstance(content, Mapping) or not ({"times", "levels"} & set(content)):
             raise RECORDED_ARRIVALS.error(got=str(content)[:60], allowed=allowed, where=where)
         if "levels" in content:
             if peak_rate is None:
-                raise RECORDED_ARRIVALS.error(got="levels without a peak rate", where=where,
-                                              allowed="levels and the rate at a share of 1")
+                raise RECORDED_ARRIVALS.error(
+                    got="levels without a peak rate",
+                    where=where,
+                    allowed="levels and the rate at a share of 1",
+                )
             return cls.of_shape_levels(content["levels"], peak_rate=peak_rate, speed=speed)
         _check_speed(speed)
         rates = content.get("rates")
@@ -377,7 +423,12 @@ class ReplayedArrivals(Arrivals):
 
 
 _KINDS: tuple[type[Arrivals], ...] = (
-    ConstantArrivals, PoissonArrivals, RampArrivals, SteppedArrivals, ReplayedArrivals)
+    ConstantArrivals,
+    PoissonArrivals,
+    RampArrivals,
+    SteppedArrivals,
+    ReplayedArrivals,
+)
 
 
 def arrivals_of_dict(content: Mapping[str, Any]) -> Arrivals:
@@ -396,8 +447,9 @@ def arrivals_of_dict(content: Mapping[str, Any]) -> Arrivals:
     try:
         return kinds[content["kind"]](**values)
     except TypeError as problem:
-        raise ARRIVALS_FORM.error(got=str(problem), allowed=f"the values of kind {names}",
-                                  where=str(content["kind"])) from None
+        raise ARRIVALS_FORM.error(
+            got=str(problem), allowed=f"the values of kind {names}", where=str(content["kind"])
+        ) from None
 
 
 def _random_counts(seed: int) -> Iterator[float]:
@@ -444,9 +496,10 @@ def _check_speed(speed: float) -> None:
 
 
 def _numbers(values: Any, where: str) -> tuple[float, ...]:
-    if (isinstance(values, str) or not isinstance(values, Iterable)):
-        raise RECORDED_ARRIVALS.error(got=repr(values)[:60], allowed="a list of numbers",
-                                      where=where)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise RECORDED_ARRIVALS.error(
+            got=repr(values)[:60], allowed="a list of numbers", where=where
+        )
     numbers = tuple(values)
     for one in numbers:
         if isinstance(one, bool) or not isinstance(one, (int, float)) or not math.isfinite(one):

@@ -101,8 +101,20 @@ class Connection:
         When it cannot be made; ``TimeoutError`` after 3 s.
     """
 
-    __slots__ = ("_parser", "_poll", "_readable", "_receive", "_socket", "_timer", "_wait",
-                 "expired", "finished", "received", "status", "used_at")
+    __slots__ = (
+        "_parser",
+        "_poll",
+        "_readable",
+        "_receive",
+        "_socket",
+        "_timer",
+        "_wait",
+        "expired",
+        "finished",
+        "received",
+        "status",
+        "used_at",
+    )
 
     def __init__(self, url: str, timeout_seconds: float, ca_file: str) -> None:
         self._socket = _connected(url, min(timeout_seconds, CONNECT_SECONDS), ca_file)
@@ -122,8 +134,9 @@ class Connection:
         self.status = 0
         self.used_at = 0.0
 
-    def exchange(self, request: bytes,
-                 on_part: Callable[[bytes], None] | None = None) -> list[bytearray]:
+    def exchange(
+        self, request: bytes, on_part: Callable[[bytes], None] | None = None
+    ) -> list[bytearray]:
         """Send a request and read its answer to the end; the parts of its body.
 
         Parameters
@@ -266,9 +279,15 @@ def _connected(url: str, seconds: float, ca_file: str) -> Any:
     with gevent.Timeout(seconds, TimeoutError("no connection in time")):
         return connected(
             gevent.socket.socket,
-            gevent.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), _OPTIONS,
-            partial(_tls_context(ca_file).wrap_socket, server_hostname=host,
-                    suppress_ragged_eofs=False) if secure else None, lambda: None)
+            gevent.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+            _OPTIONS,
+            partial(
+                _tls_context(ca_file).wrap_socket, server_hostname=host, suppress_ragged_eofs=False
+            )
+            if secure
+            else None,
+            lambda: None,
+        )
 
 
 def connection_error(error: BaseException) -> str | None:

@@ -32,8 +32,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the process that the command line asks for."""
     parser = argparse.ArgumentParser(prog=f"python -m {_MODULE}")
     parser.add_argument("--worker", metavar="HOST:PORT", help="be a worker of this master")
-    parser.add_argument("--parent", action="store_true",
-                        help="end when standard input ends (how local workers notice)")
+    parser.add_argument(
+        "--parent",
+        action="store_true",
+        help="end when standard input ends (how local workers notice)",
+    )
     options = parser.parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -102,7 +105,7 @@ def _private_output() -> Callable[[dict[str, Any]], None]:
         data = json.dumps(message).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # the reader is gone; its end of input tells us
             while data:
-                data = data[os.write(descriptor, data):]
+                data = data[os.write(descriptor, data) :]
 
     return emit
 

@@ -27,14 +27,20 @@ if TYPE_CHECKING:
 __all__ = ["GeneratorProcess", "error_of", "problem_of"]
 
 GENERATOR_PROCESSES = Range(
-    rule("LLE986", "the number of generator processes is out of range",
-         mend="Give at least one; more processes than the machine has cores make each slower."),
-    "the number of generator processes", 1, 1024,
+    rule(
+        "LLE986",
+        "the number of generator processes is out of range",
+        mend="Give at least one; more processes than the machine has cores make each slower.",
+    ),
+    "the number of generator processes",
+    1,
+    1024,
 )
 GENERATOR = rule(
-    "LLE987", "the load generator did not start, or ended before its step was over",
+    "LLE987",
+    "the load generator did not start, or ended before its step was over",
     mend="Read its last words above. It needs the extra: pip install "
-         "'cdk-low-latency-endpoint[load-test]'.",
+    "'cdk-low-latency-endpoint[load-test]'.",
 )
 
 _LAST_WORDS = 30
@@ -87,11 +93,19 @@ class GeneratorProcess:
         print(result.rate, result.latency.percentile(99), result.client_bound)
     """
 
-    def __init__(self, target: Target, payloads: Payloads, processes: int = 1, *,
-                 session: boto3.Session | None = None,
-                 environment: Mapping[str, str] | None = None, expect_workers: int = 0,
-                 bind: str = "127.0.0.1:0", web_port: int | str | None = None,
-                 workers_seen: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        payloads: Payloads,
+        processes: int = 1,
+        *,
+        session: boto3.Session | None = None,
+        environment: Mapping[str, str] | None = None,
+        expect_workers: int = 0,
+        bind: str = "127.0.0.1:0",
+        web_port: int | str | None = None,
+        workers_seen: Callable[[int], None] | None = None,
+    ) -> None:
         GENERATOR_PROCESSES.check(processes, "processes")
         self._workers_seen = workers_seen
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
@@ -101,17 +115,28 @@ class GeneratorProcess:
         variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "low_latency_endpoint.load_test.engine.generator"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=variables,
             # Ctrl-C reaches this process, which then ends the others in order.
-            start_new_session=True)
+            start_new_session=True,
+        )
         self._reader = threading.Thread(target=self._read_words, daemon=True)
         self._reader.start()
         self._ready = False
         try:
-            self._write({
-                "target": target.to_dict(), "payloads": payloads.to_dict(),
-                "processes": processes, "expect_workers": expect_workers, "bind": bind,
-                "profile": _profile(session), "web_port": web_port})
+            self._write(
+                {
+                    "target": target.to_dict(),
+                    "payloads": payloads.to_dict(),
+                    "processes": processes,
+                    "expect_workers": expect_workers,
+                    "bind": bind,
+                    "profile": _profile(session),
+                    "web_port": web_port,
+                }
+            )
             #: Port on which the master listens for workers; ``None`` for a single process.
             self.port: int | None = self._await("listening", ignore_progress)
             if not expect_workers:
@@ -121,8 +146,9 @@ class GeneratorProcess:
             raise
 
     @classmethod
-    def of_profile(cls, target: Target, payloads: Payloads, processes: int,
-                   profile: str | None) -> GeneratorProcess:
+    def of_profile(
+        cls, target: Target, payloads: Payloads, processes: int, profile: str | None
+    ) -> GeneratorProcess:
         """With a profile of the AWS CLI; without one they find credentials as this process did."""
         import boto3
 
@@ -150,8 +176,7 @@ class GeneratorProcess:
             self._await("ready", ignore_progress)
             self._ready = True
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
         """Run one step to the last answer, calling ``progress`` about once a second.
 
         Raises
@@ -214,8 +239,10 @@ class GeneratorProcess:
     def _ended(self) -> Exception:
         self._reader.join(timeout=1)
         words = "\n".join(self._last_words) or "nothing said"
-        return GENERATOR.error(got=f"ended with status {self._process.poll()}:\n{words}",
-                               allowed="a generator that runs")
+        return GENERATOR.error(
+            got=f"ended with status {self._process.poll()}:\n{words}",
+            allowed="a generator that runs",
+        )
 
     def _read_words(self) -> None:
         assert self._process.stderr is not None
@@ -236,9 +263,15 @@ def _credentials(session: boto3.Session | None) -> dict[str, str]:
     if credentials is None or credentials.method != "explicit":
         return {}
     frozen = credentials.get_frozen_credentials()
-    return {name: value for name, value in (
-        ("AWS_ACCESS_KEY_ID", frozen.access_key), ("AWS_SECRET_ACCESS_KEY", frozen.secret_key),
-        ("AWS_SESSION_TOKEN", frozen.token)) if value}
+    return {
+        name: value
+        for name, value in (
+            ("AWS_ACCESS_KEY_ID", frozen.access_key),
+            ("AWS_SECRET_ACCESS_KEY", frozen.secret_key),
+            ("AWS_SESSION_TOKEN", frozen.token),
+        )
+        if value
+    }
 
 
 def problem_of(problem: BaseException) -> dict[str, Any]:

@@ -83,9 +83,11 @@ class Invocation(NamedTuple):
     def unanswered(self) -> bool:
         """Whether the caller waited and then gave up, or the service gave up in its place."""
         return self.error is not None and (
-            self.error in _NO_ANSWERS or self.status in _GAVE_UP
+            self.error in _NO_ANSWERS
+            or self.status in _GAVE_UP
             # SageMaker's 424 for a model that took longer than it waits says so in words only.
-            or (self.status >= 400 and "timed out" in self.message))
+            or (self.status >= 400 and "timed out" in self.message)
+        )
 
     @classmethod
     def given_up(cls, kind: str, started: float, first_byte: float | None = None) -> Invocation:
@@ -151,9 +153,14 @@ class SageMakerInvoker:
         print(answer.status, answer.error, answer.ended - answer.started)
     """
 
-    def __init__(self, target: Target, *, session: boto3.Session | None = None,
-                 ca_bundle: str | os.PathLike[str] | None = None,
-                 check: Check | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        session: boto3.Session | None = None,
+        ca_bundle: str | os.PathLike[str] | None = None,
+        check: Check | None = None,
+    ) -> None:
         session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
         if credentials is None:
@@ -161,10 +168,15 @@ class SageMakerInvoker:
         # boto3's own client says which URL and which User-Agent it would use.
         probe = session.client("sagemaker-runtime", region_name=target.region)
         self.target = target
-        self.urls = target.endpoint_urls or (checked_origin(
-            probe.meta.endpoint_url, "url", allow_plain_http=target.allow_plain_http),)
-        self._wire = Wire(Sigv4Signer(credentials, region=target.region),
-                          {"User-Agent": probe.meta.config.user_agent})
+        self.urls = target.endpoint_urls or (
+            checked_origin(
+                probe.meta.endpoint_url, "url", allow_plain_http=target.allow_plain_http
+            ),
+        )
+        self._wire = Wire(
+            Sigv4Signer(credentials, region=target.region),
+            {"User-Agent": probe.meta.config.user_agent},
+        )
         probe.close()
         self._operation = self._wire.stream if target.streaming else self._wire.invoke
         self._parameters = _parameters(target)
@@ -203,8 +215,9 @@ class SageMakerInvoker:
             try:
                 request = prepared.signed(body)
             except BotoCoreError as error:  # credentials that cannot be refreshed
-                return self._failed(f"credentials {type(error).__name__}", str(error), started,
-                                    destination)
+                return self._failed(
+                    f"credentials {type(error).__name__}", str(error), started, destination
+                )
             try:
                 connection = self._connection(destination)
             except Exception as error:
@@ -228,9 +241,11 @@ class SageMakerInvoker:
 
     def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared:
         parameters = {**self._parameters, **(overrides or {})}
-        return self._wire.prepare(url, self._operation, {
-            name: value for name, value in parameters.items() if value is not None
-        })
+        return self._wire.prepare(
+            url,
+            self._operation,
+            {name: value for name, value in parameters.items() if value is not None},
+        )
 
     def _next(self) -> _Destination:
         """The URL whose turn it is; one that failed lately only when all did."""
@@ -258,8 +273,9 @@ class SageMakerInvoker:
         self.connections += 1
         return Connection(destination.url, self.target.timeout_seconds, self._ca_file)
 
-    def _exchange(self, destination: _Destination, connection: Connection, request: bytes,
-                  started: float) -> Invocation:
+    def _exchange(
+        self, destination: _Destination, connection: Connection, request: bytes, started: float
+    ) -> Invocation:
         stream = _Stream(self._wire) if self.target.streaming else None
         used_at = connection.used_at
         try:
@@ -273,15 +289,22 @@ class SageMakerInvoker:
             if isinstance(error, (EventStreamError, ParserError)):
                 return self._failed(*_stream_error(error), started, destination, connection.status)
             if connection.expired:
-                return self._failed("timeout",
-                                    f"no whole answer in {self.target.timeout_seconds:g} s",
-                                    started, destination,
-                                    first_byte=stream.first_byte if stream else None)
+                return self._failed(
+                    "timeout",
+                    f"no whole answer in {self.target.timeout_seconds:g} s",
+                    started,
+                    destination,
+                    first_byte=stream.first_byte if stream else None,
+                )
             broken = connection_error(error)
             if broken is None:
                 raise
-            forgotten = (used_at and started - used_at >= STALE_SECONDS
-                         and not connection.received and not connection.finished)
+            forgotten = (
+                used_at
+                and started - used_at >= STALE_SECONDS
+                and not connection.received
+                and not connection.finished
+            )
             if unheard or forgotten:
                 return self._again(destination, request, started)
             return self._failed(broken, str(error), started, destination)
@@ -298,8 +321,17 @@ class SageMakerInvoker:
             destination.idle.append(connection)
         else:
             connection.close()
-        return Invocation(status, len(body), kind, started, connection.used_at,
-                          stream.first_byte if stream else None, body, message, destination.url)
+        return Invocation(
+            status,
+            len(body),
+            kind,
+            started,
+            connection.used_at,
+            stream.first_byte if stream else None,
+            body,
+            message,
+            destination.url,
+        )
 
     def _again(self, destination: _Destination, request: bytes, started: float) -> Invocation:
         """Repeat a request that nobody has read, on a connection that nobody can have closed."""
@@ -313,10 +345,18 @@ class SageMakerInvoker:
             return self._failed(kind, str(error), started, destination)
         return self._exchange(destination, connection, request, started)
 
-    def _failed(self, kind: str, message: str, started: float, destination: _Destination,
-                status: int = 0, first_byte: float | None = None) -> Invocation:
-        return Invocation(status, 0, kind, started, time.perf_counter(), first_byte, b"", message,
-                          destination.url)
+    def _failed(
+        self,
+        kind: str,
+        message: str,
+        started: float,
+        destination: _Destination,
+        status: int = 0,
+        first_byte: float | None = None,
+    ) -> Invocation:
+        return Invocation(
+            status, 0, kind, started, time.perf_counter(), first_byte, b"", message, destination.url
+        )
 
     def _service_error(self, connection: Connection, body: bytes) -> tuple[str, str]:
         """Kind and message of an answer that is none of the model's."""
@@ -376,4 +416,3 @@ def _parameters(target: Target) -> dict[str, Any]:
         "TargetModel": target.target_model,
         "InferenceComponentName": target.inference_component,
     }
-

@@ -190,8 +190,10 @@ class LatencyHistogram:
         if not count:
             return ()
         values = self.quantiles(percent / 100 for percent in PERCENTS)
-        return tuple(Percentile(percent, value, count - _rank(percent / 100, count))
-                     for percent, value in zip(PERCENTS, values, strict=True))
+        return tuple(
+            Percentile(percent, value, count - _rank(percent / 100, count))
+            for percent, value in zip(PERCENTS, values, strict=True)
+        )
 
     def share_within(self, seconds: float) -> float:
         """Share of the samples up to a latency, to the bucket's width; NaN when empty."""
@@ -199,8 +201,9 @@ class LatencyHistogram:
         if not count:
             return math.nan
         limit = seconds * _NANOSECONDS
-        within = sum(number for index, number in self._buckets.items()
-                     if sum(_bounds(index)) / 2 <= limit)
+        within = sum(
+            number for index, number in self._buckets.items() if sum(_bounds(index)) / 2 <= limit
+        )
         return within / count
 
     def buckets(self) -> Iterator[tuple[float, float, int]]:
@@ -211,8 +214,12 @@ class LatencyHistogram:
 
     def to_counts(self) -> dict[str, Any]:
         """Plain numbers for a message between processes; cheap, unlike :meth:`encode`."""
-        return {"counts": [number for pair in self._buckets.items() for number in pair],
-                "total": self._total, "min": self._min, "max": self._max}
+        return {
+            "counts": [number for pair in self._buckets.items() for number in pair],
+            "total": self._total,
+            "min": self._min,
+            "max": self._max,
+        }
 
     @classmethod
     def of_counts(cls, content: Mapping[str, Any]) -> LatencyHistogram:
@@ -255,8 +262,9 @@ class LatencyHistogram:
             raise ValueError(f"not an encoded latency histogram: {problem}") from None
         made = cls()
         length = histogram.encoder.payload.counts_len  # the rest of the array is not there
-        made._buckets = {index: count for index, count in enumerate(histogram.counts[:length])
-                         if count}
+        made._buckets = {
+            index: count for index, count in enumerate(histogram.counts[:length]) if count
+        }
         made._total, made._min, made._max = total, smallest, largest
         return made
 
@@ -264,15 +272,21 @@ class LatencyHistogram:
         if not isinstance(other, LatencyHistogram):
             return NotImplemented
         return (self._buckets, self._total, self._min, self._max) == (
-            other._buckets, other._total, other._min, other._max)
+            other._buckets,
+            other._total,
+            other._min,
+            other._max,
+        )
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every record
 
     def __repr__(self) -> str:
         if not self._buckets:
             return "LatencyHistogram(empty)"
-        return (f"LatencyHistogram(count={self.count}, p50={self.percentile(50):.6f}, "
-                f"p99={self.percentile(99):.6f}, max={self.max:.6f})")
+        return (
+            f"LatencyHistogram(count={self.count}, p50={self.percentile(50):.6f}, "
+            f"p99={self.percentile(99):.6f}, max={self.max:.6f})"
+        )
 
 
 def _rank(share: float, count: int) -> int:

@@ -49,8 +49,12 @@ class _Ending:
             for number in _SIGNALS:
                 # Python does not see that Locust's libev took one over after it was ours.
                 if signal.getsignal(number) in (
-                        None, signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler,
-                        self._receive):
+                    None,
+                    signal.SIG_DFL,
+                    signal.SIG_IGN,
+                    signal.default_int_handler,
+                    self._receive,
+                ):
                     signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: Any) -> None:
@@ -85,8 +89,7 @@ def take_part(environment: Any, runner: Any, web_ui: Any = None, **_: Any) -> No
     ending = _Ending(environment, runner, web_ui)
     ending.install()
     environment.events.test_start.add_listener(ending.install)
-    if isinstance(runner, WorkerRunner) and getattr(
-            environment.parsed_options, "processes", None):
+    if isinstance(runner, WorkerRunner) and getattr(environment.parsed_options, "processes", None):
         gevent.spawn(_end_with_parent, os.getppid())
 
 

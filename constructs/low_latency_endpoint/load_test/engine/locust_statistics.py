@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["bucket_response_time", "install"]
 
-_POWERS = tuple(10.0 ** exponent for exponent in range(-3, 8))
+_POWERS = tuple(10.0**exponent for exponent in range(-3, 8))
 #: Below this nothing is distinguished: a microsecond.
 _FINEST = 0.001
 
@@ -73,25 +73,37 @@ def _table_row(entry: Any, current: bool = True) -> str:
     """A row of the table on the terminal, in the widths of Locust's own heading."""
     from locust import stats
 
-    rps, failures = ((entry.current_rps, entry.current_fail_per_sec) if current
-                     else (entry.total_rps, entry.total_fail_per_sec))
+    rps, failures = (
+        (entry.current_rps, entry.current_fail_per_sec)
+        if current
+        else (entry.total_rps, entry.total_fail_per_sec)
+    )
     method = f"{entry.method} " if entry.method else ""
     failed = f"{entry.num_failures}({entry.fail_ratio:.2%})"
-    times = [entry.avg_response_time, entry.min_response_time or 0, entry.max_response_time,
-             entry.median_response_time or 0]
+    times = [
+        entry.avg_response_time,
+        entry.min_response_time or 0,
+        entry.max_response_time,
+        entry.median_response_time or 0,
+    ]
     average, smallest, largest, median = (f"{milliseconds(time):>7}" for time in times)
-    return (f"{method:<{stats.STATS_TYPE_WIDTH}} "
-            f"{entry.name:<{stats.STATS_NAME_WIDTH - stats.STATS_TYPE_WIDTH + 4}} "
-            f"{entry.num_requests:>7} {failed:>12} |{average} {smallest} {largest}{median} | "
-            f"{rps or 0:>7.2f} {failures or 0:>11.2f}")
+    return (
+        f"{method:<{stats.STATS_TYPE_WIDTH}} "
+        f"{entry.name:<{stats.STATS_NAME_WIDTH - stats.STATS_TYPE_WIDTH + 4}} "
+        f"{entry.num_requests:>7} {failed:>12} |{average} {smallest} {largest}{median} | "
+        f"{rps or 0:>7.2f} {failures or 0:>11.2f}"
+    )
 
 
 def _unrounded(to_dict: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """What the HTML report and the page show, with extremes that are not whole milliseconds."""
+
     def of(entry: Any, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return {**to_dict(entry, *arguments, **options),
-                "min_response_time": round(entry.min_response_time or 0, 3),
-                "max_response_time": round(entry.max_response_time, 3)}
+        return {
+            **to_dict(entry, *arguments, **options),
+            "min_response_time": round(entry.min_response_time or 0, 3),
+            "max_response_time": round(entry.max_response_time, 3),
+        }
 
     return of
 
@@ -101,29 +113,44 @@ def _percentile_row(entry: Any) -> str:
 
     if not entry.num_requests:
         raise ValueError("Can't calculate percentile on url with no successful requests")
-    values = " ".join(f"{milliseconds(entry.get_response_time_percentile(share)):>6}"
-                      for share in stats.PERCENTILES_TO_REPORT)
-    return (f"{entry.method or '':<{stats.STATS_TYPE_WIDTH}} "
-            f"{entry.name:<{stats.STATS_NAME_WIDTH}} {values} {entry.num_requests:>8}")
+    values = " ".join(
+        f"{milliseconds(entry.get_response_time_percentile(share)):>6}"
+        for share in stats.PERCENTILES_TO_REPORT
+    )
+    return (
+        f"{entry.method or '':<{stats.STATS_TYPE_WIDTH}} "
+        f"{entry.name:<{stats.STATS_NAME_WIDTH}} {values} {entry.num_requests:>8}"
+    )
 
 
 def _csv_percentiles(writer: Any, entry: Any, use_current: bool = False) -> list[Any]:
     if not entry.num_requests:
         return list(writer.percentiles_na)
-    of = (entry.get_current_response_time_percentile
-          if use_current and entry.use_response_times_cache
-          else entry.get_response_time_percentile)
+    of = (
+        entry.get_current_response_time_percentile
+        if use_current and entry.use_response_times_cache
+        else entry.get_response_time_percentile
+    )
     return [of(share) or 0 for share in writer.percentiles_to_report]
 
 
 def _after_a_last_write(close_files: Callable[[Any], None]) -> Callable[[Any], None]:
     """Locust writes its CSV files once a second, and what ended a test is in none of them."""
+
     def close(writer: Any) -> None:
         for file, rows, columns, write in (
-            (writer.requests_csv_filehandle, writer._requests_data_rows,
-             writer.requests_csv_columns, writer.requests_csv_writer),
-            (writer.failures_csv_filehandle, writer._failures_data_rows,
-             writer.failures_columns, writer.failures_csv_writer),
+            (
+                writer.requests_csv_filehandle,
+                writer._requests_data_rows,
+                writer.requests_csv_columns,
+                writer.requests_csv_writer,
+            ),
+            (
+                writer.failures_csv_filehandle,
+                writer._failures_data_rows,
+                writer.failures_columns,
+                writer.failures_csv_writer,
+            ),
         ):
             file.seek(0)
             write.writerow(columns)

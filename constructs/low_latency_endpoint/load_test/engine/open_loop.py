@@ -105,9 +105,12 @@ class OpenLoopSageMakerUser(SageMakerUser):
     def _answered(self, answer: Any, latency: float) -> None:
         assert self._shared is not None
         self._fire(
-            request_type=REQUEST_TYPE, name=self._shared.name,
-            start_time=time.time() - latency, response_time=1000 * latency,
-            response_length=getattr(answer, "length", 0), response=answer,
+            request_type=REQUEST_TYPE,
+            name=self._shared.name,
+            start_time=time.time() - latency,
+            response_time=1000 * latency,
+            response_length=getattr(answer, "length", 0),
+            response=answer,
             context=self.context(),
             exception=None if answer.error is None else InvocationFailed(answer.error),
         )
@@ -117,8 +120,11 @@ class OpenLoopSageMakerUser(SageMakerUser):
     def step(cls) -> Step:
         """What the users of the class send together."""
         if cls.arrivals is None:
-            raise STEP_FORM.error(got="none", allowed="arrivals such as PoissonArrivals(100)",
-                                  where=f"{cls.__name__}.arrivals")
+            raise STEP_FORM.error(
+                got="none",
+                allowed="arrivals such as PoissonArrivals(100)",
+                where=f"{cls.__name__}.arrivals",
+            )
         return Step(cls.__name__, cls.seconds or _A_WEEK, cls.arrivals, seed=cls.seed)
 
 
@@ -146,10 +152,17 @@ def _stream(user: OpenLoopSageMakerUser) -> None:
                     run.stop()
                 if share is not None:
                     part, parts = share
-                    run = StepRun(step, user.request, streams.start, part=part, parts=parts,
-                                  timeout_seconds=user._shared.invoker.target.timeout_seconds,
-                                  streaming=user._shared.invoker.target.streaming,
-                                  answered=user._answered, resumed=True)
+                    run = StepRun(
+                        step,
+                        user.request,
+                        streams.start,
+                        part=part,
+                        parts=parts,
+                        timeout_seconds=user._shared.invoker.target.timeout_seconds,
+                        streaming=user._shared.invoker.target.streaming,
+                        answered=user._answered,
+                        resumed=True,
+                    )
                     streams.runs.append(run)
                     runs.append((run, gevent.spawn(run.run)))
             elif runs and runs[-1][1].ready():

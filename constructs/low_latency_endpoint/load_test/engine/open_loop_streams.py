@@ -12,13 +12,7 @@ from typing import Any
 import gevent
 import zmq
 from gevent.event import Event
-from locust.runners import (
-    STATE_MISSING,
-    STATE_RUNNING,
-    STATE_SPAWNING,
-    MasterRunner,
-    WorkerRunner,
-)
+from locust.runners import STATE_MISSING, STATE_RUNNING, STATE_SPAWNING, MasterRunner, WorkerRunner
 
 from ..search.measured_steps import summary_lines
 from .arrivals import ConstantArrivals
@@ -93,9 +87,15 @@ class Streams:
         runner = self._environment.runner
         if not isinstance(runner, MasterRunner):
             self._start_at = self._start_at or time.time() + _LEAD_SECONDS
-            self._take({"shares": {name: (0, count) for name, count
-                                   in runner.user_classes_count.items()},
-                        "start_at": self._start_at, "sent_at": time.time()})
+            self._take(
+                {
+                    "shares": {
+                        name: (0, count) for name, count in runner.user_classes_count.items()
+                    },
+                    "start_at": self._start_at,
+                    "sent_at": time.time(),
+                }
+            )
             return
         self._share_among_workers(runner)
         if self._reported_fewer(runner):
@@ -112,14 +112,18 @@ class Streams:
             for name, count in client.user_classes_count.items():
                 shares[name] = (firsts.get(name, 0), totals.get(name, 0))
                 firsts[name] = firsts.get(name, 0) + count
-            runner.send_message(_SHARES, {"shares": shares, "start_at": self._start_at,
-                                          "sent_at": time.time()}, client.id)
+            runner.send_message(
+                _SHARES,
+                {"shares": shares, "start_at": self._start_at, "sent_at": time.time()},
+                client.id,
+            )
 
     @staticmethod
     def _reported_fewer(runner: Any) -> bool:
         reported = runner.reported_user_classes_count
-        return any(reported[name] < count
-                   for name, count in runner.target_user_classes_count.items())
+        return any(
+            reported[name] < count for name, count in runner.target_user_classes_count.items()
+        )
 
     def _share_when_reported(self, runner: Any) -> None:
         """Locust waits one second for what its workers report, and a busy one may take longer."""
@@ -147,8 +151,7 @@ class Streams:
         if abs(wall - content["sent_at"]) > _CLOCKS_AGREE:  # other machines' clocks may be wrong
             wall = content["sent_at"]
         self.start = time.perf_counter() + content["start_at"] - wall
-        self._shares = {name: (first, total) for name, (first, total)
-                        in content["shares"].items()}
+        self._shares = {name: (first, total) for name, (first, total) in content["shares"].items()}
         self.version += 1
         self.changed.set()
         self.changed.clear()
@@ -197,9 +200,16 @@ class Streams:
         result = result_of(step, records, self._start_at, streaming=records.first_byte.count > 0)
         lost, missing = result.sent - result.completed - result.failed, len(self._missing())
         if lost or missing:
-            result = replace(result, warnings=(*result.warnings, (
-                f"{lost} requests were sent of which nothing is known, and {missing} workers ended "
-                "without a last report: the figures leave out what these would have told")))
+            result = replace(
+                result,
+                warnings=(
+                    *result.warnings,
+                    (
+                        f"{lost} requests were sent of which nothing is known, and {missing} workers ended "
+                        "without a last report: the figures leave out what these would have told"
+                    ),
+                ),
+            )
         return result
 
     # --- the end -------------------------------------------------------------------------------
@@ -242,16 +252,18 @@ class Streams:
             else:
                 runner.stop()
         if self._ended_at is not None:
-            self._judged.wait(_LAST_REPORT_SECONDS + _FAREWELL_SECONDS
-                              + (self._environment.stop_timeout or 0))
+            self._judged.wait(
+                _LAST_REPORT_SECONDS + _FAREWELL_SECONDS + (self._environment.stop_timeout or 0)
+            )
 
     def _finish_workers(self, runner: Any) -> None:
         """Locust's master that quits waits half a second for workers, however long theirs take."""
         ends = time.perf_counter() + _LAST_REPORT_SECONDS + (self._environment.stop_timeout or 0)
         asked: set[str] = set()
         while time.perf_counter() < ends:
-            waited = {client.id for client in runner.clients.all
-                      if client.state != STATE_MISSING} - self._finished
+            waited = {
+                client.id for client in runner.clients.all if client.state != STATE_MISSING
+            } - self._finished
             if not waited:
                 return
             for client_id in waited - asked:
@@ -270,7 +282,8 @@ class Streams:
             _, message = server.recv_from_client()
             if message.type == "stats":
                 self._environment.events.worker_report.fire(
-                    client_id=message.node_id, data=message.data)
+                    client_id=message.node_id, data=message.data
+                )
 
     def finish(self, environment: Any, **_: Any) -> None:
         """On a worker: the master waits for the last report."""

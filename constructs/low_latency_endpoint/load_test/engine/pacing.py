@@ -26,8 +26,12 @@ _CLOCK_MONOTONIC, _ABSOLUTE, _NONBLOCKING = 1, 1, os.O_NONBLOCK | getattr(os, "O
 
 
 class _Moment(ctypes.Structure):
-    _fields_ = (("interval_seconds", ctypes.c_long), ("interval_nanoseconds", ctypes.c_long),
-                ("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+    _fields_ = (
+        ("interval_seconds", ctypes.c_long),
+        ("interval_nanoseconds", ctypes.c_long),
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+    )
 
 
 class Pacer:

@@ -20,29 +20,39 @@ from ...plan.limits import Range
 __all__ = ["Payloads"]
 
 PAYLOAD_NEEDED = rule(
-    "LLE951", "a load test needs something to send",
+    "LLE951",
+    "a load test needs something to send",
     mend="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
-         "warm-up payload.",
+    "warm-up payload.",
 )
 
 PAYLOAD_SOURCE = rule(
-    "LLE943", "the payload of the load test cannot be read",
+    "LLE943",
+    "the payload of the load test cannot be read",
     mend="Give a file with one request body, a .jsonl file with one per line, or a folder with "
-         "one file per body.",
+    "one file per body.",
 )
 PAYLOAD_GENERATOR = rule(
-    "LLE944", "the payload generator of the load test cannot be used",
+    "LLE944",
+    "the payload generator of the load test cannot be used",
     mend="Give module:function; the module is looked for in the current folder too. The function "
-         "takes the request's number, from 0, and returns bytes, text, or what JSON can carry.",
+    "takes the request's number, from 0, and returns bytes, text, or what JSON can carry.",
 )
 PAYLOAD_BYTES = Range(
-    rule("LLE945", "a request body of the load test is too large",
-         mend="Send what callers send: SageMaker takes 25 MB at most.",
-         source="/sagemaker/latest/dg/deploy-model-options.html"),
-    "the body", 0, LARGEST_BODY_BYTES, "bytes",
+    rule(
+        "LLE945",
+        "a request body of the load test is too large",
+        mend="Send what callers send: SageMaker takes 25 MB at most.",
+        source="/sagemaker/latest/dg/deploy-model-options.html",
+    ),
+    "the body",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
 )
 GENERATED_BODY = rule(
-    "LLE946", "the payload generator returned what is no request body",
+    "LLE946",
+    "the payload generator returned what is no request body",
     mend="Return bytes, text, or what JSON can carry.",
 )
 
@@ -151,15 +161,18 @@ class Payloads:
         """
         path = Path(path)
         try:
-            files = sorted(one for one in path.iterdir()
-                           if one.is_file() and not one.name.startswith("."))
+            files = sorted(
+                one for one in path.iterdir() if one.is_file() and not one.name.startswith(".")
+            )
         except OSError as error:
-            raise PAYLOAD_SOURCE.error(got=f"{path}: {error.strerror}",
-                                       allowed="a folder with files") from error
+            raise PAYLOAD_SOURCE.error(
+                got=f"{path}: {error.strerror}", allowed="a folder with files"
+            ) from error
         if not files:
             raise PAYLOAD_SOURCE.error(got=f"no file in {path}", allowed="a folder with files")
-        return cls(tuple(_read(one) for one in files),
-                   source=f"folder {path.name}, {len(files)} files")
+        return cls(
+            tuple(_read(one) for one in files), source=f"folder {path.name}, {len(files)} files"
+        )
 
     @classmethod
     def of_generator(cls, name: str) -> Payloads:
@@ -205,7 +218,8 @@ class Payloads:
             except (TypeError, ValueError) as error:
                 raise GENERATED_BODY.error(
                     got=f"{type(made).__name__} for request {index}: {error}",
-                    allowed="bytes, str, or what JSON can carry", where=self.source,
+                    allowed="bytes, str, or what JSON can carry",
+                    where=self.source,
                 ) from error
         PAYLOAD_BYTES.check(len(body), self.source)
         return body
@@ -221,8 +235,11 @@ class Payloads:
     @classmethod
     def of_dict(cls, data: Mapping[str, Any]) -> Payloads:
         """What :meth:`to_dict` wrote."""
-        return cls(tuple(base64.b64decode(body) for body in data.get("bodies", ())),
-                   generator=data.get("generator"), source=data.get("source", ""))
+        return cls(
+            tuple(base64.b64decode(body) for body in data.get("bodies", ())),
+            generator=data.get("generator"),
+            source=data.get("source", ""),
+        )
 
 
 def _read(path: Path) -> bytes:
@@ -231,11 +248,13 @@ def _read(path: Path) -> bytes:
         content = path.read_bytes() if size <= _LARGEST_FILE else b""
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
-        raise PAYLOAD_SOURCE.error(got=f"{str(path)[:200]!r}: {reason}",
-                                   allowed="a file that can be read") from error
+        raise PAYLOAD_SOURCE.error(
+            got=f"{str(path)[:200]!r}: {reason}", allowed="a file that can be read"
+        ) from error
     if size > _LARGEST_FILE:
-        raise PAYLOAD_SOURCE.error(got=f"{path} with {size} bytes",
-                                   allowed=f"at most {_LARGEST_FILE} bytes in a file")
+        raise PAYLOAD_SOURCE.error(
+            got=f"{path} with {size} bytes", allowed=f"at most {_LARGEST_FILE} bytes in a file"
+        )
     return content
 
 
@@ -254,10 +273,13 @@ def _named_function(name: str) -> Callable[[int], Any]:
     try:
         found = getattr(importlib.import_module(module_name), function_name)
     except Exception as error:  # whatever the user's module raises
-        raise PAYLOAD_GENERATOR.error(got=f"{name}: {type(error).__name__}: {error}",
-                                      allowed="a function that can be imported") from error
+        raise PAYLOAD_GENERATOR.error(
+            got=f"{name}: {type(error).__name__}: {error}",
+            allowed="a function that can be imported",
+        ) from error
     if not callable(found):
-        raise PAYLOAD_GENERATOR.error(got=f"{name} is a {type(found).__name__}",
-                                      allowed="a function")
+        raise PAYLOAD_GENERATOR.error(
+            got=f"{name} is a {type(found).__name__}", allowed="a function"
+        )
     function: Callable[[int], Any] = found
     return function

@@ -12,8 +12,17 @@ from .steps import GeneratorLoad, Progress, Step, StepResult
 __all__ = ["Records", "progress_of", "result_of"]
 
 _HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag", "loop_lag")
-_SUMS = ("intended", "sent", "completed", "answered_in_time", "unanswered", "cpu_seconds",
-         "memory_bytes", "processes", "postponed")
+_SUMS = (
+    "intended",
+    "sent",
+    "completed",
+    "answered_in_time",
+    "unanswered",
+    "cpu_seconds",
+    "memory_bytes",
+    "processes",
+    "postponed",
+)
 
 
 @dataclass(slots=True)
@@ -77,7 +86,8 @@ class Records:
         return {
             **{name: getattr(self, name) for name in _SUMS},
             **{name: getattr(self, name).to_counts() for name in _HISTOGRAMS},
-            "errors": self.errors, "cpu_share": self.cpu_share,
+            "errors": self.errors,
+            "cpu_share": self.cpu_share,
         }
 
     @classmethod
@@ -93,17 +103,26 @@ def result_of(step: Step, records: Records, started_at: float, *, streaming: boo
     """The result of a step, judged, from what all its processes recorded."""
     return StepResult(
         step=step,
-        started_at=started_at + step.settle_seconds, ended_at=started_at + step.seconds,
-        intended=records.intended, sent=records.sent, completed=records.completed,
-        answered_in_time=records.answered_in_time, errors=dict(sorted(records.errors.items())),
-        latency=records.latency, service=records.service,
-        first_byte=records.first_byte if streaming else None, send_lag=records.send_lag,
-        unanswered=records.unanswered, refused=records.refused,
+        started_at=started_at + step.settle_seconds,
+        ended_at=started_at + step.seconds,
+        intended=records.intended,
+        sent=records.sent,
+        completed=records.completed,
+        answered_in_time=records.answered_in_time,
+        errors=dict(sorted(records.errors.items())),
+        latency=records.latency,
+        service=records.service,
+        first_byte=records.first_byte if streaming else None,
+        send_lag=records.send_lag,
+        unanswered=records.unanswered,
+        refused=records.refused,
         generator=GeneratorLoad(
-            processes=records.processes, cpu_share=records.cpu_share,
+            processes=records.processes,
+            cpu_share=records.cpu_share,
             cpu_seconds_per_request=records.cpu_seconds / records.sent if records.sent else 0.0,
             loop_lag_p99=records.loop_lag.percentile(99) if records.loop_lag.count else 0.0,
-            memory_bytes=records.memory_bytes, postponed=records.postponed,
+            memory_bytes=records.memory_bytes,
+            postponed=records.postponed,
         ),
     ).judged()
 
@@ -112,8 +131,14 @@ def progress_of(records: Records, since_start: float, interval: float) -> Progre
     """What a terminal shows of one interval of all processes."""
     p50, p99 = records.latency.quantiles((0.5, 0.99))
     return Progress(
-        seconds=since_start, sent=records.sent, completed=records.completed,
-        failed=sum(records.errors.values()), rate=records.completed / interval,
-        p50=p50, p99=p99, send_lag_p99=records.send_lag.percentile(99),
-        cpu_share=records.cpu_share, first_byte_p99=records.first_byte.percentile(99),
+        seconds=since_start,
+        sent=records.sent,
+        completed=records.completed,
+        failed=sum(records.errors.values()),
+        rate=records.completed / interval,
+        p50=p50,
+        p99=p99,
+        send_lag_p99=records.send_lag.percentile(99),
+        cpu_share=records.cpu_share,
+        first_byte_p99=records.first_byte.percentile(99),
     )

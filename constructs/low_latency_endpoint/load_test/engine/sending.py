@@ -85,11 +85,20 @@ class StepRun:
         Of the requests that count; complete when :meth:`run` has returned.
     """
 
-    def __init__(self, step: Step, invoke: Invoke, start: float, *, part: int = 0, parts: int = 1,
-                 timeout_seconds: float = 60.0,
-                 answered: Callable[[_Answer, float], None] | None = None,
-                 most_callers: int | None = None, streaming: bool = False,
-                 resumed: bool = False) -> None:
+    def __init__(
+        self,
+        step: Step,
+        invoke: Invoke,
+        start: float,
+        *,
+        part: int = 0,
+        parts: int = 1,
+        timeout_seconds: float = 60.0,
+        answered: Callable[[_Answer, float], None] | None = None,
+        most_callers: int | None = None,
+        streaming: bool = False,
+        resumed: bool = False,
+    ) -> None:
         self.step, self.records = step, Records()
         self._invoke, self._answered = invoke, answered
         self._start, self._part, self._parts = start, part, parts
@@ -170,7 +179,8 @@ class StepRun:
                 postponed.append((due, number))
 
         offsets = self.step.arrivals.offsets(
-            self.step.seconds, seed=self.step.seed, part=self._part, parts=self._parts)
+            self.step.seconds, seed=self.step.seed, part=self._part, parts=self._parts
+        )
         moments = (start + offset for offset in offsets)
         resumed_at = self._resumed_at
         pacer.act_at(itertools.dropwhile(lambda moment: moment < resumed_at, moments), send)

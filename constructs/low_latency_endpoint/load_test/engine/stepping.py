@@ -93,12 +93,24 @@ class StepWorker:
             fire = environment.events.request.fire
 
             def answered(answer: Any, latency: float) -> None:
-                fire(request_type=kind, name=name, response_time=1000 * latency,
-                     response_length=getattr(answer, "length", 0), exception=answer.error,
-                     context={}, response=None, start_time=time.time() - latency)
+                fire(
+                    request_type=kind,
+                    name=name,
+                    response_time=1000 * latency,
+                    response_length=getattr(answer, "length", 0),
+                    exception=answer.error,
+                    context={},
+                    response=None,
+                    start_time=time.time() - latency,
+                )
+
         run = StepRun(
-            Step.of_dict(content["step"]), self._invoke, time.perf_counter() + lead,
-            part=content["part"], parts=content["parts"], answered=answered,
+            Step.of_dict(content["step"]),
+            self._invoke,
+            time.perf_counter() + lead,
+            part=content["part"],
+            parts=content["parts"],
+            answered=answered,
             timeout_seconds=target.timeout_seconds if target else 60.0,
             streaming=target.streaming if target else False,
         )
@@ -113,8 +125,9 @@ class StepWorker:
         while True:
             gevent.sleep(REPORT_SECONDS)
             records, seconds = run.take_interval()
-            self._runner.send_message(_INTERVAL, {
-                "step": number, "records": records.to_message(), "seconds": seconds})
+            self._runner.send_message(
+                _INTERVAL, {"step": number, "records": records.to_message(), "seconds": seconds}
+            )
 
 
 class StepMaster:
@@ -145,7 +158,8 @@ class StepMaster:
         else:
             host, _, number = content["bind"].rpartition(":")
             self._runner = environment.create_master_runner(
-                "*" if host == "0.0.0.0" else host, int(number))
+                "*" if host == "0.0.0.0" else host, int(number)
+            )
         for kind in (_HELLO, _READY, _INTERVAL, _RECORDS):
             self._runner.register_message(kind, self._receive)
         if content["web_port"] is not None:
@@ -167,9 +181,17 @@ class StepMaster:
     def _start_worker(port: int) -> subprocess.Popen[bytes]:
         # Its standard input stays open as long as this process lives, however it ends.
         return subprocess.Popen(
-            [sys.executable, "-m", "low_latency_endpoint.load_test.engine.generator",
-             "--worker", f"127.0.0.1:{port}", "--parent"],
-            stdin=subprocess.PIPE, stdout=sys.stderr.fileno())
+            [
+                sys.executable,
+                "-m",
+                "low_latency_endpoint.load_test.engine.generator",
+                "--worker",
+                f"127.0.0.1:{port}",
+                "--parent",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno(),
+        )
 
     def _await_workers(self, wanted: int) -> None:
         """Until so many workers have target and payloads; there is no end to waiting for remote
@@ -178,18 +200,26 @@ class StepMaster:
         while len(self._workers) < wanted:
             kind, worker, data = self._next(1.0)
             if kind == _HELLO:
-                self._runner.send_message(_CONFIGURE, {
-                    "target": self._content["target"], "payloads": self._content["payloads"],
-                    "profile": self._content["profile"],
-                    "statistics": self._content["web_port"] is not None}, worker)
+                self._runner.send_message(
+                    _CONFIGURE,
+                    {
+                        "target": self._content["target"],
+                        "payloads": self._content["payloads"],
+                        "profile": self._content["profile"],
+                        "statistics": self._content["web_port"] is not None,
+                    },
+                    worker,
+                )
             elif kind == _READY:
                 if data["problem"] is not None:
                     raise error_of(data["problem"])
                 self._workers.append(worker)
                 self._emit({"workers": len(self._workers)})
             if not self._content["expect_workers"] and time.perf_counter() > deadline:
-                raise GENERATOR.error(got=f"{len(self._workers)} of {wanted} workers after "
-                                          f"{CONNECT_SECONDS:g} s", allowed=f"{wanted} workers")
+                raise GENERATOR.error(
+                    got=f"{len(self._workers)} of {wanted} workers after {CONNECT_SECONDS:g} s",
+                    allowed=f"{wanted} workers",
+                )
 
     def _next(self, seconds: float) -> tuple[str, str, dict[str, Any]]:
         """The next message of a worker, or none; fails when a worker of this machine ended."""
@@ -199,8 +229,10 @@ class StepMaster:
             for number, process in enumerate(self._local):
                 status = process.poll()
                 if status is not None:
-                    raise GENERATOR.error(got=f"worker {number} ended with status {status}",
-                                          allowed="workers that live") from None
+                    raise GENERATOR.error(
+                        got=f"worker {number} ended with status {status}",
+                        allowed="workers that live",
+                    ) from None
             return "", "", {}
         return message
 
@@ -210,8 +242,16 @@ class StepMaster:
         start_at = time.time() + LEAD_SECONDS
         workers = list(self._workers)
         for part, worker in enumerate(workers):
-            self._send(worker, {"step": step.to_dict(), "number": self._number,
-                                "part": part, "parts": len(workers), "start_at": start_at})
+            self._send(
+                worker,
+                {
+                    "step": step.to_dict(),
+                    "number": self._number,
+                    "part": part,
+                    "parts": len(workers),
+                    "start_at": start_at,
+                },
+            )
         self._runner.state = "running"
         done: dict[str, Records] = {}
         pending: dict[str, tuple[Records, float]] = {}
@@ -235,7 +275,8 @@ class StepMaster:
                 if one not in done and silent > SILENCE_SECONDS:
                     raise GENERATOR.error(
                         got=f"nothing heard of worker {number} for {silent:.0f} s",
-                        allowed="a report every second")
+                        allowed="a report every second",
+                    )
         self._runner.state = "stopped"
         records = Records.sum([done[worker] for worker in workers])
         streaming = bool(self._content["target"]["streaming"])
@@ -281,8 +322,7 @@ class StepMaster:
 def _session(content: Mapping[str, Any]) -> Any:
     import boto3
 
-    return boto3.Session(profile_name=content["profile"],
-                         region_name=content["target"]["region"])
+    return boto3.Session(profile_name=content["profile"], region_name=content["target"]["region"])
 
 
 def _unconfigured(number: int) -> Invocation:

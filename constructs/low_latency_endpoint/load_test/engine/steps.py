@@ -19,14 +19,20 @@ from .target import Target
 __all__ = ["Generator", "GeneratorLoad", "Progress", "Step", "StepResult", "Target"]
 
 STEP_USERS = Range(
-    rule("LLE981", "the number of users of a load test is out of range",
-         mend="Give the number of callers that each wait for their answer before they call again."),
-    "the number of users", 1, 1_000_000,
+    rule(
+        "LLE981",
+        "the number of users of a load test is out of range",
+        mend="Give the number of callers that each wait for their answer before they call again.",
+    ),
+    "the number of users",
+    1,
+    1_000_000,
 )
 STEP_FORM = rule(
-    "LLE983", "a step of a load test needs either arrivals or users, and time that counts",
+    "LLE983",
+    "a step of a load test needs either arrivals or users, and time that counts",
     mend="Give arrivals for requests that do not wait for each other (open loop) or users for "
-         "callers who do (closed loop), and a settling time shorter than the step.",
+    "callers who do (closed loop), and a settling time shorter than the step.",
 )
 
 
@@ -71,14 +77,19 @@ class Step:
             got = "neither" if self.users is None else "both"
             raise STEP_FORM.error(got=got, allowed="either arrivals or users", where=where)
         if self.arrivals is not None and not isinstance(self.arrivals, Arrivals):
-            raise STEP_FORM.error(got=repr(self.arrivals)[:60], where=where,
-                                  allowed="arrivals such as PoissonArrivals(100)")
+            raise STEP_FORM.error(
+                got=repr(self.arrivals)[:60],
+                where=where,
+                allowed="arrivals such as PoissonArrivals(100)",
+            )
         if self.users is not None:
             STEP_USERS.check(self.users, where)
         if self.settle_seconds >= self.seconds:
             raise STEP_FORM.error(
                 got=f"{self.seconds:g} s, of which {self.settle_seconds:g} s to settle",
-                allowed="time that counts", where=where)
+                allowed="time that counts",
+                where=where,
+            )
 
     @property
     def counted_seconds(self) -> float:
@@ -93,16 +104,22 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {"name": self.name, "seconds": self.seconds,
-                "arrivals": None if self.arrivals is None else self.arrivals.to_dict(),
-                "users": self.users, "seed": self.seed, "settle_seconds": self.settle_seconds}
+        return {
+            "name": self.name,
+            "seconds": self.seconds,
+            "arrivals": None if self.arrivals is None else self.arrivals.to_dict(),
+            "users": self.users,
+            "seed": self.seed,
+            "settle_seconds": self.settle_seconds,
+        }
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Step:
         """The step that :meth:`to_dict` gave."""
         arrivals = content.get("arrivals")
-        return cls(**{**content,
-                      "arrivals": None if arrivals is None else arrivals_of_dict(arrivals)})
+        return cls(
+            **{**content, "arrivals": None if arrivals is None else arrivals_of_dict(arrivals)}
+        )
 
 
 @dataclass(frozen=True)
@@ -241,15 +258,22 @@ class StepResult:
         """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
         histograms = {name: getattr(self, name) for name in _HISTOGRAMS}
         return {
-            "step": self.step.to_dict(), **{name: getattr(self, name) for name in _PLAIN},
-            "rate": _finite(self.rate), "error_share": self.error_share,
-            "errors": dict(self.errors), "unanswered": self.unanswered,
-            **{f"{name}_ms": None if each is None else summary_ms(each)
-               for name, each in histograms.items()},
-            "histograms": {name: None if each is None else each.encode()
-                           for name, each in histograms.items()},
+            "step": self.step.to_dict(),
+            **{name: getattr(self, name) for name in _PLAIN},
+            "rate": _finite(self.rate),
+            "error_share": self.error_share,
+            "errors": dict(self.errors),
+            "unanswered": self.unanswered,
+            **{
+                f"{name}_ms": None if each is None else summary_ms(each)
+                for name, each in histograms.items()
+            },
+            "histograms": {
+                name: None if each is None else each.encode() for name, each in histograms.items()
+            },
             "generator": self.generator.to_dict(),
-            "client_bound": list(self.client_bound), "warnings": list(self.warnings),
+            "client_bound": list(self.client_bound),
+            "warnings": list(self.warnings),
         }
 
     @classmethod
@@ -258,14 +282,23 @@ class StepResult:
         # Files of earlier versions have no histogram of what was refused.
         texts = content["histograms"]
         found: dict[str, Any] = {
-            name: LatencyHistogram.decode(texts[name]) if texts.get(name)
-            else None if name == "first_byte" else LatencyHistogram() for name in _HISTOGRAMS}
+            name: LatencyHistogram.decode(texts[name])
+            if texts.get(name)
+            else None
+            if name == "first_byte"
+            else LatencyHistogram()
+            for name in _HISTOGRAMS
+        }
         return cls(
-            step=Step.of_dict(content["step"]), errors=dict(content["errors"]),
+            step=Step.of_dict(content["step"]),
+            errors=dict(content["errors"]),
             generator=GeneratorLoad.of_dict(content["generator"]),
-            unanswered=content.get("unanswered", 0), client_bound=tuple(content["client_bound"]),
-            warnings=tuple(content["warnings"]), **{name: content[name] for name in _PLAIN},
-            **found)
+            unanswered=content.get("unanswered", 0),
+            client_bound=tuple(content["client_bound"]),
+            warnings=tuple(content["warnings"]),
+            **{name: content[name] for name in _PLAIN},
+            **found,
+        )
 
 
 @dataclass(frozen=True)
@@ -311,8 +344,7 @@ def ignore_progress(progress: Progress) -> None:
 class Generator(Protocol):
     """Whatever can run steps: processes of this machine, a fleet, a formula in a test."""
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
         """Run one step to its end, calling ``progress`` about once a second."""
 
     def close(self) -> None:
@@ -324,11 +356,18 @@ def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
     if not latencies.count:
         return {"count": 0}
     return {
-        "count": latencies.count, "mean": 1000 * latencies.mean,
-        "min": 1000 * latencies.min, "max": 1000 * latencies.max,
-        "percentiles": {one.name: {
-            "ms": 1000 * one.seconds, "samples_beyond": one.samples_beyond,
-            "reliable": one.reliable} for one in latencies.percentiles()},
+        "count": latencies.count,
+        "mean": 1000 * latencies.mean,
+        "min": 1000 * latencies.min,
+        "max": 1000 * latencies.max,
+        "percentiles": {
+            one.name: {
+                "ms": 1000 * one.seconds,
+                "samples_beyond": one.samples_beyond,
+                "reliable": one.reliable,
+            }
+            for one in latencies.percentiles()
+        },
     }
 
 

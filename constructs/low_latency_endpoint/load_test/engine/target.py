@@ -16,18 +16,32 @@ __all__ = ["Target"]
 
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(
-    rule("LLE947", "the load test does not know which endpoint to call",
-         mend="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
-         source=_INVOKE_PAGE),
-    "the endpoint's name", r"[a-zA-Z0-9](-*[a-zA-Z0-9])*", "letters, digits and hyphens", 63,
+    rule(
+        "LLE947",
+        "the load test does not know which endpoint to call",
+        mend="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
+        source=_INVOKE_PAGE,
+    ),
+    "the endpoint's name",
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9])*",
+    "letters, digits and hyphens",
+    63,
 )
 HEADER_TEXT = Pattern(
-    rule("LLE948", "a request header of the load test may hold one line of printable ASCII only",
-         mend="Give the value as SageMaker's API takes it.", source=_INVOKE_PAGE),
-    "the value", r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?", "printable ASCII, not empty", 1024,
+    rule(
+        "LLE948",
+        "a request header of the load test may hold one line of printable ASCII only",
+        mend="Give the value as SageMaker's API takes it.",
+        source=_INVOKE_PAGE,
+    ),
+    "the value",
+    r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?",
+    "printable ASCII, not empty",
+    1024,
 )
 RESPONSE_CHECK = rule(
-    "LLE949", "the response check of the load test is no regular expression",
+    "LLE949",
+    "the response check of the load test is no regular expression",
     mend="Give a Python regular expression that occurs in every good answer, such as '\"label\"'.",
 )
 
@@ -85,22 +99,33 @@ class Target:
         if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
             milliseconds *= 1000
         CLIENT_DURATION.check(milliseconds, "timeout_seconds")
-        for name in ("content_type", "accept", "target_variant", "target_model",
-                     "inference_component"):
+        for name in (
+            "content_type",
+            "accept",
+            "target_variant",
+            "target_model",
+            "inference_component",
+        ):
             value = getattr(self, name)
             if value is not None:
                 HEADER_TEXT.check(value, name)
-        object.__setattr__(self, "endpoint_urls", tuple(
-            checked_origin(url, "endpoint_urls", allow_plain_http=self.allow_plain_http)
-            for url in self.endpoint_urls
-        ))
+        object.__setattr__(
+            self,
+            "endpoint_urls",
+            tuple(
+                checked_origin(url, "endpoint_urls", allow_plain_http=self.allow_plain_http)
+                for url in self.endpoint_urls
+            ),
+        )
         if self.expected is not None:
             try:
                 re.compile(self.expected)
             except re.error as error:
-                raise RESPONSE_CHECK.error(got=f"{self.expected!r}: {error}",
-                                           allowed="a Python regular expression",
-                                           where="expected") from error
+                raise RESPONSE_CHECK.error(
+                    got=f"{self.expected!r}: {error}",
+                    allowed="a Python regular expression",
+                    where="expected",
+                ) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; :meth:`of_dict` reads it."""

@@ -129,9 +129,7 @@ class SageMakerUser(User):
         self._fire = environment.events.request.fire
         self._checks = type(self).check is not SageMakerUser.check
         try:
-            shared: _Shared | None = _shared_by(
-                type(self), settings_of(environment.parsed_options)
-            )
+            shared: _Shared | None = _shared_by(type(self), settings_of(environment.parsed_options))
         except LowLatencyEndpointError as error:
             _refuse(environment, error)
             shared = None  # its first request stops the user
@@ -151,8 +149,9 @@ class SageMakerUser(User):
         """Send the next payload; the task of a class that has no other."""
         self.invoke()
 
-    def invoke(self, body: bytes | str | None = None, name: str | None = None,
-               **overrides: Any) -> Invocation:
+    def invoke(
+        self, body: bytes | str | None = None, name: str | None = None, **overrides: Any
+    ) -> Invocation:
         """Send one request, count it in Locust's statistics, and return what came of it.
 
         Parameters
@@ -181,9 +180,13 @@ class SageMakerUser(User):
                 answer = answer._replace(error=failure, message=found or "")
         name = name or shared.name
         self._fire(
-            request_type=REQUEST_TYPE, name=name, start_time=begun,
-            response_time=(answer.ended - answer.started) * 1000, response_length=answer.length,
-            response=answer, context=self.context(),
+            request_type=REQUEST_TYPE,
+            name=name,
+            start_time=begun,
+            response_time=(answer.ended - answer.started) * 1000,
+            response_length=answer.length,
+            response=answer,
+            context=self.context(),
             exception=None if failure is None else InvocationFailed(failure),
         )
         self._list_first_byte(name, answer, answer.ended - answer.started)
@@ -197,7 +200,8 @@ class SageMakerUser(User):
             first_byte = answer.ended  # it took at least that
         if first_byte is not None:
             self.environment.stats.get(name, "first byte").log(
-                1000 * (first_byte - answer.ended + latency), 0)
+                1000 * (first_byte - answer.ended + latency), 0
+            )
 
 
 class _Shared:
@@ -209,12 +213,16 @@ class _Shared:
         if "payload" in options:
             payloads = Payloads.of(options["payload"])
         if payloads is None:
-            raise PAYLOAD_SOURCE.error(got="none", allowed="a file, a folder, module:function",
-                                       mend="Set payloads in the class, or give --payload.")
+            raise PAYLOAD_SOURCE.error(
+                got="none",
+                allowed="a file, a folder, module:function",
+                mend="Set payloads in the class, or give --payload.",
+            )
         with aws_errors_in_words():
             session = open_session(settings["aws_profile"], settings["region"])
             target = Target(
-                endpoint_name=settings["endpoint_name"], region=session.region_name or "",
+                endpoint_name=settings["endpoint_name"],
+                region=session.region_name or "",
                 **{name: settings[name] for name in _SETTINGS[4:]},
             )
             self.invoker = SageMakerInvoker(target, session=session)
@@ -224,9 +232,22 @@ class _Shared:
         self.name = cls.request_name or target.endpoint_name
 
 
-_SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", "endpoint_urls", "content_type",
-             "accept", "target_variant", "target_model", "inference_component", "streaming",
-             "timeout_seconds", "expected", "allow_plain_http")
+_SETTINGS = (
+    "endpoint_name",
+    "region",
+    "aws_profile",
+    "payloads",
+    "endpoint_urls",
+    "content_type",
+    "accept",
+    "target_variant",
+    "target_model",
+    "inference_component",
+    "streaming",
+    "timeout_seconds",
+    "expected",
+    "allow_plain_http",
+)
 _known: dict[Any, _Shared] = {}
 
 
@@ -269,13 +290,19 @@ class _Work:
         if sent < _TOO_FEW:  # the figure would be that of the start
             return
         share = used / seconds
-        _log.info("this process sent %s requests for %.0f us of processor time each, with %.0f %% "
-                  "of a core", f"{sent:,}", used / sent * 1e6, share * 100)
+        _log.info(
+            "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
+            "of a core",
+            f"{sent:,}",
+            used / sent * 1e6,
+            share * 100,
+        )
         if share < CPU_SHARE:
             return
         self._client_bound = (
             f"client-bound: a process had {share:.0%} of a core's time, so the latency is partly "
-            "its own; use --processes, more workers or fewer users")
+            "its own; use --processes, more workers or fewer users"
+        )
         runner = environment.runner
         if isinstance(runner, WorkerRunner):
             _log.warning("%s", self._client_bound)
@@ -290,6 +317,7 @@ class _Work:
 
     def take_part(self, environment: Any, **_: Any) -> None:
         """On a master: hear of it."""
+
         def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
             found = data.pop(_CLIENT_BOUND, None)
             if found and not sends_open_loop(environment):

@@ -15,9 +15,10 @@ from ...plan.load_test_fleet_rules import description_parameter
 __all__ = ["FleetDescription", "find_fleet"]
 
 FLEET_DEPLOYED = rule(
-    "LLE965", "there is no load-test fleet for this endpoint in this account and region",
+    "LLE965",
+    "there is no load-test fleet for this endpoint in this account and region",
     mend="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
-         "own app. Check --region and --profile.",
+    "own app. Check --region and --profile.",
 )
 
 
@@ -62,8 +63,13 @@ class FleetDescription:
 
     def cost(self, workers: int, seconds: float) -> FleetCost:
         """What a run costs, estimated."""
-        return FleetCost(workers=workers, cpu=self.cpu, memory_mib=self.memory_mib,
-                         seconds=seconds, endpoint_zones=self.endpoint_zones)
+        return FleetCost(
+            workers=workers,
+            cpu=self.cpu,
+            memory_mib=self.memory_mib,
+            seconds=seconds,
+            endpoint_zones=self.endpoint_zones,
+        )
 
 
 def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
@@ -96,7 +102,8 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
         return FleetDescription(**{**fields, **lists})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FLEET_DEPLOYED.error(
-            got=f"{name} holds {value[:200]!r}", where=endpoint_name,
+            got=f"{name} holds {value[:200]!r}",
+            where=endpoint_name,
             allowed="the description that this version's LoadTestFleet writes",
             mend="Deploy the fleet again with this version of the library.",
         ) from error

@@ -37,22 +37,30 @@ from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 __all__ = ["FleetGenerator"]
 
 WORKERS = Range(
-    rule("LLE966", "the number of the fleet's workers is out of range",
-         mend="Give 1 to 200 workers. One sends some thousand requests per second; a new "
-              "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
-              "count).",
-         source="/AmazonECS/latest/developerguide/service-quotas.html"),
-    "the number of workers", 1, 200, "workers",
+    rule(
+        "LLE966",
+        "the number of the fleet's workers is out of range",
+        mend="Give 1 to 200 workers. One sends some thousand requests per second; a new "
+        "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
+        "count).",
+        source="/AmazonECS/latest/developerguide/service-quotas.html",
+    ),
+    "the number of workers",
+    1,
+    200,
+    "workers",
 )
 FLEET_ANSWERS = rule(
-    "LLE968", "the fleet stopped before the result was there",
+    "LLE968",
+    "the fleet stopped before the result was there",
     mend="The end of the task's log says why; it is in the fleet's log group for as long as the "
-         "log is kept.",
+    "log is kept.",
 )
 PAYLOADS_TRAVEL = rule(
-    "LLE969", "the payload generator cannot be sent to the fleet",
+    "LLE969",
+    "the payload generator cannot be sent to the fleet",
     mend="Put the function into a module of one file that imports only the standard library and "
-         "what the load generator's image holds, or write its payloads into a folder.",
+    "what the load generator's image holds, or write its payloads into a folder.",
 )
 
 _ADDRESS_SECONDS = 180.0
@@ -147,18 +155,29 @@ class FleetGenerator:
         cost = self._fleet.cost(self.workers, seconds)
         self._tell(f"Cost: {cost}" if self._expected is not None else f"Cost of an hour: {cost}")
         if others := self._tasks.running():
-            self._tell(f"{len(others)} task(s) of another run are still running in "
-                       f"{self._fleet.cluster}: {', '.join(others)}")
-        self.folder.write(RUN, {
-            "target": self._target.to_dict(), "payloads": self._payloads.to_dict(),
-            "workers": self.workers, "patience_seconds": _PATIENCE_SECONDS,
-        })
+            self._tell(
+                f"{len(others)} task(s) of another run are still running in "
+                f"{self._fleet.cluster}: {', '.join(others)}"
+            )
+        self.folder.write(
+            RUN,
+            {
+                "target": self._target.to_dict(),
+                "payloads": self._payloads.to_dict(),
+                "workers": self.workers,
+                "patience_seconds": _PATIENCE_SECONDS,
+            },
+        )
         self.folder.write(STATUS, {"state": "starting", "step": 0})
         self._write_control()
         region = self._fleet.region
-        variables = {BUCKET_VARIABLE: self._fleet.bucket, RUN_VARIABLE: self.run_id,
-                     PORT_VARIABLE: str(self._port), "AWS_REGION": region,
-                     "AWS_DEFAULT_REGION": region}
+        variables = {
+            BUCKET_VARIABLE: self._fleet.bucket,
+            RUN_VARIABLE: self.run_id,
+            PORT_VARIABLE: str(self._port),
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+        }
         if self._web_port is not None:
             variables[WEB_VARIABLE] = f"127.0.0.1:{self._web_port}"
         if self._module is not None:
@@ -171,13 +190,16 @@ class FleetGenerator:
         master = self._wait_for_address()
         self._tasks.start("worker", self.workers, {**variables, MASTER_VARIABLE: master.address})
         zones = ", ".join(self._fleet.zones)
-        self._tell(f"The master is at {master.address}; {self.workers} worker(s) are starting "
-                   f"in {zones}")
+        self._tell(
+            f"The master is at {master.address}; {self.workers} worker(s) are starting in {zones}"
+        )
         self._wait_until_ready()
         self._tell("All workers are connected")
         if self._web_port is not None:
-            self._tell(f"The master's page, at http://localhost:{self._web_port} through: "
-                       + self.page_command())
+            self._tell(
+                f"The master's page, at http://localhost:{self._web_port} through: "
+                + self.page_command()
+            )
 
     def _wait_for_address(self) -> FleetTask:
         for _ in self._until(_ADDRESS_SECONDS):
@@ -186,8 +208,11 @@ class FleetGenerator:
                     raise self._ended(master, FLEET_STARTS.error)
                 if master.address:
                     return master
-        raise FLEET_STARTS.error(got=f"no address within {_ADDRESS_SECONDS:g} s",
-                                 allowed="a master with an address", where=self.run_id)
+        raise FLEET_STARTS.error(
+            got=f"no address within {_ADDRESS_SECONDS:g} s",
+            allowed="a master with an address",
+            where=self.run_id,
+        )
 
     def _wait_until_ready(self) -> None:
         looked, told = 0.0, ""
@@ -203,14 +228,18 @@ class FleetGenerator:
                 if task.ending:
                     raise self._ended(task, FLEET_STARTS.error)
             started = sum(task.kind == "worker" and task.status == "RUNNING" for task in tasks)
-            text = (f"{started} of {self.workers} worker(s) are running, "
-                    f"{status.get('workers', 0)} connected")
+            text = (
+                f"{started} of {self.workers} worker(s) are running, "
+                f"{status.get('workers', 0)} connected"
+            )
             if text != told:
                 self._tell(text)
                 told = text
         raise FLEET_STARTS.error(
-            got=f"workers missing after {_READY_SECONDS:g} s", where=self.run_id,
-            allowed=f"{self.workers} workers connected to their master")
+            got=f"workers missing after {_READY_SECONDS:g} s",
+            where=self.run_id,
+            allowed=f"{self.workers} workers connected to their master",
+        )
 
     def page_command(self) -> str:
         """The AWS CLI's command that brings the master's page to this machine."""
@@ -219,8 +248,7 @@ class FleetGenerator:
 
     # ------------------------------------------------------------------------------------ run
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
         """Run one step on the fleet; see :class:`..steps.Generator`.
 
         Raises
@@ -248,8 +276,9 @@ class FleetGenerator:
             if now - looked >= _LOOK_EVERY:
                 looked = now
                 self._check_alive()
-        raise FLEET_ANSWERS.error(got=f"no result of step {step.name} in time",
-                                  allowed="a result", where=self.folder.url)
+        raise FLEET_ANSWERS.error(
+            got=f"no result of step {step.name} in time", allowed="a result", where=self.folder.url
+        )
 
     def _status(self, number: int) -> dict[str, Any]:
         """The master's status, as far as it is about this step; what it failed with is raised."""
@@ -264,12 +293,16 @@ class FleetGenerator:
                 self._status(-1)  # it may have said why
                 raise self._ended(task, FLEET_ANSWERS.error)
 
-    def _ended(self, task: FleetTask,
-               error: Callable[..., ConfigurationError]) -> ConfigurationError:
+    def _ended(
+        self, task: FleetTask, error: Callable[..., ConfigurationError]
+    ) -> ConfigurationError:
         log = self._tasks.last_words(task)
         got = f"{task.kind} {task.id} {task.status.lower()}: {task.reason or 'no reason given'}"
-        return error(got=got + (f"\n{log}" if log else ""), allowed="a running task",
-                     where=f"log group {self._fleet.log_group}")
+        return error(
+            got=got + (f"\n{log}" if log else ""),
+            allowed="a running task",
+            where=f"log group {self._fleet.log_group}",
+        )
 
     # ------------------------------------------------------------------------------------ end
 
@@ -287,9 +320,11 @@ class FleetGenerator:
             try:
                 self._stop()
             except Exception as problem:  # whatever ended the run counts more
-                self._tell(f"The fleet could not be stopped: {problem}\nIt ends by itself within "
-                           f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
-                           f"{', '.join(self._tasks.arns) or 'none'}")
+                self._tell(
+                    f"The fleet could not be stopped: {problem}\nIt ends by itself within "
+                    f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
+                    f"{', '.join(self._tasks.arns) or 'none'}"
+                )
 
     def _stop(self) -> None:
         if not self._tasks.arns and not self._tasks.running(self.run_id):
@@ -301,14 +336,22 @@ class FleetGenerator:
                 break
         left = [task.arn for task in self._tasks.described() if not task.ended]
         if left := list(dict.fromkeys([*self._tasks.running(self.run_id), *left])):
-            self._tell("STILL RUNNING, stop them by hand: " + "; ".join(
-                f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
-                for arn in left))
+            self._tell(
+                "STILL RUNNING, stop them by hand: "
+                + "; ".join(
+                    f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
+                    for arn in left
+                )
+            )
         else:
             self._tell("The fleet is stopped; nothing of it runs any more")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _write_control(self) -> None:
@@ -348,7 +391,11 @@ def _module_of(payloads: Payloads) -> tuple[str, bytes] | None:
         return None
     name = payloads.generator.partition(":")[0]
     spec = importlib.util.find_spec(name) if "." not in name else None
-    if spec is None or not spec.origin or not spec.origin.endswith(".py") or \
-            Path(spec.origin).name == "__init__.py":
+    if (
+        spec is None
+        or not spec.origin
+        or not spec.origin.endswith(".py")
+        or Path(spec.origin).name == "__init__.py"
+    ):
         raise PAYLOADS_TRAVEL.error(got=payloads.generator, allowed="a module of one .py file")
     return name, Path(spec.origin).read_bytes()

@@ -44,13 +44,28 @@ class FleetRun:
         print(run.keep(report.to_dict()))
     """
 
-    def __init__(self, client: Callable[[str], Any], target: Target, payloads: Payloads, *,
-                 workers: int, tell: Callable[[str], None],
-                 expected_seconds: float | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        client: Callable[[str], Any],
+        target: Target,
+        payloads: Payloads,
+        *,
+        workers: int,
+        tell: Callable[[str], None],
+        expected_seconds: float | None = None,
+        **options: Any,
+    ) -> None:
         with aws_errors_in_words():
             self._generator = FleetGenerator(
-                client, find_fleet(client, target.endpoint_name), target, payloads,
-                workers=workers, tell=tell, expected_seconds=expected_seconds, **options)
+                client,
+                find_fleet(client, target.endpoint_name),
+                target,
+                payloads,
+                workers=workers,
+                tell=tell,
+                expected_seconds=expected_seconds,
+                **options,
+            )
 
     def open(self) -> FleetGenerator:
         """Start the tasks; gives the generator when all workers are connected.

@@ -45,12 +45,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser = argparse.ArgumentParser(prog="python -m low_latency_endpoint.load_test.fleet.task")
     parser.add_argument("kind", choices=["master", "worker"])
     kind = parser.parse_args(arguments).kind
-    missing = [name for name in (BUCKET_VARIABLE, RUN_VARIABLE, PORT_VARIABLE,
-                                 *([MASTER_VARIABLE] if kind == "worker" else []))
-               if not os.environ.get(name)]
+    missing = [
+        name
+        for name in (
+            BUCKET_VARIABLE,
+            RUN_VARIABLE,
+            PORT_VARIABLE,
+            *([MASTER_VARIABLE] if kind == "worker" else []),
+        )
+        if not os.environ.get(name)
+    ]
     if missing:
-        parser.error(f"the environment lacks {', '.join(missing)}: start the fleet with "
-                     "low-latency load-test ENDPOINT --fleet N")
+        parser.error(
+            f"the environment lacks {', '.join(missing)}: start the fleet with "
+            "low-latency load-test ENDPOINT --fleet N"
+        )
     _fetch_module()
     if kind == "master":
         _master()
@@ -86,10 +95,13 @@ def _master() -> NoReturn:
         if payloads.generator is not None:
             Payloads.of_generator(payloads.generator)  # says now what the image lacks for it
         with GeneratorProcess(
-            Target.of_dict(run["target"]), payloads,
-            expect_workers=run["workers"], bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
+            Target.of_dict(run["target"]),
+            payloads,
+            expect_workers=run["workers"],
+            bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
             # Of the master's own loopback interface: a session is the only way to the page.
-            web_port=os.environ.get(WEB_VARIABLE), workers_seen=connected,
+            web_port=os.environ.get(WEB_VARIABLE),
+            workers_seen=connected,
         ) as generator:
             generator.wait_until_ready()
             folder.write(STATUS, {"state": "ready", "step": 0})
@@ -120,14 +132,22 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
 
         def progress(
             second: Progress,
-            seconds: list[dict[str, Any]] = seconds, running: dict[str, Any] = running,
+            seconds: list[dict[str, Any]] = seconds,
+            running: dict[str, Any] = running,
         ) -> None:
             seconds.append(second.to_dict())
             folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
 
         result = generator.run(step, progress)
-        folder.write(STATUS, {"state": "done", "step": number,
-                              "progress": seconds[-_KEPT_SECONDS:], "result": result.to_dict()})
+        folder.write(
+            STATUS,
+            {
+                "state": "done",
+                "step": number,
+                "progress": seconds[-_KEPT_SECONDS:],
+                "result": result.to_dict(),
+            },
+        )
         done = number
 
 
@@ -142,8 +162,9 @@ def _watch(folder: RunFolder, patience: float) -> None:
             heard = max(heard, time.monotonic() - folder.get(CONTROL)[1])
         silent = time.monotonic() - heard
         if silent > patience:
-            print(f"ending: no sign of the machine that started this for {silent:.0f} s",
-                  flush=True)
+            print(
+                f"ending: no sign of the machine that started this for {silent:.0f} s", flush=True
+            )
             os.kill(os.getpid(), signal.SIGUSR1)
 
 
@@ -155,11 +176,15 @@ def _folder() -> RunFolder:
 
     # A second without S3 must not end a run of an hour. Only the Region's own name is behind the
     # gateway endpoint for certain: in us-east-1 the SDK may still ask the global one.
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6},
-                    connect_timeout=5, read_timeout=20,
-                    s3={"us_east_1_regional_endpoint": "regional"})
-    return RunFolder(boto3.client("s3", config=config), os.environ[BUCKET_VARIABLE],
-                     os.environ[RUN_VARIABLE])
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": 6},
+        connect_timeout=5,
+        read_timeout=20,
+        s3={"us_east_1_regional_endpoint": "regional"},
+    )
+    return RunFolder(
+        boto3.client("s3", config=config), os.environ[BUCKET_VARIABLE], os.environ[RUN_VARIABLE]
+    )
 
 
 def _fetch_module() -> None:

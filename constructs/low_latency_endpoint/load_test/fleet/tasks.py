@@ -14,10 +14,11 @@ from .description import FleetDescription
 __all__ = ["FleetTask", "FleetTasks"]
 
 FLEET_STARTS = rule(
-    "LLE967", "the fleet's tasks did not start",
+    "LLE967",
+    "the fleet's tasks did not start",
     mend="What ECS says above names the cause. CannotPullContainerError and "
-         "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
-         "of LoadTestFleet). Capacity: try fewer workers, or later.",
+    "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
+    "of LoadTestFleet). Capacity: try fewer workers, or later.",
     source="/AmazonECS/latest/developerguide/stopped-task-error-codes.html",
 )
 
@@ -109,27 +110,37 @@ class FleetTasks:
             launchType="FARGATE",
             startedBy=self.run_id,
             enableExecuteCommand=kind == "master",
-            networkConfiguration={"awsvpcConfiguration": {
-                "subnets": [subnet],
-                "securityGroups": [self.fleet.security_group],
-                "assignPublicIp": "DISABLED",
-            }},
-            overrides={"containerOverrides": [{
-                "name": kind,
-                "environment": [{"name": name, "value": value}
-                                for name, value in environment.items()],
-            }]},
+            networkConfiguration={
+                "awsvpcConfiguration": {
+                    "subnets": [subnet],
+                    "securityGroups": [self.fleet.security_group],
+                    "assignPublicIp": "DISABLED",
+                }
+            },
+            overrides={
+                "containerOverrides": [
+                    {
+                        "name": kind,
+                        "environment": [
+                            {"name": name, "value": value} for name, value in environment.items()
+                        ],
+                    }
+                ]
+            },
         )
         self.arns += [task["taskArn"] for task in answer["tasks"]]
         if len(answer["tasks"]) < count:
-            reasons = sorted({
-                " ".join(filter(None, [failure.get("reason"), failure.get("detail")]))
-                for failure in answer.get("failures", [])
-            })
+            reasons = sorted(
+                {
+                    " ".join(filter(None, [failure.get("reason"), failure.get("detail")]))
+                    for failure in answer.get("failures", [])
+                }
+            )
             raise FLEET_STARTS.error(
                 got=f"{len(answer['tasks'])} of {count} in {subnet}: "
-                    + ("; ".join(reasons) or "ECS gives no reason"),
-                allowed=f"{count} {kind} task{'s' * (count != 1)}", where=self.fleet.cluster,
+                + ("; ".join(reasons) or "ECS gives no reason"),
+                allowed=f"{count} {kind} task{'s' * (count != 1)}",
+                where=self.fleet.cluster,
             )
 
     def described(self, arns: Sequence[str] | None = None) -> list[FleetTask]:
@@ -138,7 +149,8 @@ class FleetTasks:
         found = []
         for start in range(0, len(wanted), _DESCRIBED_PER_CALL):
             answer = self._ecs.describe_tasks(
-                cluster=self.fleet.cluster, tasks=wanted[start:start + _DESCRIBED_PER_CALL])
+                cluster=self.fleet.cluster, tasks=wanted[start : start + _DESCRIBED_PER_CALL]
+            )
             found += [_task(task) for task in answer["tasks"]]
         return found
 
@@ -151,7 +163,8 @@ class FleetTasks:
         """ARNs of the tasks in the fleet's cluster that are not to stop; of one run, or all."""
         named = {"startedBy": started_by} if started_by else {}
         pages = self._ecs.get_paginator("list_tasks").paginate(
-            cluster=self.fleet.cluster, desiredStatus="RUNNING", **named)
+            cluster=self.fleet.cluster, desiredStatus="RUNNING", **named
+        )
         return [arn for page in pages for arn in page["taskArns"]]
 
     def last_words(self, task: FleetTask) -> str:
@@ -159,8 +172,11 @@ class FleetTasks:
         stream = f"load-test/{task.kind}/{task.id}"
         try:
             answer = self._logs.get_log_events(
-                logGroupName=self.fleet.log_group, logStreamName=stream, limit=_LOG_LINES,
-                startFromHead=False)
+                logGroupName=self.fleet.log_group,
+                logStreamName=stream,
+                limit=_LOG_LINES,
+                startFromHead=False,
+            )
         except self._logs.exceptions.ClientError:
             return ""
         return "\n".join(event["message"] for event in answer["events"])

@@ -27,39 +27,66 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     steps = sorted(_answered(report), key=_load)
     rates = [_load(each) for each in steps]
     lines = []
-    for name, quantile, colour in (("p99", 0.99, "red"), ("p90", 0.9, "orange"),
-                                   ("p50", 0.5, "blue")):
+    for name, quantile, colour in (
+        ("p99", 0.99, "red"),
+        ("p90", 0.9, "orange"),
+        ("p50", 0.5, "blue"),
+    ):
         bounds = [quantile_bounds(each.result.latency, quantile) for each in steps]
-        lines.append(Line(
-            name, rates, [1000 * each.value for each in bounds], colour,
-            marks=[_MARKS[each.judgement.outcome] for each in steps],
-            notes=[f"{each.result.step.name}: {each.judgement.outcome}, "
-                   f"{each.result.rate:,.4g} answered a second, {name} {1000 * bound.value:,.4g} ms"
-                   for each, bound in zip(steps, bounds, strict=True)],
-            low=[1000 * each.low for each in bounds],
-            high=[1000 * min(bound.high, each.result.latency.max)
-                  for bound, each in zip(bounds, steps, strict=True)]))
+        lines.append(
+            Line(
+                name,
+                rates,
+                [1000 * each.value for each in bounds],
+                colour,
+                marks=[_MARKS[each.judgement.outcome] for each in steps],
+                notes=[
+                    f"{each.result.step.name}: {each.judgement.outcome}, "
+                    f"{each.result.rate:,.4g} answered a second, {name} {1000 * bound.value:,.4g} ms"
+                    for each, bound in zip(steps, bounds, strict=True)
+                ],
+                low=[1000 * each.low for each in bounds],
+                high=[
+                    1000 * min(bound.high, each.result.latency.max)
+                    for bound, each in zip(bounds, steps, strict=True)
+                ],
+            )
+        )
     limits = _targets(report, " target")
     # A step far over the limit must not press the others flat.
-    highest = max([value for _, value in limits] + [high for line in lines for high in line.high],
-                  default=0.0)
+    highest = max(
+        [value for _, value in limits] + [high for line in lines for high in line.high], default=0.0
+    )
     lowest = min((1000 * each.result.latency.percentile(50) for each in steps), default=0.0)
     limit = report.run.limit
     return Chart(
-        "throughput", [Panel("Latency", lines, " ms", limits, logarithmic=highest > 30 * lowest)],
-        title="Requests a second (of waiting callers: answers)", height=320,
+        "throughput",
+        [Panel("Latency", lines, " ms", limits, logarithmic=highest > 30 * lowest)],
+        title="Requests a second (of waiting callers: answers)",
+        height=320,
         events=[(limit.rate, "green", f"limit {limit.rate:,.4g}")]
-        if limit is not None and limit.rate else [])
+        if limit is not None and limit.rate
+        else [],
+    )
 
 
 def over_time(report: LoadTestReport) -> Chart:
     """The client's seconds and CloudWatch's minutes on one time axis, the steps shaded."""
     steps = [each for each in report.run.steps if each.timeline]
     panels = [*_client_panels(report, steps), *_cloudwatch_panels(report)]
-    return Chart("time", [panel for panel in panels if panel.lines], "time", spans=[
-        (_time(each.result.started_at - each.result.step.settle_seconds),
-         _time(each.result.ended_at), "blue" if number % 2 else "grey")
-        for number, each in enumerate(steps)])
+    return Chart(
+        "time",
+        [panel for panel in panels if panel.lines],
+        "time",
+        spans=[
+            (
+                _time(each.result.started_at - each.result.step.settle_seconds),
+                _time(each.result.ended_at),
+                "blue" if number % 2 else "grey",
+            )
+            for number, each in enumerate(steps)
+        ],
+    )
 
 
 def percentiles(report: LoadTestReport) -> Chart:
@@ -67,78 +94,175 @@ def percentiles(report: LoadTestReport) -> Chart:
     lines = []
     for colour, each in zip(PALETTE, _chosen(_answered(report)), strict=False):
         at = nines(each.result.latency.count)
-        values = each.result.latency.quantiles([1 - 10 ** -rank for rank in at])
+        values = each.result.latency.quantiles([1 - 10**-rank for rank in at])
         shown = f" ({each.shown})" if each.shown else ""
-        lines.append(Line(each.result.step.name + shown, at, [1000 * value for value in values],
-                          colour, dash=each.shown not in ("held", "")))
-    return Chart("percentiles", [Panel("Latency", lines, " ms", _targets(report, " target"),
-                                       logarithmic=True)], "nines", "Percentile", 320)
+        lines.append(
+            Line(
+                each.result.step.name + shown,
+                at,
+                [1000 * value for value in values],
+                colour,
+                dash=each.shown not in ("held", ""),
+            )
+        )
+    return Chart(
+        "percentiles",
+        [Panel("Latency", lines, " ms", _targets(report, " target"), logarithmic=True)],
+        "nines",
+        "Percentile",
+        320,
+    )
 
 
 def send_lag(report: LoadTestReport) -> Chart:
     """How late the generator itself was, beside the latency it measured: per step."""
     steps = [each for each in _answered(report) if each.result.send_lag.count]
     names = [f"{number}. {each.result.step.name}" for number, each in enumerate(steps, 1)]
-    lags = [(f"send lag p{100 * quantile:g}", colour, [
-        1000 * each.result.send_lag.quantiles((quantile,))[0] for each in steps])
-        for colour, quantile in (("sky", 0.5), ("blue", 0.99))]
-    return Chart("lag", [Panel("How late requests were sent", [
-        *(Line(name, names, values, colour, "bars") for name, colour, values in lags),
-        Line("1 % of the median latency", names,
-             [10 * each.result.latency.percentile(50) for each in steps], "red", "marks",
-             marks=["—"] * len(steps))], " ms")] if steps else [], "names", height=200)
+    lags = [
+        (
+            f"send lag p{100 * quantile:g}",
+            colour,
+            [1000 * each.result.send_lag.quantiles((quantile,))[0] for each in steps],
+        )
+        for colour, quantile in (("sky", 0.5), ("blue", 0.99))
+    ]
+    return Chart(
+        "lag",
+        [
+            Panel(
+                "How late requests were sent",
+                [
+                    *(Line(name, names, values, colour, "bars") for name, colour, values in lags),
+                    Line(
+                        "1 % of the median latency",
+                        names,
+                        [10 * each.result.latency.percentile(50) for each in steps],
+                        "red",
+                        "marks",
+                        marks=["—"] * len(steps),
+                    ),
+                ],
+                " ms",
+            )
+        ]
+        if steps
+        else [],
+        "names",
+        height=200,
+    )
 
 
 def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterator[Panel]:
     seconds = list(_seconds(steps))
     at = [time for time, _ in seconds]
 
-    def panel(title: str, unit: str, *lines: tuple[str, str, str], factor: float = 1.0,
-              logarithmic: bool = False) -> Panel:
-        made = [Line(name, at, [None if each is None else _finite(factor * getattr(each, attribute))
-                                for _, each in seconds], colour,
-                     "area" if name == "answered" else "line")
-                for name, attribute, colour in lines]
-        return Panel(title, [each for each in made if any(v is not None for v in each.y)], unit,
-                     _targets(report) if logarithmic else (), logarithmic=logarithmic)
+    def panel(
+        title: str,
+        unit: str,
+        *lines: tuple[str, str, str],
+        factor: float = 1.0,
+        logarithmic: bool = False,
+    ) -> Panel:
+        made = [
+            Line(
+                name,
+                at,
+                [
+                    None if each is None else _finite(factor * getattr(each, attribute))
+                    for _, each in seconds
+                ],
+                colour,
+                "area" if name == "answered" else "line",
+            )
+            for name, attribute, colour in lines
+        ]
+        return Panel(
+            title,
+            [each for each in made if any(v is not None for v in each.y)],
+            unit,
+            _targets(report) if logarithmic else (),
+            logarithmic=logarithmic,
+        )
 
     streams = any(each.result.first_byte is not None for each in steps)
-    yield panel("Requests a second", "", ("sent", "sent", "grey"),
-                ("answered", "completed", "blue"))
-    yield panel("Client latency, from the intended start", " ms", ("p99", "p99", "red"),
-                ("p50", "p50", "blue"),
-                *([("first byte p99", "first_byte_p99", "green")] if streams else []),
-                factor=1000, logarithmic=True)
+    yield panel(
+        "Requests a second", "", ("sent", "sent", "grey"), ("answered", "completed", "blue")
+    )
+    yield panel(
+        "Client latency, from the intended start",
+        " ms",
+        ("p99", "p99", "red"),
+        ("p50", "p50", "blue"),
+        *([("first byte p99", "first_byte_p99", "green")] if streams else []),
+        factor=1000,
+        logarithmic=True,
+    )
     if any(each is not None and each.failed for _, each in seconds):
         yield panel("Failed requests a second", "", ("failed", "failed", "red"))
     yield panel("Send lag of the generator", " ms", ("p99", "send_lag_p99", "purple"), factor=1000)
-    yield panel("Processor of the busiest generator process", " %",
-                ("of one core", "cpu_share", "grey"), factor=100)
+    yield panel(
+        "Processor of the busiest generator process",
+        " %",
+        ("of one core", "cpu_share", "grey"),
+        factor=100,
+    )
 
 
 def _cloudwatch_panels(report: LoadTestReport) -> Iterator[Panel]:
-    def panel(title: str, unit: str, *lines: tuple[str, str, str, str],
-              limits: tuple[tuple[str, float], ...] = ()) -> Panel:
-        found = [(name, report.metrics.series.get((metric, statistic)), colour)
-                 for name, metric, statistic, colour in lines]
+    def panel(
+        title: str,
+        unit: str,
+        *lines: tuple[str, str, str, str],
+        limits: tuple[tuple[str, float], ...] = (),
+    ) -> Panel:
+        found = [
+            (name, report.metrics.series.get((metric, statistic)), colour)
+            for name, metric, statistic, colour in lines
+        ]
         # By the clock of the other panels.
-        return Panel(f"CloudWatch: {title}", [
-            Line(name, [_time(report.metrics.clock.wall(at.timestamp())) for at in points.times],
-                 [points.points[at] for at in points.times], colour,
-                 marks=["·"] * len(points.times))
-            for name, points, colour in found if points], unit, limits)
+        return Panel(
+            f"CloudWatch: {title}",
+            [
+                Line(
+                    name,
+                    [_time(report.metrics.clock.wall(at.timestamp())) for at in points.times],
+                    [points.points[at] for at in points.times],
+                    colour,
+                    marks=["·"] * len(points.times),
+                )
+                for name, points, colour in found
+                if points
+            ],
+            unit,
+            limits,
+        )
 
-    yield panel("ModelLatency", " ms", ("p99", "ModelLatency", "p99", "red"),
-                ("p50", "ModelLatency", "p50", "blue"))
+    yield panel(
+        "ModelLatency",
+        " ms",
+        ("p99", "ModelLatency", "p99", "red"),
+        ("p50", "ModelLatency", "p50", "blue"),
+    )
     yield panel("OverheadLatency", " ms", ("average", "OverheadLatency", "Average", "blue"))
-    yield panel("invocations per instance and minute", "",
-                ("invocations", "InvocationsPerInstance", "Sum", "blue"))
-    yield panel("utilization of the whole instance", " %",
-                ("CPU", "CPUUtilization", "Average", "blue"),
-                ("GPU", "GPUUtilization", "Average", "green"),
-                ("memory", "MemoryUtilization", "Average", "purple"), limits=(("70 %", 70.0),))
-    errors = panel("errors a minute", "", ("4XX", "Invocation4XXErrors", "Sum", "orange"),
-                   ("5XX", "Invocation5XXErrors", "Sum", "red"))
+    yield panel(
+        "invocations per instance and minute",
+        "",
+        ("invocations", "InvocationsPerInstance", "Sum", "blue"),
+    )
+    yield panel(
+        "utilization of the whole instance",
+        " %",
+        ("CPU", "CPUUtilization", "Average", "blue"),
+        ("GPU", "GPUUtilization", "Average", "green"),
+        ("memory", "MemoryUtilization", "Average", "purple"),
+        limits=(("70 %", 70.0),),
+    )
+    errors = panel(
+        "errors a minute",
+        "",
+        ("4XX", "Invocation4XXErrors", "Sum", "orange"),
+        ("5XX", "Invocation5XXErrors", "Sum", "red"),
+    )
     if any(value for line in errors.lines for value in line.y):
         yield errors
 
@@ -166,8 +290,10 @@ def _chosen(steps: list[MeasuredStep]) -> list[MeasuredStep]:
 
 
 def _targets(report: LoadTestReport, word: str = "") -> list[tuple[str, float]]:
-    return [(f"{name}{word} {1000 * seconds:g} ms", 1000 * seconds)
-            for name, seconds in report.run.goal.targets.items()]
+    return [
+        (f"{name}{word} {1000 * seconds:g} ms", 1000 * seconds)
+        for name, seconds in report.run.goal.targets.items()
+    ]
 
 
 def _load(each: MeasuredStep) -> float:

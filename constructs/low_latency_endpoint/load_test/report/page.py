@@ -27,65 +27,121 @@ def page(report: LoadTestReport) -> str:
     """The page's text; it loads nothing from anywhere."""
     run, fleet = report.run, report.fleet
     columns = list(step_columns(run.steps, report, beyond=True))
-    tables = [Table([each.name for each in columns if group in each.groups],
-                    list(zip(*(each.cells for each in columns if group in each.groups),
-                             strict=True)), align="lllr" if group == "load" else "lr")
-              for group in ("load", "machines")]
+    tables = [
+        Table(
+            [each.name for each in columns if group in each.groups],
+            list(zip(*(each.cells for each in columns if group in each.groups), strict=True)),
+            align="lllr" if group == "load" else "lr",
+        )
+        for group in ("load", "machines")
+    ]
     said = verdict(report)
     parts: list[Part] = []
     if run.limit is not None:
         parts.append(Section("", [f"{run.limit.how}.", *follows(report)]))
     parts += [
-        Section("Where the saturation comes from", [
-            Finding(each.title, each.kind, _TONES[each.severity],
+        Section(
+            "Where the saturation comes from",
+            [
+                Finding(
+                    each.title,
+                    each.kind,
+                    _TONES[each.severity],
                     [Listed(each.evidence), *([each.advice] if each.advice else [])],
-                    [(each.kind, "")]) for each in report.verdicts]
-            or ["Nothing was loaded, so there is nothing to say."]),
-        Section("Throughput and latency", [
-            throughput_and_latency(report) or "No request was answered.",
-            Soft("Bars are intervals of 90 % (each bound holds with 95 %) from order statistics. A "
-                 "disc held the goal, a cross broke it, a ring is unclear, a diamond was limited "
-                 "by the generator.")]),
-        Section("Steps", [tables[0], Soft(
-            "Latency runs from the moment at which a request was due to its whole answer. ? rests "
-            "on fewer than ten requests beyond it, whose number stands in brackets (of the others "
-            "it shows under the pointer).")]),
-        Section("The generator and CloudWatch", [tables[1], Soft(
-            "! the generator sent later than 1 % of the median latency, which includes that. * "
-            "from CloudWatch's minutes, which hold requests of other steps too. Inv./inst.: "
-            "invocations per instance and minute.")]),
+                    [(each.kind, "")],
+                )
+                for each in report.verdicts
+            ]
+            or ["Nothing was loaded, so there is nothing to say."],
+        ),
+        Section(
+            "Throughput and latency",
+            [
+                throughput_and_latency(report) or "No request was answered.",
+                Soft(
+                    "Bars are intervals of 90 % (each bound holds with 95 %) from order statistics. A "
+                    "disc held the goal, a cross broke it, a ring is unclear, a diamond was limited "
+                    "by the generator."
+                ),
+            ],
+        ),
+        Section(
+            "Steps",
+            [
+                tables[0],
+                Soft(
+                    "Latency runs from the moment at which a request was due to its whole answer. ? rests "
+                    "on fewer than ten requests beyond it, whose number stands in brackets (of the others "
+                    "it shows under the pointer)."
+                ),
+            ],
+        ),
+        Section(
+            "The generator and CloudWatch",
+            [
+                tables[1],
+                Soft(
+                    "! the generator sent later than 1 % of the median latency, which includes that. * "
+                    "from CloudWatch's minutes, which hold requests of other steps too. Inv./inst.: "
+                    "invocations per instance and minute."
+                ),
+            ],
+        ),
         Section("Latency by percentile", [percentiles(report) or "No request was answered."]),
         Section("Over time", [over_time(report) or "No second was recorded."]),
-        Section("How late the generator was", [
-            send_lag(report) or "Nothing was sent.",
-            Listed([f"{each.result.step.name}: {text}" for each in run.steps
-                    for text in (*each.result.client_bound, *each.result.warnings)]),
-            Soft("Latencies include the lag: a late generator makes the endpoint look slower, "
-                 "never faster.")]),
-        Section("What was looked at", [
-            Listed([f"Unknown: {text}" for text in (*fleet.unknown, *report.metrics.unknown)]),
-            Listed(list(_looked_at(report)), soft=True)]),
+        Section(
+            "How late the generator was",
+            [
+                send_lag(report) or "Nothing was sent.",
+                Listed(
+                    [
+                        f"{each.result.step.name}: {text}"
+                        for each in run.steps
+                        for text in (*each.result.client_bound, *each.result.warnings)
+                    ]
+                ),
+                Soft(
+                    "Latencies include the lag: a late generator makes the endpoint look slower, "
+                    "never faster."
+                ),
+            ],
+        ),
+        Section(
+            "What was looked at",
+            [
+                Listed([f"Unknown: {text}" for text in (*fleet.unknown, *report.metrics.unknown)]),
+                Listed(list(_looked_at(report)), soft=True),
+            ],
+        ),
     ]
-    serving = f"{fleet.instances} x {fleet.instance_type or 'unknown type'}" \
-        if fleet.instances is not None else ""
+    serving = (
+        f"{fleet.instances} x {fleet.instance_type or 'unknown type'}"
+        if fleet.instances is not None
+        else ""
+    )
     about = ", ".join(filter(None, (report.target.region, fleet.variant, serving, fleet.routing)))
     return page_of(
-        f"{report.target.endpoint_name}: {said}", parts, verdict=said,
+        f"{report.target.endpoint_name}: {said}",
+        parts,
+        verdict=said,
         head=f"Load test of {report.target.endpoint_name}",
         under=f"{about}; {_clock(run.started_at, '%Y-%m-%d %H:%M:%S')} to "
-              f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
-        good=run.held and not report.invalid)
+        f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
+        good=run.held and not report.invalid,
+    )
 
 
 def follows(report: LoadTestReport) -> Iterator[str]:
     """What the limit means for the fleet."""
     throughput = report.throughput
     if throughput is not None:
-        yield (f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
-               f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
-               "least one per client zone; scaling target "
-               f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
-               "minute.")
+        yield (
+            f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
+            f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
+            "least one per client zone; scaling target "
+            f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
+            "minute."
+        )
 
 
 def _looked_at(report: LoadTestReport) -> Iterator[str]:
@@ -93,8 +149,10 @@ def _looked_at(report: LoadTestReport) -> Iterator[str]:
         yield "No metrics of CloudWatch."
     elif not report.metrics.complete:
         yield "Incomplete: CloudWatch had not counted all requests yet when it was read."
-    yield ("Percentile intervals take requests for independent. Requests in a queue are not, so "
-           "the true intervals are wider; a limit is confirmed by fresh requests for that reason.")
+    yield (
+        "Percentile intervals take requests for independent. Requests in a queue are not, so "
+        "the true intervals are wider; a limit is confirmed by fresh requests for that reason."
+    )
 
 
 def write_page(report: LoadTestReport, path: Path) -> None:
@@ -114,8 +172,9 @@ def verdict(report: LoadTestReport) -> str:
     invalid = next((each for each in report.verdicts if each.severity == "invalid"), None)
     if run.interrupted:
         whole = f"{len(run.steps)} whole step" + ("s" if len(run.steps) != 1 else "")
-        return f"Ended after {whole}: {run.failure}" if run.failure else \
-            f"Interrupted after {whole}"
+        return (
+            f"Ended after {whole}: {run.failure}" if run.failure else f"Interrupted after {whole}"
+        )
     if invalid is not None:
         return invalid.title
     if run.limit is not None:
@@ -141,8 +200,10 @@ def _limit(limit: Limit, search: SearchPlan | None) -> str:
     if not limit.lower_bound:
         return f"One instance holds {limit.tps_per_instance:,g} requests a second"
     asked = f" (--up-to {search.highest_rate:,g})" if search is not None else ""
-    return (f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
-            f"was not reached{asked}")
+    return (
+        f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
+        f"was not reached{asked}"
+    )
 
 
 def _clock(seconds: float, form: str) -> str:

@@ -14,7 +14,8 @@ from ..engine.payloads import Payloads
 __all__ = ["StatedEndpoint", "endpoint_key", "stated_endpoint"]
 
 SETTINGS_ENDPOINT = rule(
-    "LLE953", "the settings file does not say which of its endpoints is meant",
+    "LLE953",
+    "the settings file does not say which of its endpoints is meant",
     mend="State endpoint_name in the settings file, or name the endpoint by its key.",
 )
 
@@ -90,16 +91,22 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
     payload = one.warm_up.payload if one.warm_up else None
     throughput = one.throughput
     return StatedEndpoint(
-        key=key, endpoint_name=one.endpoint_name, region=settings.region,
-        targets={statistic: value / 1000
-                 for statistic, value in one.latency.target.milliseconds.items()},
+        key=key,
+        endpoint_name=one.endpoint_name,
+        region=settings.region,
+        targets={
+            statistic: value / 1000 for statistic, value in one.latency.target.milliseconds.items()
+        },
         peak_tps=throughput.peak_tps if throughput else None,
         safety_factor=throughput.safety_factor if throughput else None,
         payloads=None if payload is None else _payloads(payload),
-        content_type=None if payload is None else payload.content_type or (
-            "text/plain; charset=utf-8" if payload.text is not None else "application/json"),
+        content_type=None
+        if payload is None
+        else payload.content_type
+        or ("text/plain; charset=utf-8" if payload.text is not None else "application/json"),
         target_model=None if payload is None else payload.target_model,
-        planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None)
+        planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None,
+    )
 
 
 def _payloads(payload: Any) -> Payloads:
@@ -109,4 +116,5 @@ def _payloads(payload: Any) -> Payloads:
         return Payloads.of_bytes(payload.text.encode())
     # As the warm-up sends it.
     return Payloads.of_bytes(
-        json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode())
+        json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode()
+    )

@@ -25,11 +25,16 @@ from .serving import Fleet
 __all__ = ["JoinedMetrics", "Window", "read_joined"]
 
 PERIOD = timedelta(minutes=1)
-_WHOLE = 0.98          # of a minute: clocks differ, and a step may begin to count a little late
-_COUNTED = 0.98        # share of the answers that CloudWatch must have counted to be complete
+_WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
+_COUNTED = 0.98  # share of the answers that CloudWatch must have counted to be complete
 _PAUSES = (1.0, 2.0, 5.0, 10.0)
-_SUMMED = {"Invocations", "Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors",
-           "MidStreamErrors"}
+_SUMMED = {
+    "Invocations",
+    "Invocation4XXErrors",
+    "Invocation5XXErrors",
+    "InvocationModelErrors",
+    "MidStreamErrors",
+}
 _LATENCIES = {"ModelLatency", "OverheadLatency"}
 
 
@@ -87,11 +92,16 @@ class JoinedMetrics:
         seconds = PERIOD.total_seconds()
         start, end = self.clock.account(start), self.clock.account(end)
         settling *= self.clock.speed
-        overlap = {minute: min(end, minute + seconds) - max(start, minute)
-                   for minute in _minutes(start, end)}
-        whole = {minute for minute, part in overlap.items() if part >= 0.5 * seconds
-                 and min(end, minute + seconds) - max(start - settling, minute)
-                 >= _WHOLE * seconds}
+        overlap = {
+            minute: min(end, minute + seconds) - max(start, minute)
+            for minute in _minutes(start, end)
+        }
+        whole = {
+            minute
+            for minute, part in overlap.items()
+            if part >= 0.5 * seconds
+            and min(end, minute + seconds) - max(start - settling, minute) >= _WHOLE * seconds
+        }
         most = max(overlap.values(), default=0.0)
         chosen = whole or {minute for minute, part in overlap.items() if part >= 0.5 * most}
         counts = self._only(("ModelLatency", "SampleCount"), chosen)
@@ -121,18 +131,33 @@ class JoinedMetrics:
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
         return {
-            "period_seconds": PERIOD.total_seconds(), "complete": self.complete,
+            "period_seconds": PERIOD.total_seconds(),
+            "complete": self.complete,
             "unknown": list(self.unknown),
-            "series": {f"{metric}.{statistic}": {at.astimezone(UTC).isoformat(): value
-                                                 for at, value in sorted(each.points.items())}
-                       for (metric, statistic), each in self.series.items() if each},
+            "series": {
+                f"{metric}.{statistic}": {
+                    at.astimezone(UTC).isoformat(): value
+                    for at, value in sorted(each.points.items())
+                }
+                for (metric, statistic), each in self.series.items()
+                if each
+            },
         }
 
 
-def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, end: float,
-                answers: int, wait: float = 180.0, clock: AccountClock = WALL_CLOCK,
-                progress: Callable[[str], None] = lambda text: None,
-                sleep: Callable[[float], None] = time.sleep) -> JoinedMetrics:
+def read_joined(
+    account: Account,
+    endpoint: str,
+    fleet: Fleet,
+    *,
+    start: float,
+    end: float,
+    answers: int,
+    wait: float = 180.0,
+    clock: AccountClock = WALL_CLOCK,
+    progress: Callable[[str], None] = lambda text: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> JoinedMetrics:
     """Read CloudWatch over a run, once it has counted the run's answers.
 
     Parameters
@@ -156,8 +181,11 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
     start, end = clock.account(start), clock.account(end)
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
-    queries = [query for each in fleet.each
-               for query in variant_queries(endpoint, each.variant, each.instance_type)]
+    queries = [
+        query
+        for each in fleet.each
+        for query in variant_queries(endpoint, each.variant, each.instance_type)
+    ]
     waited, pause, pauses = 0.0, 0.0, iter(_PAUSES)
     while True:
         try:
@@ -167,8 +195,7 @@ def read_joined(account: Account, endpoint: str, fleet: Fleet, *, start: float, 
         series = _merged(found, fleet)
         counted = series.get(("Invocations", "Sum"), Series()).sum
         if counted >= _COUNTED * answers or waited >= wait:
-            return JoinedMetrics(series, counted >= _COUNTED * answers,
-                                 _unscaled(fleet), clock)
+            return JoinedMetrics(series, counted >= _COUNTED * answers, _unscaled(fleet), clock)
         progress(f"CloudWatch has counted {counted:,.0f} of {answers:,} requests")
         pause = min(next(pauses, pause), wait - waited)
         sleep(pause)
@@ -179,8 +206,11 @@ def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str]
     """All variants' values of a minute as one: sums added, latencies weighted by their requests,
     all else by instances."""
     weights = {each.variant: float(each.instances or 1) for each in fleet.each}
-    counts = {query.owner[0]: values for query, values in found.items()
-              if (query.metric, query.statistic) == ("ModelLatency", "SampleCount")}
+    counts = {
+        query.owner[0]: values
+        for query, values in found.items()
+        if (query.metric, query.statistic) == ("ModelLatency", "SampleCount")
+    }
     by_name: dict[tuple[str, str], dict[str, Series]] = {}
     for query, values in found.items():
         by_name.setdefault((query.metric, query.statistic), {})[query.owner[0]] = values
@@ -197,11 +227,18 @@ def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str]
             elif statistic == "Maximum":
                 points[at] = max(here.values())
             else:
-                shares = {name: counts.get(name, Series()).points.get(at, 0.0)
-                          if metric in _LATENCIES else weights[name] for name in here}
+                shares = {
+                    name: counts.get(name, Series()).points.get(at, 0.0)
+                    if metric in _LATENCIES
+                    else weights[name]
+                    for name in here
+                }
                 total = sum(shares.values())
-                points[at] = sum(value * shares[name] for name, value in here.items()) / total \
-                    if total else sum(here.values()) / len(here)
+                points[at] = (
+                    sum(value * shares[name] for name, value in here.items()) / total
+                    if total
+                    else sum(here.values()) / len(here)
+                )
         merged[metric, statistic] = Series(points)
     return merged
 

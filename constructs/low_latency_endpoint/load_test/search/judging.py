@@ -23,18 +23,35 @@ from ...errors import rule
 from ...plan.limits import Range
 
 __all__ = [
-    "FIRST_BYTE", "Bounds", "Judgement", "LatencyGoal", "Outcome", "is_mean", "judge",
-    "quantile_bounds", "quantile_of", "rank_bounds", "samples_for",
+    "FIRST_BYTE",
+    "Bounds",
+    "Judgement",
+    "LatencyGoal",
+    "Outcome",
+    "is_mean",
+    "judge",
+    "quantile_bounds",
+    "quantile_of",
+    "rank_bounds",
+    "samples_for",
 ]
 
 LATENCY_NEEDED = rule(
-    "LLE952", "there is no latency target to judge by",
+    "LLE952",
+    "there is no latency target to judge by",
     mend="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
 )
 ALLOWED_ERRORS = Range(
-    rule("LLE958", "the share of errors to bear is out of range",
-         mend="Give a share: 0.001 bears one failed request in a thousand."),
-    "the share of errors", 0, 0.5, "", False,
+    rule(
+        "LLE958",
+        "the share of errors to bear is out of range",
+        mend="Give a share: 0.001 bears one failed request in a thousand.",
+    ),
+    "the share of errors",
+    0,
+    0.5,
+    "",
+    False,
 )
 
 Outcome = Literal["held", "broken", "unclear", "client-bound"]
@@ -103,14 +120,16 @@ class LatencyGoal:
     @property
     def text(self) -> str:
         """The goal in words."""
-        targets = [f"{name} within {1000 * seconds:g} ms" for name, seconds in
-                   self.targets.items()]
+        targets = [f"{name} within {1000 * seconds:g} ms" for name, seconds in self.targets.items()]
         return ", ".join([*targets, f"at most {100 * self.allowed_errors:g} % errors"])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; times in milliseconds."""
-        return {"targets_ms": {name: 1000 * seconds for name, seconds in self.targets.items()},
-                "allowed_errors": self.allowed_errors, "confidence": self.confidence}
+        return {
+            "targets_ms": {name: 1000 * seconds for name, seconds in self.targets.items()},
+            "allowed_errors": self.allowed_errors,
+            "confidence": self.confidence,
+        }
 
 
 @dataclass(frozen=True)
@@ -127,8 +146,12 @@ class Bounds:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; times in milliseconds, ``null`` for no bound."""
-        return {"ms": _ms(self.value), "low_ms": _ms(self.low), "high_ms": _ms(self.high),
-                "samples": self.samples}
+        return {
+            "ms": _ms(self.value),
+            "low_ms": _ms(self.low),
+            "high_ms": _ms(self.high),
+            "samples": self.samples,
+        }
 
 
 @dataclass(frozen=True)
@@ -162,9 +185,14 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
-        return {"outcome": self.outcome, "reasons": list(self.reasons), "rising": self.rising,
-                "errors": self.errors, "kept": self.kept,
-                "statistics": {name: each.to_dict() for name, each in self.bounds.items()}}
+        return {
+            "outcome": self.outcome,
+            "reasons": list(self.reasons),
+            "rising": self.rising,
+            "errors": self.errors,
+            "kept": self.kept,
+            "statistics": {name: each.to_dict() for name, each in self.bounds.items()},
+        }
 
 
 def is_mean(statistic: str) -> bool:
@@ -186,8 +214,10 @@ def quantile_of(statistic: str) -> float:
     except ValueError:
         share = math.nan
     if not (name.startswith("p") and 0 < share < 1):
-        raise LATENCY_NEEDED.error(got=repr(statistic), allowed="p50, p90, p99, p99.9 or Average, "
-                                   "of response streams ttfb-p99 too")
+        raise LATENCY_NEEDED.error(
+            got=repr(statistic),
+            allowed="p50, p90, p99, p99.9 or Average, of response streams ttfb-p99 too",
+        )
     return round(share, 9)
 
 
@@ -234,12 +264,18 @@ def _binomial_ranks(samples: int, share: float, alpha: float) -> tuple[int, int]
 
 
 def _log_binomial(n: int, k: int, p: float) -> float:
-    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-            + k * math.log(p) + (n - k) * math.log1p(-p))
+    return (
+        math.lgamma(n + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(n - k + 1)
+        + k * math.log(p)
+        + (n - k) * math.log1p(-p)
+    )
 
 
-def quantile_bounds(latencies: Latencies, quantile: float,
-                    confidence: float = CONFIDENCE) -> Bounds:
+def quantile_bounds(
+    latencies: Latencies, quantile: float, confidence: float = CONFIDENCE
+) -> Bounds:
     """A quantile with its bounds.
 
     Examples
@@ -254,7 +290,8 @@ def quantile_bounds(latencies: Latencies, quantile: float,
         return Bounds(math.nan, 0.0, math.inf, 0)
     low, high = rank_bounds(count, quantile, confidence)
     value, lower, upper = latencies.quantiles(
-        [quantile, max(low, 1) / count, min(high, count) / count])
+        [quantile, max(low, 1) / count, min(high, count) / count]
+    )
     return Bounds(value, lower if low >= 1 else 0.0, upper if high <= count else math.inf, count)
 
 
@@ -271,10 +308,18 @@ def mean_bounds(latencies: Latencies, confidence: float = CONFIDENCE) -> Bounds:
     return Bounds(mean, max(0.0, mean - half), mean + half if count > 1 else math.inf, count)
 
 
-def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
-          client_bound: Sequence[str] = (), p50_by_second: Sequence[float] = (),
-          errors: Mapping[str, int] | None = None, unsent: int = 0,
-          first_byte: Latencies | None = None) -> Judgement:
+def judge(
+    goal: LatencyGoal,
+    latencies: Latencies,
+    *,
+    failed: int,
+    sent: int,
+    client_bound: Sequence[str] = (),
+    p50_by_second: Sequence[float] = (),
+    errors: Mapping[str, int] | None = None,
+    unsent: int = 0,
+    first_byte: Latencies | None = None,
+) -> Judgement:
     """Judge a step, or several of the same load taken together.
 
     Parameters
@@ -301,21 +346,27 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
     Errors that the endpoint answers count even where the generator was at its limit: no slow
     client makes an endpoint answer 503. Latency does not count then.
     """
-    bounds = {name: _bounds(name, first_byte if name.startswith(FIRST_BYTE) else latencies,
-                            goal.confidence) for name in goal.targets}
+    bounds = {
+        name: _bounds(
+            name, first_byte if name.startswith(FIRST_BYTE) else latencies, goal.confidence
+        )
+        for name in goal.targets
+    }
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
     rising = _rises(p50_by_second)
     if client_bound and by_errors != "broken":
         kept = not (rising or unsent or _errors(goal, failed, sent)) and all(
-            each.high <= goal.targets[name] for name, each in bounds.items())
+            each.high <= goal.targets[name] for name, each in bounds.items()
+        )
         return Judgement("client-bound", tuple(client_bound), bounds, kept=kept)
     broken: list[str] = []
     unclear: list[str] = []
     if by_errors:
-        said = (f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%})"
-                f"{_kinds(errors)}")
+        said = (
+            f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){_kinds(errors)}"
+        )
         (broken if by_errors == "broken" else unclear).append(said)
     for name, each in bounds.items():
         target = goal.targets[name]
@@ -329,16 +380,21 @@ def judge(goal: LatencyGoal, latencies: Latencies, *, failed: int, sent: int,
         unclear.append("latency still rose when the step ended")
     if unclear:
         return Judgement("unclear", tuple(unclear), bounds, False, rising)
-    held = tuple(f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
-                 for name, each in bounds.items())
+    held = tuple(
+        f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
+        for name, each in bounds.items()
+    )
     return Judgement("held", held or ("no more errors than allowed",), bounds, kept=True)
 
 
 def _bounds(statistic: str, latencies: Latencies | None, confidence: float) -> Bounds:
     if latencies is None:
         return Bounds(math.nan, 0.0, math.inf, 0)
-    return mean_bounds(latencies, confidence) if is_mean(statistic) else \
-        quantile_bounds(latencies, quantile_of(statistic), confidence)
+    return (
+        mean_bounds(latencies, confidence)
+        if is_mean(statistic)
+        else quantile_bounds(latencies, quantile_of(statistic), confidence)
+    )
 
 
 def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:
@@ -348,8 +404,11 @@ def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:
     if goal.allowed_errors == 0:
         return "broken"
     # The chance of so many failures if the true share were the allowed one.
-    below = sum(math.exp(_log_binomial(sent, k, goal.allowed_errors)) for k in range(failed)) \
-        if failed < 10_000 else 1.0
+    below = (
+        sum(math.exp(_log_binomial(sent, k, goal.allowed_errors)) for k in range(failed))
+        if failed < 10_000
+        else 1.0
+    )
     return "broken" if 1 - below <= 1 - goal.confidence else "unclear"
 
 
@@ -362,9 +421,12 @@ def _rises(values: Sequence[float]) -> bool:
     if median(known[-third:]) < _RISING_FACTOR * median(known[:third]):
         return False
     # At most 60 points: the comparison of all pairs grows with their square.
-    thin = known[::max(1, len(known) // 60)]
-    pairs = [(later > earlier) - (later < earlier)
-             for at, earlier in enumerate(thin) for later in thin[at + 1:]]
+    thin = known[:: max(1, len(known) // 60)]
+    pairs = [
+        (later > earlier) - (later < earlier)
+        for at, earlier in enumerate(thin)
+        for later in thin[at + 1 :]
+    ]
     return sum(pairs) / len(pairs) > _RISING_TAU
 
 

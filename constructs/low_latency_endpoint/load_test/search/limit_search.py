@@ -30,25 +30,34 @@ from .measured_steps import MeasuredStep
 __all__ = ["Limit", "SearchPlan", "find_limit"]
 
 NOTHING_ANSWERED = rule(
-    "LLE954", "the endpoint answers next to nothing even to one caller at a time",
+    "LLE954",
+    "the endpoint answers next to nothing even to one caller at a time",
     mend="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
-         "and the container's log say why.",
+    "and the container's log say why.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
 PRECISION = Range(
-    rule("LLE959", "the precision of the limit is out of range",
-         mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
-              "stay: 0.05 by default."),
-    "the precision", 0.005, 0.5, "", False,
+    rule(
+        "LLE959",
+        "the precision of the limit is out of range",
+        mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
+        "stay: 0.05 by default.",
+    ),
+    "the precision",
+    0.005,
+    0.5,
+    "",
+    False,
 )
 INSTANCES_KNOWN = rule(
-    "LLE988", "the limit of one instance needs the number of instances that answer",
+    "LLE988",
+    "the limit of one instance needs the number of instances that answer",
     mend="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 
 _RISE = 2.0
-_DOWN_AT_MOST = 8       # halvings of the first rate before the search gives up
+_DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
 # What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
 # requests to spare, and so much longer for the fewest that can tell.
@@ -110,8 +119,14 @@ class SearchPlan:
 
         With some requests to spare, unless they take ten times as long as a step should.
         """
-        needed = max([samples_for(quantile_of(name), self.goal.confidence)
-                      for name in self.goal.targets if not is_mean(name)] or [30])
+        needed = max(
+            [
+                samples_for(quantile_of(name), self.goal.confidence)
+                for name in self.goal.targets
+                if not is_mean(name)
+            ]
+            or [30]
+        )
         fewest = _FEWEST * needed / rate
         if fewest > _LONGEST * self.seconds:
             return math.inf
@@ -175,8 +190,12 @@ class Limit:
             "tps_per_instance": self.tps_per_instance,
             "low": None if self.rate is None else self.rate / self.instances,
             "high": None if self.broken_rate is None else self.broken_rate / self.instances,
-            "confidence": self.confidence, "confirmed": self.confirmed, "how": self.how,
-            "rate": self.rate, "instances": self.instances, "problem": self.problem,
+            "confidence": self.confidence,
+            "confirmed": self.confirmed,
+            "how": self.how,
+            "rate": self.rate,
+            "instances": self.instances,
+            "problem": self.problem,
             "lower_bound": self.lower_bound,
         }
 
@@ -227,14 +246,18 @@ class _Search:
 
     def _first_rate(self) -> float:
         alone = self._measure(
-            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", ())
+            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", ()
+        )
         check_answered(alone)
         if alone.judgement.outcome == "broken":
-            raise _Stop("one caller at a time already breaks the goal: "
-                        + "; ".join(alone.judgement.reasons))
-        return min(self.plan.first_rate
-                   or 0.5 * self.instances / alone.result.service.mean,
-                   self.plan.highest_rate)
+            raise _Stop(
+                "one caller at a time already breaks the goal: "
+                + "; ".join(alone.judgement.reasons)
+            )
+        return min(
+            self.plan.first_rate or 0.5 * self.instances / alone.result.service.mean,
+            self.plan.highest_rate,
+        )
 
     def _search(self, rate: float) -> None:
         ceiling = self._bracket(rate)
@@ -281,7 +304,7 @@ class _Search:
         earlier: tuple[StepResult, ...] = ()
         bound = 0
         for attempt in range(self.plan.repeats + 1):
-            step = self._step(rate, self.plan.seconds_at(rate) * 2 ** attempt)
+            step = self._step(rate, self.plan.seconds_at(rate) * 2**attempt)
             measured = self._measure(step, purpose if not attempt else "repeat", earlier)
             outcome = measured.judgement.outcome
             if measured.judgement.kept:
@@ -290,8 +313,11 @@ class _Search:
             if outcome == "client-bound":
                 bound += 1  # once may be chance on a busy machine
                 if bound > 1:
-                    raise _Stop("client-bound: result invalid: " + "; ".join(
-                        measured.judgement.reasons) + f" at {rate:,.4g} requests a second")
+                    raise _Stop(
+                        "client-bound: result invalid: "
+                        + "; ".join(measured.judgement.reasons)
+                        + f" at {rate:,.4g} requests a second"
+                    )
                 continue
             if outcome == "broken":
                 self.broken.append(rate)
@@ -316,24 +342,36 @@ class _Search:
             if seen[outcome] >= _CONFIRMATIONS[outcome]:
                 break
         if outcome == "client-bound":
-            raise _Stop("client-bound: result invalid: " + "; ".join(measured.judgement.reasons)
-                        + f", in every step that was to confirm {rate:,.4g} requests a second")
+            raise _Stop(
+                "client-bound: result invalid: "
+                + "; ".join(measured.judgement.reasons)
+                + f", in every step that was to confirm {rate:,.4g} requests a second"
+            )
         return False
 
     def _step(self, rate: float, seconds: float) -> Step:
         if math.isinf(seconds):
-            raise _Stop(f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
-                        "would take too long to judge: make steps longer, or state a target for a "
-                        "lower percentile")
+            raise _Stop(
+                f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
+                "would take too long to judge: make steps longer, or state a target for a "
+                "lower percentile"
+            )
         self._steps += 1
         if self._steps > _STEPS_AT_MOST:
-            raise _Stop(f"no limit after {_STEPS_AT_MOST} steps: the endpoint does not answer "
-                        "alike twice")
+            raise _Stop(
+                f"no limit after {_STEPS_AT_MOST} steps: the endpoint does not answer alike twice"
+            )
         self._seed += 1
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
         settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
-        return Step(f"{rate:,.4g} TPS", seconds + settle, arrivals, None, seed=self._seed,
-                    settle_seconds=settle)
+        return Step(
+            f"{rate:,.4g} TPS",
+            seconds + settle,
+            arrivals,
+            None,
+            seed=self._seed,
+            settle_seconds=settle,
+        )
 
     def _limit(self, problem: str) -> Limit:
         plan, instances = self.plan, self.instances
@@ -344,14 +382,24 @@ class _Search:
         how = "nothing held"
         if rate is not None:
             times = "twice" if self.confirmed else "once"
-            how = (f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
-                   f"{plan.goal.confidence:.0%} confidence in each percentile)")
+            how = (
+                f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
+                f"{plan.goal.confidence:.0%} confidence in each percentile)"
+            )
             how += f"; {broken:,.4g} broke it" if broken else "; no rate tried broke it"
             if not (problem or self.bracketed):
                 how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
             how += f"; {instances} instance" + ("s" if instances > 1 else "")
-        return Limit(rate, broken, instances, plan.goal.confidence, self.confirmed, how,
-                     problem, rate is not None and not problem and not self.bracketed)
+        return Limit(
+            rate,
+            broken,
+            instances,
+            plan.goal.confidence,
+            self.confirmed,
+            how,
+            problem,
+            rate is not None and not problem and not self.bracketed,
+        )
 
 
 def check_answered(alone: MeasuredStep) -> None:
@@ -365,9 +413,13 @@ def check_answered(alone: MeasuredStep) -> None:
     result = alone.result
     if result.completed and result.failed <= _FAILED_ALONE * result.sent:
         return
-    kinds = ", ".join(f"{count:,} times {kind}" for kind, count in
-                      sorted(result.errors.items(), key=lambda each: -each[1]))
+    kinds = ", ".join(
+        f"{count:,} times {kind}"
+        for kind, count in sorted(result.errors.items(), key=lambda each: -each[1])
+    )
     raise NOTHING_ANSWERED.error(
         got=f"{result.completed:,} good answers to {result.sent:,} requests"
-            + (f" ({kinds})" if kinds else ""),
-        allowed="good answers to most requests", where=result.step.name)
+        + (f" ({kinds})" if kinds else ""),
+        allowed="good answers to most requests",
+        where=result.step.name,
+    )

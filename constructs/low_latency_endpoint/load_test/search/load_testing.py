@@ -33,7 +33,8 @@ from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, r
 __all__ = ["load_test"]
 
 FIRST_BYTE_STREAMS = rule(
-    "LLE991", "a target for the first byte needs response streams",
+    "LLE991",
+    "a target for the first byte needs response streams",
     mend="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
@@ -41,14 +42,23 @@ FIRST_BYTE_STREAMS = rule(
 Open = Callable[[], Generator]
 
 
-def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: int = 1,
-              profile: str | None = None, generator: Open | None = None,
-              metrics_wait: float | None = 180.0, emit: Emit = lambda event: None,
-              say: Callable[[str], None] = lambda text: None,
-              warn: Callable[[str], None] = lambda text: None,
-              peak_tps: float | None = None, safety_factor: float | None = None,
-              instances: int | None = None,
-              planned_instances: int | None = None) -> LoadTestReport:
+def load_test(
+    target: Target,
+    payloads: Payloads,
+    plan: RunPlan,
+    *,
+    processes: int = 1,
+    profile: str | None = None,
+    generator: Open | None = None,
+    metrics_wait: float | None = 180.0,
+    emit: Emit = lambda event: None,
+    say: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = lambda text: None,
+    peak_tps: float | None = None,
+    safety_factor: float | None = None,
+    instances: int | None = None,
+    planned_instances: int | None = None,
+) -> LoadTestReport:
     """Test an endpoint under load.
 
     Parameters
@@ -84,21 +94,27 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         ``LLE991`` for a target for the first byte without streams, and the generator's.
     """
     if plan.goal.of_first_byte and not target.streaming:
-        raise FIRST_BYTE_STREAMS.error(got=", ".join(plan.goal.of_first_byte),
-                                       allowed="targets of whole answers")
+        raise FIRST_BYTE_STREAMS.error(
+            got=", ".join(plan.goal.of_first_byte), allowed="targets of whole answers"
+        )
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)
     fleet = read_fleet(account, target.endpoint_name, target.target_variant)
     # Minutes of a local AWS may be shorter than ours.
-    plan = replace(_divided(plan, instances, fleet, target),
-                   whole_minutes=bool(metrics_wait) and not keeps_own_time())
+    plan = replace(
+        _divided(plan, instances, fleet, target),
+        whole_minutes=bool(metrics_wait) and not keeps_own_time(),
+    )
     for text in _doubts(plan, fleet, planned_instances):
         warn(text)
     with ExitStack() as stack:
         say("Starting the load generator")
-        opened = generator() if generator is not None else GeneratorProcess.of_profile(
-            target, payloads, processes, profile)
+        opened = (
+            generator()
+            if generator is not None
+            else GeneratorProcess.of_profile(target, payloads, processes, profile)
+        )
         stack.callback(opened.close)
         begun = read_clock()
         done = run(plan, opened, emit)
@@ -110,17 +126,31 @@ def load_test(target: Target, payloads: Payloads, plan: RunPlan, *, processes: i
         try:
             clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK
             metrics = read_joined(
-                account, target.endpoint_name, fleet,
-                start=done.started_at, end=done.ended_at, wait=metrics_wait, progress=say,
+                account,
+                target.endpoint_name,
+                fleet,
+                start=done.started_at,
+                end=done.ended_at,
+                wait=metrics_wait,
+                progress=say,
                 clock=clock,
-                answers=sum(each.result.completed for each in done.steps))
+                answers=sum(each.result.completed for each in done.steps),
+            )
         except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
             metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))
         except AwsUnavailable as error:
             metrics = JoinedMetrics(unknown=(f"CloudWatch: {error}",))
     return LoadTestReport(
-        target, done, fleet, metrics, verdicts(done, fleet, metrics, after, planned_instances),
-        payloads.source, peak_tps, safety_factor, instances)
+        target,
+        done,
+        fleet,
+        metrics,
+        verdicts(done, fleet, metrics, after, planned_instances),
+        payloads.source,
+        peak_tps,
+        safety_factor,
+        instances,
+    )
 
 
 def _divided(plan: RunPlan, instances: int | None, fleet: Fleet, target: Target) -> RunPlan:

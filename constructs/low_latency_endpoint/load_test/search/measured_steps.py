@@ -49,7 +49,8 @@ class MeasuredStep:
         """Whether requests started so late that it shows in their latency."""
         lag, latency = self.result.send_lag, self.result.latency
         return bool(lag.count and latency.count) and (
-            lag.percentile(99) > FLAGGED_LAG_SHARE * latency.percentile(50))
+            lag.percentile(99) > FLAGGED_LAG_SHARE * latency.percentile(50)
+        )
 
     @property
     def shown(self) -> str:
@@ -59,23 +60,29 @@ class MeasuredStep:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON: the step's result with its timeline and judgement."""
-        return {**self.result.to_dict(), "purpose": self.purpose,
-                "judgement": self.judgement.to_dict(),
-                "timeline": [_second(each) for each in self.timeline]}
+        return {
+            **self.result.to_dict(),
+            "purpose": self.purpose,
+            "judgement": self.judgement.to_dict(),
+            "timeline": [_second(each) for each in self.timeline],
+        }
 
 
 def _second(progress: Progress) -> dict[str, Any]:
     """One second in JSON; times in milliseconds, ``null`` without a sample."""
-    content = {name: getattr(progress, name)
-               for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")}
+    content = {
+        name: getattr(progress, name)
+        for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")
+    }
     for name in ("p50", "p99", "send_lag_p99", "first_byte_p99"):
         value = getattr(progress, name)
         content[f"{name}_ms"] = 1000 * value if math.isfinite(value) else None
     return content
 
 
-def judged(goal: LatencyGoal, results: Sequence[StepResult],
-           timeline: Sequence[Progress] = ()) -> Judgement:
+def judged(
+    goal: LatencyGoal, results: Sequence[StepResult], timeline: Sequence[Progress] = ()
+) -> Judgement:
     """Judge one step, or several runs of the same one together.
 
     The trend is that of the last run: the only one whose seconds follow each other.
@@ -89,15 +96,19 @@ def judged(goal: LatencyGoal, results: Sequence[StepResult],
     open_loop = last.step.arrivals is not None
     streams = [result.first_byte for result in results if result.first_byte is not None]
     return judge(
-        goal, LatencyHistogram.sum(result.latency for result in results),
+        goal,
+        LatencyHistogram.sum(result.latency for result in results),
         failed=sum(errors.values()),
         sent=sum(result.sent for result in results),
-        client_bound=tuple(dict.fromkeys(reason for result in results
-                                         for reason in result.client_bound)),
+        client_bound=tuple(
+            dict.fromkeys(reason for result in results for reason in result.client_bound)
+        ),
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
-        errors=errors, unsent=sum(result.intended - result.sent for result in results),
-        first_byte=LatencyHistogram.sum(streams) if streams else None)
+        errors=errors,
+        unsent=sum(result.intended - result.sent for result in results),
+        first_byte=LatencyHistogram.sum(streams) if streams else None,
+    )
 
 
 def summary_lines(result: StepResult) -> list[str]:
@@ -115,23 +126,29 @@ def summary_lines(result: StepResult) -> list[str]:
     latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
       p50 20.00 (500 samples beyond)
     """
-    lines = [f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
-             f"{result.completed:,} answered well, {result.failed:,} failed"]
+    lines = [
+        f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
+        f"{result.completed:,} answered well, {result.failed:,} failed"
+    ]
     lines += [f"  {count:,} times {kind}" for kind, count in result.errors.items()]
     lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
     if result.first_byte is not None:
         lines += _histogram("first byte from the intended start", result.first_byte)
     if result.refused.count:
         p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
-        lines.append(f"in none of these percentiles: {result.refused.count:,} requests that were "
-                     f"refused or broke off, after, ms: p50 {p50:.2f}, max {worst:.2f}")
+        lines.append(
+            f"in none of these percentiles: {result.refused.count:,} requests that were "
+            f"refused or broke off, after, ms: p50 {p50:.2f}, max {worst:.2f}"
+        )
     if result.send_lag.count:
         p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
         lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
     load = result.generator
-    lines.append(f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
-                 f"{load.cpu_share:.0%} of a core, "
-                 f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request")
+    lines.append(
+        f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
+        f"{load.cpu_share:.0%} of a core, "
+        f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request"
+    )
     lines += [f"warning: {one}" for one in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
     return lines
@@ -150,6 +167,7 @@ def _histogram(name: str, latencies: LatencyHistogram) -> list[str]:
     lines = [f"{name}, ms: mean {1000 * latencies.mean:.2f}, max {1000 * latencies.max:.2f}"]
     for one in latencies.percentiles():
         doubt = "" if one.reliable else ", too few to rely on"
-        lines.append(f"  {one.name} {1000 * one.seconds:.2f} "
-                     f"({one.samples_beyond:,} samples beyond{doubt})")
+        lines.append(
+            f"  {one.name} {1000 * one.seconds:.2f} ({one.samples_beyond:,} samples beyond{doubt})"
+        )
     return lines

@@ -47,9 +47,14 @@ class AdoptedLimit:
     raised: tuple[str, ...] = ()
 
 
-def adopt_limit(settings: Path, result: Path, *, endpoint: str | None = None,
-                peak_tps: float | None = None,
-                accept_lower_bound: bool = False) -> AdoptedLimit:
+def adopt_limit(
+    settings: Path,
+    result: Path,
+    *,
+    endpoint: str | None = None,
+    peak_tps: float | None = None,
+    accept_lower_bound: bool = False,
+) -> AdoptedLimit:
     """Put the limit of a result file into the text of a settings file.
 
     Parameters
@@ -95,11 +100,17 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
     """
     needed = plan_endpoint(settings, key).fleet.at_peak
     stated = settings.endpoints[key].instances
-    few = [(name, count) for name, count in (("initial", stated.initial), ("max", stated.max))
-           if count is not None and count < needed]
-    return ({("endpoints", key, "instances", name): needed for name, _ in few},
-            tuple(f"instances.{name}: {count} to {needed}, which the peak needs"
-                  for name, count in few))
+    few = [
+        (name, count)
+        for name, count in (("initial", stated.initial), ("max", stated.max))
+        if count is not None and count < needed
+    ]
+    return (
+        {("endpoints", key, "instances", name): needed for name, _ in few},
+        tuple(
+            f"instances.{name}: {count} to {needed}, which the peak needs" for name, count in few
+        ),
+    )
 
 
 def _explained(settings: Settings) -> dict[str, Explanation]:
@@ -111,13 +122,19 @@ def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanat
     note = f"measured: {limit.source}; {limit.how}"
     decisions = tuple(
         replace(each, note=f"{each.note}; {note}" if each.note else note)
-        if _INPUT in each.inputs else each for each in plan)
+        if _INPUT in each.inputs
+        else each
+        for each in plan
+    )
     warnings = list(plan.warnings)
     if other := other_instance_type(limit.instance_type, instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
     if limit.lower_bound:
-        warnings.append(PlanWarning(
-            "load-test-lower-bound",
-            "the load test did not reach the limit: an instance may hold more than "
-            f"{limit.tps_per_instance:g} requests a second, and fewer instances may do"))
+        warnings.append(
+            PlanWarning(
+                "load-test-lower-bound",
+                "the load test did not reach the limit: an instance may hold more than "
+                f"{limit.tps_per_instance:g} requests a second, and fewer instances may do",
+            )
+        )
     return replace(plan, decisions=decisions, warnings=tuple(warnings))

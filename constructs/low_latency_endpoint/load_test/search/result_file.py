@@ -31,18 +31,21 @@ from .serving import Fleet
 __all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "write_text"]
 
 RESULT_FILE = rule(
-    "LLE955", "a load-test result cannot be read",
+    "LLE955",
+    "a load-test result cannot be read",
     mend="Give a file that low-latency load-test --output wrote.",
 )
 WRITTEN = rule(
-    "LLE957", "a file of the load test cannot be written",
+    "LLE957",
+    "a file of the load test cannot be written",
     mend="Name a file in a folder that exists and that you may write to.",
 )
 LIMIT_REACHED = rule(
-    "LLE990", "the load test did not reach the limit of an instance",
+    "LLE990",
+    "the load test did not reach the limit of an instance",
     mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
-         "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
-         "needed.",
+    "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
+    "needed.",
 )
 
 
@@ -106,9 +109,14 @@ class LoadTestReport:
         """The highest rate of requests per second that held the goal; ``None`` when none did."""
         if self.run.limit is not None:
             return self.run.limit.rate
-        return max((each.result.rate for each in self.run.loads
-                    if each.judgement.outcome in ("held", "unclear")
-                    and math.isfinite(each.result.rate)), default=None)
+        return max(
+            (
+                each.result.rate
+                for each in self.run.loads
+                if each.judgement.outcome in ("held", "unclear") and math.isfinite(each.result.rate)
+            ),
+            default=None,
+        )
 
     @property
     def source(self) -> str:
@@ -125,29 +133,48 @@ class LoadTestReport:
         run, throughput = self.run, self.throughput
         limit = None if run.limit is None else run.limit.to_dict()
         if limit is not None and self.invalid and not limit["problem"]:
-            limit["problem"] = next(f"{each.title}: {'; '.join(each.evidence)}"
-                                    for each in self.verdicts if each.severity == "invalid")
+            limit["problem"] = next(
+                f"{each.title}: {'; '.join(each.evidence)}"
+                for each in self.verdicts
+                if each.severity == "invalid"
+            )
         return {
-            "schema": SCHEMA, "source": self.source, "instances": self.instances,
-            "rate": self.held_rate, "concurrency": concurrency(run, self.instances),
-            "slope": 0.0, "service_time_ms": self._service_times(),
+            "schema": SCHEMA,
+            "source": self.source,
+            "instances": self.instances,
+            "rate": self.held_rate,
+            "concurrency": concurrency(run, self.instances),
+            "slope": 0.0,
+            "service_time_ms": self._service_times(),
             "version": __version__,
-            "endpoint": self.target.endpoint_name, "variant": self.fleet.variant,
-            "region": self.target.region, "mode": run.mode,
-            "started_at": _iso(run.started_at), "ended_at": _iso(run.ended_at),
-            "interrupted": run.interrupted, "failure": run.failure,
+            "endpoint": self.target.endpoint_name,
+            "variant": self.fleet.variant,
+            "region": self.target.region,
+            "mode": run.mode,
+            "started_at": _iso(run.started_at),
+            "ended_at": _iso(run.ended_at),
+            "interrupted": run.interrupted,
+            "failure": run.failure,
             "held": run.held and not self.invalid,
-            "payload": self.payload, "target": self.target.to_dict(),
-            "fleet": self.fleet.to_dict(), "latency_target": run.goal.to_dict(),
+            "payload": self.payload,
+            "target": self.target.to_dict(),
+            "fleet": self.fleet.to_dict(),
+            "latency_target": run.goal.to_dict(),
             "limit": limit,
-            "throughput": None if throughput is None or limit is None else {
-                "peak_tps": throughput.peak_tps, "tps_per_instance": throughput.tps_per_instance,
+            "throughput": None
+            if throughput is None or limit is None
+            else {
+                "peak_tps": throughput.peak_tps,
+                "tps_per_instance": throughput.tps_per_instance,
                 "safety_factor": throughput.safety_factor,
-                **{name: limit[name] for name in ("confidence", "low", "high")}},
+                **{name: limit[name] for name in ("confidence", "low", "high")},
+            },
             "verdicts": [each.to_dict() for each in self.verdicts],
             "metrics": self.metrics.to_dict(),
-            "steps": [{**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
-                      for each in run.steps],
+            "steps": [
+                {**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
+                for each in run.steps
+            ],
         }
 
     def to_json(self) -> str:
@@ -155,10 +182,19 @@ class LoadTestReport:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _service_times(self) -> dict[str, Any]:
-        steps = [self.run.alone] if self.run.alone else \
-            sorted(self.run.loads, key=lambda each: each.result.rate)
-        found = next((each.result.service for each in steps
-                      if each is not None and each.result.service.count > 1), None)
+        steps = (
+            [self.run.alone]
+            if self.run.alone
+            else sorted(self.run.loads, key=lambda each: each.result.rate)
+        )
+        found = next(
+            (
+                each.result.service
+                for each in steps
+                if each is not None and each.result.service.count > 1
+            ),
+            None,
+        )
         return {"quantiles": {} if found is None else _quantiles_ms(found)}
 
 
@@ -188,8 +224,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise WRITTEN.error(got=f"{path}: {error.strerror or error}",
-                            allowed="a file in a folder that exists") from error
+        raise WRITTEN.error(
+            got=f"{path}: {error.strerror or error}", allowed="a file in a folder that exists"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -235,27 +272,40 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     where, limit = str(path), content.get("limit")
     if not isinstance(limit, Mapping):
         ended = " that did not come to its end" if content.get("interrupted") else ""
-        raise LIMIT_NEEDED.error(got=f"a run of --{content.get('mode', '?')}{ended}",
-                                 allowed="the result of --find-limit", where=where)
+        raise LIMIT_NEEDED.error(
+            got=f"a run of --{content.get('mode', '?')}{ended}",
+            allowed="the result of --find-limit",
+            where=where,
+        )
     check_result_is_valid(content, where)
     tps = limit.get("tps_per_instance")
-    if isinstance(tps, bool) or not isinstance(tps, (int, float)) or not tps > 0 \
-            or not math.isfinite(tps):
-        raise LIMIT_NEEDED.error(got=f"tps_per_instance {tps!r}", allowed="a number above 0",
-                                 where=where)
+    if (
+        isinstance(tps, bool)
+        or not isinstance(tps, (int, float))
+        or not tps > 0
+        or not math.isfinite(tps)
+    ):
+        raise LIMIT_NEEDED.error(
+            got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where
+        )
     lower_bound = bool(limit.get("lower_bound"))
     if lower_bound and not accept_lower_bound:
-        raise LIMIT_REACHED.error(got=f"at least {tps:g} requests a second",
-                                  allowed="a limit between a rate that held and one that broke",
-                                  where=where)
+        raise LIMIT_REACHED.error(
+            got=f"at least {tps:g} requests a second",
+            allowed="a limit between a rate that held and one that broke",
+            where=where,
+        )
     fleet = content.get("fleet")
     return FoundLimit(
-        endpoint=str(content.get("endpoint") or ""), variant=str(content.get("variant") or ""),
-        region=str(content.get("region") or ""), source=str(content.get("source") or where),
-        how=str(limit.get("how") or ""), tps_per_instance=float(tps),
-        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type")
-                          or ""),
-        lower_bound=lower_bound)
+        endpoint=str(content.get("endpoint") or ""),
+        variant=str(content.get("variant") or ""),
+        region=str(content.get("region") or ""),
+        source=str(content.get("source") or where),
+        how=str(limit.get("how") or ""),
+        tps_per_instance=float(tps),
+        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
+        lower_bound=lower_bound,
+    )
 
 
 def _content(path: str | Path) -> Mapping[str, Any]:
@@ -263,12 +313,18 @@ def _content(path: str | Path) -> Mapping[str, Any]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:
-        raise RESULT_FILE.error(got=getattr(problem, "strerror", None) or str(problem),
-                                allowed="a file", where=str(path)) from None
+        raise RESULT_FILE.error(
+            got=getattr(problem, "strerror", None) or str(problem),
+            allowed="a file",
+            where=str(path),
+        ) from None
     except (ValueError, RecursionError) as problem:
         raise RESULT_FILE.error(got=f"no JSON: {problem}", allowed=form, where=str(path)) from None
     if not isinstance(content, Mapping) or content.get("schema") != SCHEMA:
-        got = f"schema {content.get('schema')!r}" if isinstance(content, Mapping) else \
-            type(content).__name__
+        got = (
+            f"schema {content.get('schema')!r}"
+            if isinstance(content, Mapping)
+            else type(content).__name__
+        )
         raise RESULT_FILE.error(got=got, allowed=form, where=str(path))
     return content

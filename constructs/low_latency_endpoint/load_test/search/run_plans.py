@@ -15,9 +15,10 @@ from .limit_search import SearchPlan
 __all__ = ["Mode", "RunPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"]
 
 LOAD_FORM = rule(
-    "LLE950", "a load test needs exactly one kind of load",
+    "LLE950",
+    "a load test needs exactly one kind of load",
     mend="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
-         "their answer), --find-limit, or --confirm.",
+    "their answer), --find-limit, or --confirm.",
 )
 
 Mode = Literal["rate", "users", "find-limit", "confirm"]
@@ -52,22 +53,35 @@ class RunPlan:
 
     def __post_init__(self) -> None:
         if bool(self.steps) == (self.search is not None):
-            raise LOAD_FORM.error(got="neither steps nor a search" if not self.steps else "both",
-                                  allowed="steps, or a search")
+            raise LOAD_FORM.error(
+                got="neither steps nor a search" if not self.steps else "both",
+                allowed="steps, or a search",
+            )
 
     @property
     def seconds(self) -> float | None:
         """How long requests are sent at most; ``None`` where that depends on what is found."""
         if not self.steps:
             return None
-        waiting = 60.0 * sum(step.counted_seconds >= 60 and step.settle_seconds > 0
-                             for step in self.steps) if self.whole_minutes else 0.0
+        waiting = (
+            60.0
+            * sum(step.counted_seconds >= 60 and step.settle_seconds > 0 for step in self.steps)
+            if self.whole_minutes
+            else 0.0
+        )
         return sum(step.seconds for step in self.steps) + waiting
 
 
-def rate_plan(rates: Sequence[float | Arrivals], *, seconds: float = 60.0,
-              goal: LatencyGoal | None = None, alone_seconds: float | None = None,
-              poisson: bool = True, seed: int = 1, mode: Mode = "rate") -> RunPlan:
+def rate_plan(
+    rates: Sequence[float | Arrivals],
+    *,
+    seconds: float = 60.0,
+    goal: LatencyGoal | None = None,
+    alone_seconds: float | None = None,
+    poisson: bool = True,
+    seed: int = 1,
+    mode: Mode = "rate",
+) -> RunPlan:
     """Open loop: requests at these rates, one step each, whether or not earlier ones are answered.
 
     Parameters
@@ -98,13 +112,27 @@ def rate_plan(rates: Sequence[float | Arrivals], *, seconds: float = 60.0,
             steps.append(Step(_shape_name(arrivals), seconds, arrivals, None, seed=seed + number))
             continue
         arrivals = PoissonArrivals(rate) if poisson else ConstantArrivals(rate)
-        steps.append(Step(f"{rate:,.4g} TPS", seconds + settle, arrivals, None,
-                          seed=seed + number, settle_seconds=settle))
+        steps.append(
+            Step(
+                f"{rate:,.4g} TPS",
+                seconds + settle,
+                arrivals,
+                None,
+                seed=seed + number,
+                settle_seconds=settle,
+            )
+        )
     return RunPlan(mode, goal or LatencyGoal(), tuple(steps))
 
 
-def users_plan(users: Sequence[int], *, seconds: float = 60.0, goal: LatencyGoal | None = None,
-               alone_seconds: float | None = None, seed: int = 1) -> RunPlan:
+def users_plan(
+    users: Sequence[int],
+    *,
+    seconds: float = 60.0,
+    goal: LatencyGoal | None = None,
+    alone_seconds: float | None = None,
+    seed: int = 1,
+) -> RunPlan:
     """Closed loop: so many callers, one step each, every one waiting for its answer.
 
     Examples
@@ -114,18 +142,39 @@ def users_plan(users: Sequence[int], *, seconds: float = 60.0, goal: LatencyGoal
     """
     steps = _alone(alone_seconds, seconds, seed)
     settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
-    steps += [Step(f"{count:,} user" + ("s" if count != 1 else ""), seconds + settle, None, count,
-                   seed=seed + number, settle_seconds=settle)
-              for number, count in enumerate(users, 1)]
+    steps += [
+        Step(
+            f"{count:,} user" + ("s" if count != 1 else ""),
+            seconds + settle,
+            None,
+            count,
+            seed=seed + number,
+            settle_seconds=settle,
+        )
+        for number, count in enumerate(users, 1)
+    ]
     return RunPlan("users", goal or LatencyGoal(), tuple(steps))
 
 
-def confirm_plan(rate: float, goal: LatencyGoal, *, seconds: float = 300.0,
-                 alone_seconds: float | None = None, poisson: bool = True,
-                 seed: int = 1) -> RunPlan:
+def confirm_plan(
+    rate: float,
+    goal: LatencyGoal,
+    *,
+    seconds: float = 300.0,
+    alone_seconds: float | None = None,
+    poisson: bool = True,
+    seed: int = 1,
+) -> RunPlan:
     """The load of production on the fleet as it is: does it hold?"""
-    return rate_plan([rate], seconds=seconds, goal=goal, alone_seconds=alone_seconds,
-                     poisson=poisson, seed=seed, mode="confirm")
+    return rate_plan(
+        [rate],
+        seconds=seconds,
+        goal=goal,
+        alone_seconds=alone_seconds,
+        poisson=poisson,
+        seed=seed,
+        mode="confirm",
+    )
 
 
 def limit_plan(search: SearchPlan) -> RunPlan:

@@ -20,7 +20,14 @@ from .measured_steps import MeasuredStep, judged
 from .run_plans import Mode, RunPlan
 
 __all__ = [
-    "Emit", "Event", "LoadTestRun", "Second", "StepEnded", "StepStarted", "on_whole_minutes", "run",
+    "Emit",
+    "Event",
+    "LoadTestRun",
+    "Second",
+    "StepEnded",
+    "StepStarted",
+    "on_whole_minutes",
+    "run",
 ]
 
 
@@ -130,12 +137,16 @@ def on_whole_minutes(step: Step, now: float) -> Step:
         return step
     earliest = now + _LEAD_SECONDS + step.settle_seconds
     longer = minute * math.ceil(earliest / minute) - earliest
-    return replace(step, seconds=step.seconds + longer,
-                   settle_seconds=step.settle_seconds + longer)
+    return replace(step, seconds=step.seconds + longer, settle_seconds=step.settle_seconds + longer)
 
 
-def run(plan: RunPlan, generator: Generator, emit: Emit = _silent, *,
-        clock: Callable[[], float] = time.time) -> LoadTestRun:
+def run(
+    plan: RunPlan,
+    generator: Generator,
+    emit: Emit = _silent,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> LoadTestRun:
     """Run a plan.
 
     Parameters
@@ -166,8 +177,11 @@ def run(plan: RunPlan, generator: Generator, emit: Emit = _silent, *,
         planned = step.seconds
         if plan.whole_minutes:
             step = on_whole_minutes(step, clock())
-        emit(StepStarted(step, len(done) + 1,
-                         len(plan.steps) or None, purpose, step.seconds - planned))
+        emit(
+            StepStarted(
+                step, len(done) + 1, len(plan.steps) or None, purpose, step.seconds - planned
+            )
+        )
         timeline: list[Progress] = []
 
         def progress(second: Progress) -> None:
@@ -175,8 +189,9 @@ def run(plan: RunPlan, generator: Generator, emit: Emit = _silent, *,
             emit(Second(step, second))
 
         result = generator.run(step, progress)
-        measured = MeasuredStep(result, tuple(timeline),
-                                judged(plan.goal, (*earlier, result), timeline), purpose)
+        measured = MeasuredStep(
+            result, tuple(timeline), judged(plan.goal, (*earlier, result), timeline), purpose
+        )
         done.append(measured)
         emit(StepEnded(measured))
         return measured

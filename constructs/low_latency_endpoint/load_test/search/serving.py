@@ -20,7 +20,8 @@ from .limit_search import INSTANCES_KNOWN
 __all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
 
 ONE_INSTANCE_TYPE = rule(
-    "LLE989", "variants of several instance types have no limit of one instance",
+    "LLE989",
+    "variants of several instance types have no limit of one instance",
     mend="Give --variant: look for the limit of one variant at a time.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
@@ -61,9 +62,14 @@ class Fleet:
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
         content: dict[str, Any] = {
-            "variant": self.variant, "instance_type": self.instance_type,
-            "instances": self.instances, "routing": self.routing, "minimum": self.minimum,
-            "maximum": self.maximum, "unknown": list(self.unknown)}
+            "variant": self.variant,
+            "instance_type": self.instance_type,
+            "instances": self.instances,
+            "routing": self.routing,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "unknown": list(self.unknown),
+        }
         if self.parts:
             content["variants"] = [each.to_dict() for each in self.parts]
         return content
@@ -86,28 +92,44 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> F
     """
     found = account.known("endpoint", existing_endpoint, endpoint)
     if found is None:
-        return Fleet(variant or "", unknown=tuple(
-            f"instances: {each.why}" for each in account.unknown if each.what == "endpoint"))
+        return Fleet(
+            variant or "",
+            unknown=tuple(
+                f"instances: {each.why}" for each in account.unknown if each.what == "endpoint"
+            ),
+        )
     running = {name: each for name, each in found.variants.items() if each.running}
     if variant is not None and variant not in running:
-        raise ENDPOINT_EXISTS.error(got=f"variant {variant} of {endpoint}",
-                                    allowed=", ".join(running) or "a variant of the endpoint",
-                                    what="the variant must exist", mend="Check --variant.")
+        raise ENDPOINT_EXISTS.error(
+            got=f"variant {variant} of {endpoint}",
+            allowed=", ".join(running) or "a variant of the endpoint",
+            what="the variant must exist",
+            mend="Check --variant.",
+        )
     # Those that get requests; a variant whose weight is not told may.
-    answering = [name for name, each in running.items()
-                 if name == variant or (variant is None
-                                        and each.running.get("CurrentWeight") != 0.0)]
+    answering = [
+        name
+        for name, each in running.items()
+        if name == variant or (variant is None and each.running.get("CurrentWeight") != 0.0)
+    ]
     targets = account.known("scaling", scalable_targets, endpoint, answering) or {}
     fleet = _together([_one(running[name], targets.get(name, {})) for name in answering])
-    return replace(fleet, variants=tuple(running),
-                   unknown=tuple(f"{each.what}: {each.why}" for each in account.unknown))
+    return replace(
+        fleet,
+        variants=tuple(running),
+        unknown=tuple(f"{each.what}: {each.why}" for each in account.unknown),
+    )
 
 
 def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> Fleet:
     return Fleet(
-        variant=variant.name, instance_type=_same(variant.instance_types),
-        instances=variant.current_instances, routing=variant.routing,
-        minimum=target.get("MinCapacity"), maximum=target.get("MaxCapacity"))
+        variant=variant.name,
+        instance_type=_same(variant.instance_types),
+        instances=variant.current_instances,
+        routing=variant.routing,
+        minimum=target.get("MinCapacity"),
+        maximum=target.get("MaxCapacity"),
+    )
 
 
 def _together(parts: list[Fleet]) -> Fleet:
@@ -118,16 +140,21 @@ def _together(parts: list[Fleet]) -> Fleet:
         variant=", ".join(each.variant for each in parts),
         instance_type=_same(each.instance_type for each in parts),
         instances=sum(counts) if parts and len(counts) == len(parts) else None,
-        routing=_same(each.routing for each in parts), parts=tuple(parts))
+        routing=_same(each.routing for each in parts),
+        parts=tuple(parts),
+    )
     if all(each.maximum is None for each in parts):
         return fleet
     # A variant that does not scale stays as it is.
     return replace(
         fleet,
-        minimum=sum((each.instances or 0) if each.minimum is None else each.minimum
-                    for each in parts),
-        maximum=sum((each.instances or 0) if each.maximum is None else each.maximum
-                    for each in parts))
+        minimum=sum(
+            (each.instances or 0) if each.minimum is None else each.minimum for each in parts
+        ),
+        maximum=sum(
+            (each.instances or 0) if each.maximum is None else each.maximum for each in parts
+        ),
+    )
 
 
 def _same(values: Any) -> str:
@@ -141,8 +168,10 @@ def read_instances(account: Account, endpoint: str, fleet: Fleet) -> int | None:
     ``None`` where that may not be read, or a variant is gone.
     """
     described = account.known("endpoint", describe_endpoint, endpoint) or {}
-    counts = {each["VariantName"]: each.get("CurrentInstanceCount")
-              for each in described.get("ProductionVariants", [])}
+    counts = {
+        each["VariantName"]: each.get("CurrentInstanceCount")
+        for each in described.get("ProductionVariants", [])
+    }
     found = [counts.get(each.variant) for each in fleet.each]
     return None if None in found else sum(count for count in found if count is not None)
 
@@ -166,14 +195,18 @@ def instances_of_one_kind(fleet: Fleet, endpoint: str, component: str | None = N
     where = f"endpoint {endpoint}"
     if component is not None:
         raise INSTANCES_KNOWN.error(
-            got=f"inference component {component}", allowed="--instances", where=where,
+            got=f"inference component {component}",
+            allowed="--instances",
+            where=where,
             what="how many copies of an inference component answer must be told",
-            mend="Give --instances the number of its copies; the limit is then that of one copy.")
+            mend="Give --instances the number of its copies; the limit is then that of one copy.",
+        )
     check_one_type(fleet, endpoint)
     if not fleet.instances:
         why = "; ".join(each for each in fleet.unknown if each.startswith("instances"))
-        raise INSTANCES_KNOWN.error(got=why or f"{fleet.instances} instances", where=where,
-                                    allowed="a number of instances")
+        raise INSTANCES_KNOWN.error(
+            got=why or f"{fleet.instances} instances", where=where, allowed="a number of instances"
+        )
     return fleet.instances
 
 
@@ -187,7 +220,10 @@ def check_one_type(fleet: Fleet, endpoint: str) -> None:
     """
     if len({each.instance_type for each in fleet.parts}) > 1:
         raise ONE_INSTANCE_TYPE.error(
-            got=", ".join(f"{each.variant} on {each.instance_type or 'an unknown type'}"
-                          for each in fleet.parts),
+            got=", ".join(
+                f"{each.variant} on {each.instance_type or 'an unknown type'}"
+                for each in fleet.parts
+            ),
             allowed="variants on one instance type, or one variant",
-            where=f"endpoint {endpoint}")
+            where=f"endpoint {endpoint}",
+        )

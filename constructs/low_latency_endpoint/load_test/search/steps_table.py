@@ -22,12 +22,36 @@ PER_INSTANCE = "Inv./inst."
 _TONES = {"held": "good", "broken": "bad", "unclear": "careful", "client-bound": "other"}
 
 _COLUMNS = (
-    "step", "purpose", "started_at", "seconds", "offered_tps", "users", "sent", "completed",
-    "failed", "tps", "outcome", *(f"p{percent:g}_ms" for percent in PERCENTS), "mean_ms",
-    "max_ms", "samples", "samples_beyond_p99", "first_byte_p50_ms", "first_byte_p99_ms",
-    "service_p50_ms", "service_p99_ms", "send_lag_p99_ms", "client_cpu_share",
-    "generator_us_per_request", "client_bound", "warnings", "model_latency_p99_ms",
-    "overhead_latency_mean_ms", "cpu_percent", "gpu_percent", "invocations_per_instance_minute",
+    "step",
+    "purpose",
+    "started_at",
+    "seconds",
+    "offered_tps",
+    "users",
+    "sent",
+    "completed",
+    "failed",
+    "tps",
+    "outcome",
+    *(f"p{percent:g}_ms" for percent in PERCENTS),
+    "mean_ms",
+    "max_ms",
+    "samples",
+    "samples_beyond_p99",
+    "first_byte_p50_ms",
+    "first_byte_p99_ms",
+    "service_p50_ms",
+    "service_p99_ms",
+    "send_lag_p99_ms",
+    "client_cpu_share",
+    "generator_us_per_request",
+    "client_bound",
+    "warnings",
+    "model_latency_p99_ms",
+    "overhead_latency_mean_ms",
+    "cpu_percent",
+    "gpu_percent",
+    "invocations_per_instance_minute",
     "shared_minutes",
 )
 
@@ -50,21 +74,34 @@ def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
     first_byte = (result.first_byte or LatencyHistogram()).quantiles((0.5, 0.99))
     beyond = {one.percent: one.samples_beyond for one in result.latency.percentiles()}
     return {
-        "step": result.step.name, "purpose": each.purpose,
+        "step": result.step.name,
+        "purpose": each.purpose,
         "started_at": datetime.fromtimestamp(result.started_at, UTC).isoformat(),
-        "seconds": result.seconds, "offered_tps": each.offered, "users": result.step.users,
-        "sent": result.sent, "completed": result.completed, "failed": result.failed,
-        "tps": result.rate, "outcome": each.judgement.outcome,
-        **{f"p{percent:g}_ms": 1000 * value
-           for percent, value in zip(PERCENTS, latencies, strict=True)},
-        "mean_ms": 1000 * result.latency.mean, "max_ms": 1000 * result.latency.max,
-        "samples": result.latency.count, "samples_beyond_p99": beyond.get(99.0),
-        "first_byte_p50_ms": 1000 * first_byte[0], "first_byte_p99_ms": 1000 * first_byte[1],
-        "service_p50_ms": 1000 * service[0], "service_p99_ms": 1000 * service[1],
+        "seconds": result.seconds,
+        "offered_tps": each.offered,
+        "users": result.step.users,
+        "sent": result.sent,
+        "completed": result.completed,
+        "failed": result.failed,
+        "tps": result.rate,
+        "outcome": each.judgement.outcome,
+        **{
+            f"p{percent:g}_ms": 1000 * value
+            for percent, value in zip(PERCENTS, latencies, strict=True)
+        },
+        "mean_ms": 1000 * result.latency.mean,
+        "max_ms": 1000 * result.latency.max,
+        "samples": result.latency.count,
+        "samples_beyond_p99": beyond.get(99.0),
+        "first_byte_p50_ms": 1000 * first_byte[0],
+        "first_byte_p99_ms": 1000 * first_byte[1],
+        "service_p50_ms": 1000 * service[0],
+        "service_p99_ms": 1000 * service[1],
         "send_lag_p99_ms": 1000 * result.send_lag.percentile(99),
         "client_cpu_share": result.generator.cpu_share,
         "generator_us_per_request": 1e6 * result.generator.cpu_seconds_per_request,
-        "client_bound": "; ".join(result.client_bound), "warnings": "; ".join(result.warnings),
+        "client_bound": "; ".join(result.client_bound),
+        "warnings": "; ".join(result.warnings),
         "model_latency_p99_ms": window.get("ModelLatency.p99"),
         "overhead_latency_mean_ms": window.get("OverheadLatency.Average"),
         "cpu_percent": window.get("CPUUtilization.Average"),
@@ -105,8 +142,9 @@ class StepColumn:
         return max(len(each) for each in (self.name, *map(str, self.cells)))
 
 
-def step_columns(steps: Sequence[MeasuredStep], report: LoadTestReport | None = None, *,
-                 beyond: bool = False) -> Iterator[StepColumn]:
+def step_columns(
+    steps: Sequence[MeasuredStep], report: LoadTestReport | None = None, *, beyond: bool = False
+) -> Iterator[StepColumn]:
     """All columns that say something of these steps.
 
     Parameters
@@ -117,57 +155,90 @@ def step_columns(steps: Sequence[MeasuredStep], report: LoadTestReport | None = 
     beyond : bool
         Say on how many requests a doubtful percentile rests.
     """
-    def column(name: str, cell: Callable[[MeasuredStep], str | Cell], left_out: int | None = None,
-               groups: str = "load") -> StepColumn:
+
+    def column(
+        name: str,
+        cell: Callable[[MeasuredStep], str | Cell],
+        left_out: int | None = None,
+        groups: str = "load",
+    ) -> StepColumn:
         cells = [found if isinstance(found, Cell) else Cell(found) for found in map(cell, steps)]
         return StepColumn(name, tuple(cells), left_out, groups)
 
     def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
-        found = next((one for one in latencies.percentiles() if one.percent == percent), None) \
-            if latencies is not None else None
+        found = (
+            next((one for one in latencies.percentiles() if one.percent == percent), None)
+            if latencies is not None
+            else None
+        )
         if found is None:
             return Cell("-")
         doubt = "" if found.reliable else f" ? ({found.samples_beyond})" if beyond else "?"
-        return Cell(milliseconds(found.seconds) + doubt, "soft" if doubt else "",
-                    f"{found.samples_beyond:,} requests beyond")
+        return Cell(
+            milliseconds(found.seconds) + doubt,
+            "soft" if doubt else "",
+            f"{found.samples_beyond:,} requests beyond",
+        )
 
     def latency(percent: float, left_out: int | None = None) -> StepColumn:
-        return column(f"p{percent:g}", lambda each: percentile(each.result.latency, percent),
-                      left_out)
+        return column(
+            f"p{percent:g}", lambda each: percentile(each.result.latency, percent), left_out
+        )
 
     yield column("Step", lambda each: each.result.step.name, 0, "load machines")
-    yield column("", lambda each: Cell(each.shown, _TONES[each.judgement.outcome],
-                                       "; ".join(each.judgement.reasons)), 0)
+    yield column(
+        "",
+        lambda each: Cell(
+            each.shown, _TONES[each.judgement.outcome], "; ".join(each.judgement.reasons)
+        ),
+        0,
+    )
     yield column("Purpose", lambda each: Cell(each.purpose, "soft"))
-    yield column("Offered", lambda each: f"{each.result.step.users} at once"
-                 if each.offered is None else f"{each.offered:,.4g}")
+    yield column(
+        "Offered",
+        lambda each: (
+            f"{each.result.step.users} at once" if each.offered is None else f"{each.offered:,.4g}"
+        ),
+    )
     yield column("Answered", lambda each: f"{each.result.rate:,.4g}/s", 0)
     yield column("Requests", lambda each: f"{each.result.latency.count:,}")
     if any(each.result.first_byte is not None for each in steps):
         yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
-    yield from (latency(50.0, 4), latency(90.0), latency(99.0, 0), latency(99.9, 6),
-                latency(99.99))
-    yield column("Failed", lambda each: f"{each.result.error_share:.2%}" if each.result.failed
-                 else "-", 0)
-    yield column("Send lag", lambda each: milliseconds(each.result.send_lag.percentile(99))
-                 + ("!" if each.late else ""), 1, "machines")
-    yield column("Client CPU", lambda each: f"{each.result.generator.cpu_share:.0%}",
-                 groups="machines")
-    yield column("Client per request", lambda each: (
-        f"{1e6 * each.result.generator.cpu_seconds_per_request:,.0f} µs"), groups="machines")
+    yield from (latency(50.0, 4), latency(90.0), latency(99.0, 0), latency(99.9, 6), latency(99.99))
+    yield column(
+        "Failed", lambda each: f"{each.result.error_share:.2%}" if each.result.failed else "-", 0
+    )
+    yield column(
+        "Send lag",
+        lambda each: milliseconds(each.result.send_lag.percentile(99)) + ("!" if each.late else ""),
+        1,
+        "machines",
+    )
+    yield column(
+        "Client CPU", lambda each: f"{each.result.generator.cpu_share:.0%}", groups="machines"
+    )
+    yield column(
+        "Client per request",
+        lambda each: f"{1e6 * each.result.generator.cpu_seconds_per_request:,.0f} µs",
+        groups="machines",
+    )
     if report is not None:
         windows = {id(each): report.metrics.of(each.result) for each in steps}
 
-        def joined(name: str, metric: str, form: Callable[[float], str],
-                   left_out: int) -> StepColumn:
-            return column(name, lambda each: _value(windows[id(each)], metric, form), left_out,
-                          "machines")
+        def joined(
+            name: str, metric: str, form: Callable[[float], str], left_out: int
+        ) -> StepColumn:
+            return column(
+                name, lambda each: _value(windows[id(each)], metric, form), left_out, "machines"
+            )
 
-        found = (joined("Model p99", "ModelLatency.p99", _ms, 5),
-                 joined("Overhead", "OverheadLatency.Average", _ms, 7),
-                 joined("CPU", "CPUUtilization.Average", "{:.0f} %".format, 2),
-                 joined("GPU", "GPUUtilization.Average", "{:.0f} %".format, 3),
-                 joined(PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8))
+        found = (
+            joined("Model p99", "ModelLatency.p99", _ms, 5),
+            joined("Overhead", "OverheadLatency.Average", _ms, 7),
+            joined("CPU", "CPUUtilization.Average", "{:.0f} %".format, 2),
+            joined("GPU", "GPUUtilization.Average", "{:.0f} %".format, 3),
+            joined(PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8),
+        )
         yield from (each for each in found if any(cell.text != "-" for cell in each.cells))
 
 

@@ -45,15 +45,21 @@ class Check(Generic[C]):
         """Run it; what cannot be read becomes ``unknown``."""
         for outcome in guarded(self.find, context):
             yield Result(
-                id=self.id, title=self.title, status=outcome.status,
+                id=self.id,
+                title=self.title,
+                status=outcome.status,
                 subject=" ".join(filter(None, (subject, outcome.about))),
-                evidence=outcome.evidence, mend=outcome.mend, source=self.source,
+                evidence=outcome.evidence,
+                mend=outcome.mend,
+                source=self.source,
             )
 
 
-def check(id: str, title: str, *,
-          source: str = "") -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
+def check(
+    id: str, title: str, *, source: str = ""
+) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
     """Make a check of a function; a source that starts with ``/`` is a page of AWS's."""
+
     def made(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
         page = AWS_DOCS + source if source.startswith("/") else source
         return Check(id, title, page, find)
@@ -61,8 +67,9 @@ def check(id: str, title: str, *,
     return made
 
 
-def guarded(find: Callable[..., Iterable[Outcome]], *arguments: Any,
-            about: str = "") -> Iterator[Outcome]:
+def guarded(
+    find: Callable[..., Iterable[Outcome]], *arguments: Any, about: str = ""
+) -> Iterator[Outcome]:
     """The outcomes of a function; when AWS refuses midway, the last one is ``unknown``."""
     try:
         yield from find(*arguments)
@@ -70,8 +77,12 @@ def guarded(find: Callable[..., Iterable[Outcome]], *arguments: Any,
         yield unknown(refusal.evidence or _GIVEN_UP, refusal.mend, about=about)
 
 
-def run_checks(what: str, account: Account, steps: Sequence[tuple[Check[Any], Any, str]],
-               on_check: Callable[[str, int, int], None] | None = None) -> Report:
+def run_checks(
+    what: str,
+    account: Account,
+    steps: Sequence[tuple[Check[Any], Any, str]],
+    on_check: Callable[[str, int, int], None] | None = None,
+) -> Report:
     """Run checks by their ids, then in the order given.
 
     Parameters

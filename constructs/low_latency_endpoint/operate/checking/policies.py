@@ -18,8 +18,10 @@ _EQUALS: dict[str, Callable[[str, str], bool]] = {
     "ArnLike": lambda value, wanted: _like(value, wanted),
 }
 #: The same with "Not": none of the values may be equal.
-_DIFFERS = {name.replace("Equals", "NotEquals").replace("Like", "NotLike"): equal
-            for name, equal in _EQUALS.items()}
+_DIFFERS = {
+    name.replace("Equals", "NotEquals").replace("Like", "NotLike"): equal
+    for name, equal in _EQUALS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ def document_of(policy: str | Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def verdict(policy: Mapping[str, Any], action: str, resource: str,
-            context: Mapping[str, str]) -> PolicyVerdict:
+def verdict(
+    policy: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]
+) -> PolicyVerdict:
     """Whether the policy allows an action on a resource: a match to allow, and none to deny.
 
     Parameters
@@ -115,9 +118,8 @@ def _statements(policy: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _matches(statement: Mapping[str, Any], action: str, resource: str) -> bool:
-    return (
-        _among(statement, "Action", action.lower(), lower=True)
-        and _among(statement, "Resource", resource, lower=False)
+    return _among(statement, "Action", action.lower(), lower=True) and _among(
+        statement, "Resource", resource, lower=False
     )
 
 
@@ -128,22 +130,25 @@ def _asks_of_principal(statement: Mapping[str, Any], account: str) -> list[str] 
     if "Principal" not in statement:
         return []
     principal = statement["Principal"]
-    named = [str(each) for each in items(
-        principal.get("AWS") if isinstance(principal, Mapping) else principal)]
+    named = [
+        str(each)
+        for each in items(principal.get("AWS") if isinstance(principal, Mapping) else principal)
+    ]
     if any(each in ("*", account) or each.endswith(f":{account}:root") for each in named):
         return []
     return [each for each in named if f":{account}:" in each] or None
 
 
 def _among(statement: Mapping[str, Any], name: str, value: str, *, lower: bool) -> bool:
-    patterns = [str(each).lower() if lower else str(each)
-                for each in items(statement.get(name, statement.get(f"Not{name}")))]
+    patterns = [
+        str(each).lower() if lower else str(each)
+        for each in items(statement.get(name, statement.get(f"Not{name}")))
+    ]
     found = any(_like(value, each) for each in patterns)
     return found is (name in statement)
 
 
-def _asks_of_request(statement: Mapping[str, Any],
-                     context: Mapping[str, str]) -> list[str] | None:
+def _asks_of_request(statement: Mapping[str, Any], context: Mapping[str, str]) -> list[str] | None:
     """Its conditions that are not known to hold; ``None`` when one is known not to."""
     given = {key.lower(): value for key, value in context.items()}
     doubts = []

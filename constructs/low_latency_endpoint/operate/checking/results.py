@@ -75,8 +75,12 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON-safe data, keys always in the same order."""
         return {
-            "id": self.id, "title": self.title, "status": str(self.status),
-            "subject": self.subject, "evidence": self.evidence, "mend": self.mend,
+            "id": self.id,
+            "title": self.title,
+            "status": str(self.status),
+            "subject": self.subject,
+            "evidence": self.evidence,
+            "mend": self.mend,
             "source": self.source,
         }
 
@@ -114,8 +118,9 @@ class Report:
     @property
     def counts(self) -> dict[str, int]:
         """How many results have each status."""
-        return {str(status): sum(each.status is status for each in self.results)
-                for status in Status}
+        return {
+            str(status): sum(each.status is status for each in self.results) for status in Status
+        }
 
     def exit_status(self, *, strict: bool = False) -> int:
         """1 when something fails, else 0; when strict also for a warning or an unknown."""
@@ -125,7 +130,10 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-safe data."""
         return {
-            "checked": self.what, "account": self.account, "region": self.region,
-            "zones": dict(self.zones), "counts": self.counts,
+            "checked": self.what,
+            "account": self.account,
+            "region": self.region,
+            "zones": dict(self.zones),
+            "counts": self.counts,
             "results": [each.to_dict() for each in self.results],
         }

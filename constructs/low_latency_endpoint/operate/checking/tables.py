@@ -14,13 +14,16 @@ from .results import Report, Result, Status
 __all__ = ["report_table"]
 
 _STYLES = {
-    Status.PASS: "green", Status.WARN: "yellow", Status.FAIL: "bold red",
+    Status.PASS: "green",
+    Status.WARN: "yellow",
+    Status.FAIL: "bold red",
     Status.UNKNOWN: "magenta",
 }
 
 
-def report_table(report: Report, *, quiet: bool = False, verbose: bool = False
-                 ) -> list[RenderableType]:
+def report_table(
+    report: Report, *, quiet: bool = False, verbose: bool = False
+) -> list[RenderableType]:
     """The rows in the order of the checks, and below them how many of each there are.
 
     Parameters
@@ -32,8 +35,14 @@ def report_table(report: Report, *, quiet: bool = False, verbose: bool = False
         Add the page behind each check.
     """
     place = ", ".join(filter(None, (report.what, report.account, report.region)))
-    table = Table(title=Text(place), title_justify="left", title_style="bold",
-                  box=box.SIMPLE_HEAD, pad_edge=False, expand=True)  # ratios need expand
+    table = Table(
+        title=Text(place),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        expand=True,
+    )  # ratios need expand
     table.add_column("Status", no_wrap=True)
     table.add_column("Check", ratio=3, overflow="fold")
     table.add_column("Found", ratio=5, overflow="fold")

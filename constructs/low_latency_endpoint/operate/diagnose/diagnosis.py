@@ -67,23 +67,41 @@ class Diagnosis:
             "healthy": self.healthy,
             "findings": [finding.to_dict() for finding in self.findings],
             "latency_ms": {v.name: [_split_dict(s) for s in split(m, v)] for v in m.variants},
-            "instances": {v.name: [each.to_dict() for each in members(v.instances)]
-                          for v in m.variants},
+            "instances": {
+                v.name: [each.to_dict() for each in members(v.instances)] for v in m.variants
+            },
             "zones": {v.name: [each.to_dict() for each in members(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
-            "events": [{"time": e.time.isoformat(), "kind": e.kind, "text": e.text}
-                       for e in self.events],
-            "alarms": None if m.alarms is None else [
-                {"name": a.name, "metric": a.metric, "statistic": a.statistic,
-                 "threshold": a.threshold, "unit": a.unit, "state": a.state} for a in m.alarms],
+            "events": [
+                {"time": e.time.isoformat(), "kind": e.kind, "text": e.text} for e in self.events
+            ],
+            "alarms": None
+            if m.alarms is None
+            else [
+                {
+                    "name": a.name,
+                    "metric": a.metric,
+                    "statistic": a.statistic,
+                    "threshold": a.threshold,
+                    "unit": a.unit,
+                    "state": a.state,
+                }
+                for a in m.alarms
+            ],
             "unknown": [{"what": u.what, "why": u.why} for u in m.unknown],
             "absent": list(m.absent),
         }
 
 
 def diagnose(
-    client: ClientFactory, endpoint: str, *, start: datetime, end: datetime, now: datetime,
-    region: str = "", targets: Mapping[str, float] | None = None,
+    client: ClientFactory,
+    endpoint: str,
+    *,
+    start: datetime,
+    end: datetime,
+    now: datetime,
+    region: str = "",
+    targets: Mapping[str, float] | None = None,
     client_latency: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diagnosis:
@@ -114,8 +132,15 @@ def diagnose(
         diagnosis cannot do without, ``LLE583`` without credentials.
     """
     measurements = read_measurements(
-        client, endpoint, start=start, end=end, now=now, region=region, targets=targets,
-        client_latency=client_latency, progress=progress,
+        client,
+        endpoint,
+        start=start,
+        end=end,
+        now=now,
+        region=region,
+        targets=targets,
+        client_latency=client_latency,
+        progress=progress,
     )
     return Diagnosis(measurements, tuple(walk(measurements)))
 
@@ -126,18 +151,37 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
     found = []
     client = measurements.client_latency
     if client:
-        found.append(Split("client", client.get("p50"), client.get("p90"), client.get("p99"),
-                           client.get("Average"), None))
+        found.append(
+            Split(
+                "client",
+                client.get("p50"),
+                client.get("p90"),
+                client.get("p99"),
+                client.get("Average"),
+                None,
+            )
+        )
     for part, metric in (("model", "ModelLatency"), ("overhead", "OverheadLatency")):
-        means = {s: variant.get(metric, s).weighted_mean(counts)
-                 for s in ("p50", "p90", "p99", "Average")}
+        means = {
+            s: variant.get(metric, s).weighted_mean(counts)
+            for s in ("p50", "p90", "p99", "Average")
+        }
         limits = {s: limit for (m, s), limit in variant.thresholds.items() if m == metric}
         series = _worst_of(variant, metric, limits)
         worst = max(series.points.items(), key=lambda item: item[1]) if series else None
         over = any((means.get(s) or 0) > limit.value for s, limit in limits.items())
-        found.append(Split(
-            part, means["p50"], means["p90"], means["p99"], means["Average"], worst,
-            ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()), over))
+        found.append(
+            Split(
+                part,
+                means["p50"],
+                means["p90"],
+                means["p99"],
+                means["Average"],
+                worst,
+                ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()),
+                over,
+            )
+        )
     return found
 
 
@@ -151,20 +195,35 @@ def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -
 
 def _split_dict(each: Split) -> dict[str, Any]:
     worst = {"time": each.worst[0].isoformat(), "value": each.worst[1]} if each.worst else None
-    return {"part": each.part, "p50": each.p50, "p90": each.p90, "p99": each.p99,
-            "average": each.average, "worst": worst, "limit": each.limit or None}
+    return {
+        "part": each.part,
+        "p50": each.p50,
+        "p90": each.p90,
+        "p99": each.p99,
+        "average": each.average,
+        "worst": worst,
+        "limit": each.limit or None,
+    }
 
 
 def _variant_dict(variant: VariantReading) -> dict[str, Any]:
     scaling = variant.scaling
     return {
-        "name": variant.name, "instance_type": variant.instance_type or None,
-        "routing": variant.routing, "instances": variant.current_instances,
-        "scaling": None if scaling is None else {
-            "min": scaling.minimum, "max": scaling.maximum, "metric": scaling.metric or None,
-            "target": scaling.target},
+        "name": variant.name,
+        "instance_type": variant.instance_type or None,
+        "routing": variant.routing,
+        "instances": variant.current_instances,
+        "scaling": None
+        if scaling is None
+        else {
+            "min": scaling.minimum,
+            "max": scaling.maximum,
+            "metric": scaling.metric or None,
+            "target": scaling.target,
+        },
         "requests": variant.get("Invocations", "Sum").sum,
-        "series": {f"{metric}.{statistic}": {t.isoformat(): series.points[t]
-                                             for t in series.times}
-                   for (metric, statistic), series in variant.series.items()},
+        "series": {
+            f"{metric}.{statistic}": {t.isoformat(): series.points[t] for t in series.times}
+            for (metric, statistic), series in variant.series.items()
+        },
     }

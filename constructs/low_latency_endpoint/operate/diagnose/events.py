@@ -13,17 +13,24 @@ from .instance_starts import Start, after_starts
 from .measurements import Measurements
 from .view import WARMING, VariantView
 
-__all__ = ["Event", "cold_start", "endpoint_state", "events", "named",
-           "new_version"]
+__all__ = ["Event", "cold_start", "endpoint_state", "events", "named", "new_version"]
 
-COLD_MODEL = kind("LLD121", "New instances answer slowly until they are warm",
-                  GUIDE + "deployment-best-practices.html")
-UPDATE_FAILED = kind("LLD701", "The last deployment failed or was rolled back",
-                     GUIDE + "deployment-guardrails.html")
-NEW_VERSION = kind("LLD702", "Slow since a deployment: the new version itself is slower",
-                   GUIDE + "deployment-guardrails.html")
-MISSING = kind("LLD703", "Fewer instances serve than are wanted",
-               GUIDE + "deployment-best-practices.html")
+COLD_MODEL = kind(
+    "LLD121",
+    "New instances answer slowly until they are warm",
+    GUIDE + "deployment-best-practices.html",
+)
+UPDATE_FAILED = kind(
+    "LLD701", "The last deployment failed or was rolled back", GUIDE + "deployment-guardrails.html"
+)
+NEW_VERSION = kind(
+    "LLD702",
+    "Slow since a deployment: the new version itself is slower",
+    GUIDE + "deployment-guardrails.html",
+)
+MISSING = kind(
+    "LLD703", "Fewer instances serve than are wanted", GUIDE + "deployment-best-practices.html"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,10 @@ class Event:
 
 def events(measurements: Measurements) -> list[Event]:
     """Deployments, scaling activities and alarms on one time axis, within the window."""
-    found = [Event(each.time, "deployment", f"{each.configuration} ({each.how})")
-             for each in measurements.deployments]
+    found = [
+        Event(each.time, "deployment", f"{each.configuration} ({each.how})")
+        for each in measurements.deployments
+    ]
     for variant in measurements.variants:
         for each in (variant.scaling.activities if variant.scaling else None) or ():
             refused = f" Not scaled: {', '.join(each.not_scaled)}." if each.not_scaled else ""
@@ -47,22 +56,34 @@ def events(measurements: Measurements) -> list[Event]:
             if each.failed and each.message:
                 text += f" {each.message}"
             found.append(Event(each.start, "scaling", text, each.end))
-    found += [Event(each.time, "alarm", f"{each.alarm}: {each.state}")
-              for each in measurements.transitions]
-    return sorted((e for e in found if measurements.start <= e.time <= measurements.end),
-                  key=lambda event: event.time)
+    found += [
+        Event(each.time, "alarm", f"{each.alarm}: {each.state}")
+        for each in measurements.transitions
+    ]
+    return sorted(
+        (e for e in found if measurements.start <= e.time <= measurements.end),
+        key=lambda event: event.time,
+    )
 
 
 def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
     """Failed deployments, and instances that are wanted and not there."""
     status, reason = measurements.status, measurements.failure_reason
     if reason or status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
-        text = f"the endpoint is {status}" + (f": \"{reason}\"" if reason else "")
+        text = f"the endpoint is {status}" + (f': "{reason}"' if reason else "")
         yield Finding(
-            UPDATE_FAILED, "", (Evidence(text),), "high", ("deployments", "failed"),
-            (Change("startup_health_check_timeout", "", "if the container did not answer in time"),
-             Change("model_data_download_timeout", "", "if the model did not arrive in time"),
-             Change("deployment.rollback_on_alarms", "true")),
+            UPDATE_FAILED,
+            "",
+            (Evidence(text),),
+            "high",
+            ("deployments", "failed"),
+            (
+                Change(
+                    "startup_health_check_timeout", "", "if the container did not answer in time"
+                ),
+                Change("model_data_download_timeout", "", "if the model did not arrive in time"),
+                Change("deployment.rollback_on_alarms", "true"),
+            ),
             "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
         )
         return
@@ -70,12 +91,21 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
         wanted, there = variant.desired_instances, variant.current_instances
         if status == "InService" and wanted and there is not None and there < wanted:
             yield Finding(
-                MISSING, variant.name,
-                (Evidence(f"{there} of {wanted} instances in service while the endpoint is "
-                          "InService", measurements.end, measurements.end),),
-                "medium", ("deployments", "instances missing"),
-                (Change("instance_type", "", "a type with more supply"),
-                 Change("capacity_reservation_arn", "", "reserved instances come")),
+                MISSING,
+                variant.name,
+                (
+                    Evidence(
+                        f"{there} of {wanted} instances in service while the endpoint is InService",
+                        measurements.end,
+                        measurements.end,
+                    ),
+                ),
+                "medium",
+                ("deployments", "instances missing"),
+                (
+                    Change("instance_type", "", "a type with more supply"),
+                    Change("capacity_reservation_arn", "", "reserved instances come"),
+                ),
                 "Look again in some minutes: instances that are starting count as missing too.",
             )
 
@@ -94,8 +124,12 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         # Around the threshold the slow periods come in several time windows.
         late = [t for t in view.whole.slow_times if t > each.done + WARMING]
         judged_late = [t for t in since.times if t > each.done + WARMING]
-        if (len(after) < 0.9 * len(slow) or not before or not lasted
-                or len(late) < 0.5 * len(judged_late)):
+        if (
+            len(after) < 0.9 * len(slow)
+            or not before
+            or not lasted
+            or len(late) < 0.5 * len(judged_late)
+        ):
             continue
         was, now = before.median, since.median
         assert was is not None
@@ -104,18 +138,31 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         if now < 1.3 * was:
             continue
         yield Finding(
-            NEW_VERSION, view.variant.name,
-            (*view.slow_evidence(), Evidence(
-                f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
-                f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
-                f"deployed then ({each.how})", each.time, view.measurements.end)),
-            "high", ("ModelLatency high", "instances not saturated", "since a deployment"),
-            (Change("containers[].image", "", "back to the version before"),
-             Change("containers[].data", "", "back to the model before"),
-             Change("alarms.model_latency", "",
-                    "a threshold below what was missed, so that alarms roll back"),
-             Change("deployment.rollback_on_alarms", "true"),
-             Change("deployment.canary.wait", "10m", "longer than the alarm takes to see it")),
+            NEW_VERSION,
+            view.variant.name,
+            (
+                *view.slow_evidence(),
+                Evidence(
+                    f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
+                    f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
+                    f"deployed then ({each.how})",
+                    each.time,
+                    view.measurements.end,
+                ),
+            ),
+            "high",
+            ("ModelLatency high", "instances not saturated", "since a deployment"),
+            (
+                Change("containers[].image", "", "back to the version before"),
+                Change("containers[].data", "", "back to the model before"),
+                Change(
+                    "alarms.model_latency",
+                    "",
+                    "a threshold below what was missed, so that alarms roll back",
+                ),
+                Change("deployment.rollback_on_alarms", "true"),
+                Change("deployment.canary.wait", "10m", "longer than the alarm takes to see it"),
+            ),
             "Compare both versions outside of SageMaker with the same requests.",
         )
         return
@@ -132,22 +179,38 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     rest = Series({t: v for t, v in latency.points.items() if t not in any_slow})
     recovered = bool(rest.between(slow[-1], view.measurements.end))
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
-    changes = [
-        Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-               "a small part of the requests meets the cold fleet")
-    ] if any(start.deployment for start in found) else []
+    changes = (
+        [
+            Change(
+                "deployment.canary",
+                "{size_percent: 10, wait: 10m}",
+                "a small part of the requests meets the cold fleet",
+            )
+        ]
+        if any(start.deployment for start in found)
+        else []
+    )
     if not all(start.deployment for start in found):
-        changes.append(Change("instances.min", "",
-                              "more at all times: fewer starts at the rise of traffic"))
+        changes.append(
+            Change("instances.min", "", "more at all times: fewer starts at the rise of traffic")
+        )
     yield Finding(
-        COLD_MODEL, view.variant.name,
-        (*view.slow_evidence(), Evidence(
-            f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
-            found[0].first, slow[-1] + view.period)),
+        COLD_MODEL,
+        view.variant.name,
+        (
+            *view.slow_evidence(),
+            Evidence(
+                f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
+                found[0].first,
+                slow[-1] + view.period,
+            ),
+        ),
         "high" if recovered else "medium",
         ("ModelLatency high", "instances not saturated", "after new instances started"),
-        (*changes,
-         Change("containers[].environment", "", "have the server load and compile before /ping")),
+        (
+            *changes,
+            Change("containers[].environment", "", "have the server load and compile before /ping"),
+        ),
         ("" if recovered else "Look again later: it has not recovered yet. ")
         + "Warm the model before /ping answers, or send requests before callers do.",
     )
@@ -156,8 +219,10 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
 def named(view: VariantView, found: list[Start]) -> str:
     """Starts in words, with their times: the first three."""
     clock = view.measurements.clock
-    words = [f"{start.why} at {clock(start.first)}"
-             + (f"-{clock(start.last)}" if start.last > start.first else "")
-             for start in found[:3]]
+    words = [
+        f"{start.why} at {clock(start.first)}"
+        + (f"-{clock(start.last)}" if start.last > start.first else "")
+        for start in found[:3]
+    ]
     more = len(found) - len(words)
     return ", ".join(words) + (f" and {more} more" if more else "")

@@ -25,8 +25,9 @@ OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors"
 SERVER_ERRORS = kind("LLD402", "The container fails on instances with room", LOAD_TESTING)
 CLIENT_ERRORS = kind("LLD403", "Callers send what SageMaker or the model refuses", MONITORING)
 MODEL_ERRORS = kind("LLD404", "The container answers with errors or not at all", MONITORING)
-TIMEOUTS = kind("LLD405", "Requests reach the time limit of an invocation",
-                GUIDE + "deploy-model-options.html")
+TIMEOUTS = kind(
+    "LLD405", "Requests reach the time limit of an invocation", GUIDE + "deploy-model-options.html"
+)
 BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", MONITORING)
 CACHE_MISSES = kind("LLD301", "Requests wait for models that are not loaded", KNOWLEDGE_CENTER)
 SLOW_DOWNLOADS = kind("LLD302", "Models take long to download", KNOWLEDGE_CENTER)
@@ -49,30 +50,48 @@ def errors(view: VariantView) -> Iterator[Finding]:
         yield _server(view, server, share)
     if share := _too_many(view, client, "client_error_rate"):
         yield Finding(
-            CLIENT_ERRORS, view.variant.name, (_count(view, client, "4XX errors", share),),
-            "high", ("errors", "4XX"),
+            CLIENT_ERRORS,
+            view.variant.name,
+            (_count(view, client, "4XX errors", share),),
+            "high",
+            ("errors", "4XX"),
             (Change("alarms.client_error_rate", "0.05", "says so next time"),),
             "Look at what callers changed: content type, payload size, names of endpoint, variant "
             "or model, permissions. SageMaker refuses these before the model, the container with "
-            "its own 4xx.")
-    other = Series({t: v - server.points.get(t, 0) - client.points.get(t, 0)
-                    for t, v in container.points.items()})
+            "its own 4xx.",
+        )
+    other = Series(
+        {
+            t: v - server.points.get(t, 0) - client.points.get(t, 0)
+            for t, v in container.points.items()
+        }
+    )
     other = Series({t: v for t, v in other.points.items() if v > 0})
     if share := _too_many(view, other, "model_error_rate"):
         yield Finding(
-            MODEL_ERRORS, view.variant.name,
+            MODEL_ERRORS,
+            view.variant.name,
             (_count(view, other, "model errors beside 4XX and 5XX", share),),
-            "medium", ("errors", "model errors"),
-            (Change("containers[].environment", "", "what the log asks for"),
-             Change("alarms.model_error_rate", "0.01", "says so next time")),
+            "medium",
+            ("errors", "model errors"),
+            (
+                Change("containers[].environment", "", "what the log asks for"),
+                Change("alarms.model_error_rate", "0.01", "says so next time"),
+            ),
             "Socket errors, malformed answers and timeouts of the container count here: its log "
-            "says which.")
+            "says which.",
+        )
     streams = view.get("MidStreamErrors", "Sum")
     if share := _too_many(view, streams, "model_error_rate"):
         yield Finding(
-            BROKEN_STREAMS, view.variant.name, (_count(view, streams, "broken streams", share),),
-            "medium", ("errors", "mid-stream"), (),
-            "The container stopped in the middle of an answer: memory, its own timeouts, its log.")
+            BROKEN_STREAMS,
+            view.variant.name,
+            (_count(view, streams, "broken streams", share),),
+            "medium",
+            ("errors", "mid-stream"),
+            (),
+            "The container stopped in the middle of an answer: memory, its own timeouts, its log.",
+        )
 
 
 def _too_many(view: VariantView, series: Series, option: str) -> float:
@@ -98,9 +117,13 @@ def _failing_windows(view: VariantView, series: Series) -> list[tuple[datetime, 
 def _count(view: VariantView, series: Series, words: str, share: float) -> Evidence:
     times = sorted(t for t, v in series.points.items() if v > 0)
     worst = max(times, key=lambda t: series.points[t])
-    return Evidence(f"{series.sum:,.0f} {words}, {percent(share)} of the requests, in "
-                    f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
-                    f"{view.measurements.clock(worst)}", times[0], times[-1] + view.period)
+    return Evidence(
+        f"{series.sum:,.0f} {words}, {percent(share)} of the requests, in "
+        f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
+        f"{view.measurements.clock(worst)}",
+        times[0],
+        times[-1] + view.period,
+    )
 
 
 def _server(view: VariantView, server: Series, share: float) -> Finding:
@@ -110,35 +133,58 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
     longest = view.get("ModelLatency", "Maximum").only(times).max
     if longest is not None and longest >= _LIMIT_MS:
         return Finding(
-            TIMEOUTS, view.variant.name,
+            TIMEOUTS,
+            view.variant.name,
             (evidence, Evidence(f"longest ModelLatency then {milliseconds(longest)}", *span)),
-            "high", ("errors", "5XX", "at the time limit"),
-            (Change("containers[].environment", "", "limit the work of one request"),
-             Change("instance_type", "", "a faster one")),
+            "high",
+            ("errors", "5XX", "at the time limit"),
+            (
+                Change("containers[].environment", "", "limit the work of one request"),
+                Change("instance_type", "", "a faster one"),
+            ),
             "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
-            "belongs to asynchronous inference.")
+            "belongs to asynchronous inference.",
+        )
     full = view.saturation(times)
     if full:
         return Finding(
-            OVERLOAD_ERRORS, view.variant.name, (evidence, full), "high",
+            OVERLOAD_ERRORS,
+            view.variant.name,
+            (evidence, full),
+            "high",
             ("errors", "5XX", "instances saturated"),
-            (Change("instances.max", "", "more instances"),
-             Change("throughput.safety_factor", "", "lower: instances stay emptier")))
-    since = next((d for d in view.measurements.deployments
-                  if abs(d.time - times[0]) <= 5 * view.period), None)
+            (
+                Change("instances.max", "", "more instances"),
+                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
+            ),
+        )
+    since = next(
+        (d for d in view.measurements.deployments if abs(d.time - times[0]) <= 5 * view.period),
+        None,
+    )
     more: tuple[Evidence, ...] = ()
     if since:
         at = view.measurements.clock(since.time)
-        more = (Evidence(f"they began with the deployment of {since.configuration} at {at}",
-                         since.time, span[1]),)
+        more = (
+            Evidence(
+                f"they began with the deployment of {since.configuration} at {at}",
+                since.time,
+                span[1],
+            ),
+        )
     return Finding(
-        SERVER_ERRORS, view.variant.name,
+        SERVER_ERRORS,
+        view.variant.name,
         (evidence, *more, Evidence(view.utilization_words(times), *span)),
-        "high" if since else "medium", ("errors", "5XX", "instances not saturated"),
-        (Change("containers[].environment", "", "number of workers, memory of each"),
-         Change("containers[].image", "", "the version before, if they began with it"),
-         Change("deployment.rollback_on_alarms", "true")),
-        "The container's log in /aws/sagemaker/Endpoints/<name> has the exception.")
+        "high" if since else "medium",
+        ("errors", "5XX", "instances not saturated"),
+        (
+            Change("containers[].environment", "", "number of workers, memory of each"),
+            Change("containers[].image", "", "the version before, if they began with it"),
+            Change("deployment.rollback_on_alarms", "true"),
+        ),
+        "The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
+    )
 
 
 def _disk(view: VariantView) -> Iterator[Finding]:
@@ -146,11 +192,18 @@ def _disk(view: VariantView) -> Iterator[Finding]:
     if disk and max(disk.points.values()) >= 90:
         time, worst = max(disk.points.items(), key=lambda item: item[1])
         yield Finding(
-            DISK, view.variant.name, (Evidence(f"disk at {worst:.0f} %", time, time),), "high",
+            DISK,
+            view.variant.name,
+            (Evidence(f"disk at {worst:.0f} %", time, time),),
+            "high",
             ("utilization", "disk"),
-            (Change("volume_size_gib", "", "larger, on types without local storage"),
-             Change("instance_type", "", "one with a larger local disk")),
-            "Logs and temporary files of the container are the usual reason.", risk=True)
+            (
+                Change("volume_size_gib", "", "larger, on types without local storage"),
+                Change("instance_type", "", "one with a larger local disk"),
+            ),
+            "Logs and temporary files of the container are the usual reason.",
+            risk=True,
+        )
 
 
 def multi_model(view: VariantView) -> Iterator[Finding]:
@@ -162,15 +215,20 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     waited = wait.weighted_mean(view.get("ModelLoadingWaitTime", "SampleCount"))
     if ratio is None or ratio >= _CACHE_HITS or not wait:
         return
-    limits = [limit.value for (metric, _), limit in view.variant.thresholds.items()
-              if metric == "ModelLatency"]
+    limits = [
+        limit.value
+        for (metric, _), limit in view.variant.thresholds.items()
+        if metric == "ModelLatency"
+    ]
     assert waited is not None
     if limits and waited < 0.1 * min(limits):
         return
     times = sorted(t for t, v in hits.points.items() if v < _CACHE_HITS)
     span = (times[0], times[-1] + view.period)
-    parts = [f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
-             f"{milliseconds(waited)} on average"]
+    parts = [
+        f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
+        f"{milliseconds(waited)} on average"
+    ]
     loaded = view.get("LoadedModelCount", "Average")
     unloads = view.get("ModelUnloadingTime", "SampleCount").sum
     if loaded:
@@ -184,22 +242,40 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
     load = view.get("ModelLoadingTime", "Average").mean
     evidence: tuple[Evidence, ...] = (Evidence("; ".join(parts), *span),)
     if download is not None and load is not None:
-        evidence = (*evidence, Evidence(f"download {milliseconds(download)}, load "
-                                        f"{milliseconds(load)} on average", *span))
+        evidence = (
+            *evidence,
+            Evidence(
+                f"download {milliseconds(download)}, load {milliseconds(load)} on average", *span
+            ),
+        )
     path = ("multi-model", "requests wait for models")
     if download is not None and load is not None and download >= 2 * load and not unloads:
         yield Finding(
-            SLOW_DOWNLOADS, view.variant.name, evidence, "high", (*path, "download dominates"),
-            (Change("containers[].data", "", "smaller artifacts in the endpoint's own region"),
-             Change("instance_type", "", "more network bandwidth")),
-            "Ask for each model once after a deployment, before callers do.")
+            SLOW_DOWNLOADS,
+            view.variant.name,
+            evidence,
+            "high",
+            (*path, "download dominates"),
+            (
+                Change("containers[].data", "", "smaller artifacts in the endpoint's own region"),
+                Change("instance_type", "", "more network bandwidth"),
+            ),
+            "Ask for each model once after a deployment, before callers do.",
+        )
         return
     yield Finding(
-        CACHE_MISSES, view.variant.name, evidence, "high", path,
-        (Change("instance_type", "", "more memory holds more models"),
-         Change("instances.min", "", "more instances: each holds some of the models"),
-         Change("alarms.cache_miss_rate", "0.05", "says so next time")),
-        "Put models that are asked for most onto an endpoint of their own.")
+        CACHE_MISSES,
+        view.variant.name,
+        evidence,
+        "high",
+        path,
+        (
+            Change("instance_type", "", "more memory holds more models"),
+            Change("instances.min", "", "more instances: each holds some of the models"),
+            Change("alarms.cache_miss_rate", "0.05", "says so next time"),
+        ),
+        "Put models that are asked for most onto an endpoint of their own.",
+    )
 
 
 def silence(view: VariantView) -> Iterator[Finding]:
@@ -209,11 +285,19 @@ def silence(view: VariantView) -> Iterator[Finding]:
     for alarm in view.measurements.alarms or ():
         if alarm.metric == "Invocations" and alarm.state == "ALARM":
             yield Finding(
-                SILENCE, view.variant.name,
-                (Evidence(f"no invocation in the window; alarm {alarm.name} is in ALARM",
-                          view.measurements.start, view.measurements.end),),
-                "high", ("traffic", "none"),
+                SILENCE,
+                view.variant.name,
+                (
+                    Evidence(
+                        f"no invocation in the window; alarm {alarm.name} is in ALARM",
+                        view.measurements.start,
+                        view.measurements.end,
+                    ),
+                ),
+                "high",
+                ("traffic", "none"),
                 (Change("private_link", "", "stack-level: security group and private DNS"),),
                 "From a caller: does runtime.sagemaker.<region>.amazonaws.com resolve to an "
-                "address of the VPC, and does port 443 answer? `low-latency verify` checks both.")
+                "address of the VPC, and does port 443 answer? `low-latency verify` checks both.",
+            )
             return

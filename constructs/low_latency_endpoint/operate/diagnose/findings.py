@@ -18,10 +18,14 @@ __all__ = ["Change", "Evidence", "Finding", "FindingKind", "kind", "kinds"]
 Confidence = Literal["high", "medium", "low"]
 
 KNOWLEDGE_CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
-LOAD_TESTING = ("https://aws.amazon.com/blogs/machine-learning/"
-                "best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/")
-ROUTING = ("https://aws.amazon.com/blogs/machine-learning/minimize-real-time-inference-latency-by-"
-           "using-amazon-sagemaker-routing-strategies/")
+LOAD_TESTING = (
+    "https://aws.amazon.com/blogs/machine-learning/"
+    "best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/"
+)
+ROUTING = (
+    "https://aws.amazon.com/blogs/machine-learning/minimize-real-time-inference-latency-by-"
+    "using-amazon-sagemaker-routing-strategies/"
+)
 GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
 MONITORING = GUIDE + "monitoring-cloudwatch.html"
 SCALING = GUIDE + "endpoint-auto-scaling.html"

@@ -36,15 +36,19 @@ def instance_starts(view: VariantView) -> list[Start]:
     UpdateEndpointWeightsAndCapacities, show in the count of those that serve, and in metrics per
     instance.
     """
-    found = [Start(each.time, each.done, f"the deployment of {each.configuration}")
-             for each in view.measurements.deployments]
+    found = [
+        Start(each.time, each.done, f"the deployment of {each.configuration}")
+        for each in view.measurements.deployments
+    ]
     told = [(each.first, each.last) for each in found]
     for activity in scale_outs(view):
         served = activity.end or activity.start
         found.append(Start(served, served, f"the scale-out to {activity.capacity} instances"))
         told.append((activity.start, served))
-    counted = [Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
-               for rise in view.whole.rises]
+    counted = [
+        Start(rise.time, rise.time, f"the rise from {rise.few} to {rise.more} instances")
+        for rise in view.whole.rises
+    ]
     for start in (*counted, *_first_seen(view)):
         if not any(first - WARMING <= start.first <= last + WARMING for first, last in told):
             found.append(start)
@@ -65,8 +69,7 @@ def after_starts(view: VariantView, slow: list[datetime]) -> list[Start]:
         return []
     for start in explained:
         # Slow before it already: then it is no consequence, whatever came after.
-        lead = [t for t in slow
-                if start.first - 5 * view.period <= t <= start.first - view.period]
+        lead = [t for t in slow if start.first - 5 * view.period <= t <= start.first - view.period]
         if len(lead) >= 2:
             return []
     return sorted(explained)
@@ -89,13 +92,17 @@ def scale_outs(view: VariantView) -> list[Activity]:
 
 
 def _capacity_before(view: VariantView, activity: Activity) -> float | None:
-    earlier = [a for a in view.activities
-               if a.start < activity.start and a.capacity is not None and not a.failed]
+    earlier = [
+        a
+        for a in view.activities
+        if a.start < activity.start and a.capacity is not None and not a.failed
+    ]
     if earlier:
         return max(earlier, key=lambda a: a.start).capacity
     # The period in which it began may hold the new instances already.
-    seen = view.whole.instances.between(activity.start - timedelta(minutes=15),
-                                        activity.start - view.period + timedelta.resolution)
+    seen = view.whole.instances.between(
+        activity.start - timedelta(minutes=15), activity.start - view.period + timedelta.resolution
+    )
     return round(seen.points[seen.times[-1]]) if seen else None
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "serving",
 ]
 
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """A latency in milliseconds, or a share of requests, to keep, and who says so."""
@@ -58,7 +59,8 @@ class Activity:
         An activity that was never begun, say at the maximum, has its reasons and did not fail.
         """
         return self.status in ("Failed", "Unfulfilled") and not (
-            set(self.not_scaled) - {"TargetServicePutResourceAsUnscalable"})
+            set(self.not_scaled) - {"TargetServicePutResourceAsUnscalable"}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,9 @@ class Measurements:
 
     def clock(self, time: datetime) -> str:
         """A time for people: with its day where the window has several."""
-        return f"{time:%H:%M}" if self.end - self.start <= timedelta(days=1) else \
-            f"{time:%m-%d %H:%M}"
+        return (
+            f"{time:%H:%M}" if self.end - self.start <= timedelta(days=1) else f"{time:%m-%d %H:%M}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,13 @@ class Member:
     def to_dict(self) -> dict[str, Any]:
         """As JSON-safe data."""
         return {
-            "name": self.name, "requests": self.requests, "share": self.share,
-            "model_average_ms": self.model_average, "model_p99_ms": self.model_p99,
-            "overhead_average_ms": self.overhead_average, "cpu_percent": self.cpu,
+            "name": self.name,
+            "requests": self.requests,
+            "share": self.share,
+            "model_average_ms": self.model_average,
+            "model_p99_ms": self.model_p99,
+            "overhead_average_ms": self.overhead_average,
+            "cpu_percent": self.cpu,
         }
 
 
@@ -43,14 +47,22 @@ def members(of: Mapping[str, MetricSeries]) -> list[Member]:
     for name, series in of.items():
         requests = _of(series, "Invocations", "Sum")
 
-        def mean(metric: str, statistic: str, series: MetricSeries = series,
-                 requests: Series = requests) -> float | None:
+        def mean(
+            metric: str, statistic: str, series: MetricSeries = series, requests: Series = requests
+        ) -> float | None:
             return _of(series, metric, statistic).weighted_mean(requests)
 
-        found.append(Member(
-            name, requests.sum, requests.sum / total if total else None,
-            mean("ModelLatency", "Average"), mean("ModelLatency", "p99"),
-            mean("OverheadLatency", "Average"), _of(series, "CPUUtilization", "Average").mean))
+        found.append(
+            Member(
+                name,
+                requests.sum,
+                requests.sum / total if total else None,
+                mean("ModelLatency", "Average"),
+                mean("ModelLatency", "p99"),
+                mean("OverheadLatency", "Average"),
+                _of(series, "CPUUtilization", "Average").mean,
+            )
+        )
     return sorted(found, key=lambda each: (-(each.model_average or 0), each.name))
 
 

@@ -12,24 +12,29 @@ from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 __all__ = ["parse_latencies", "parse_window"]
 
 SINCE_FORM = rule(
-    "LLE584", "the window is no length of time that CloudWatch keeps",
+    "LLE584",
+    "the window is no length of time that CloudWatch keeps",
     mend="Write a number and m, h or d: 30m, 1h, 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
-    "LLE585", "the end of the window is no time in the past",
+    "LLE585",
+    "the end of the window is no time in the past",
     mend="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
 )
 TARGET_FORM = rule(
-    "LLE586", "a latency target is not a statistic with a time",
+    "LLE586",
+    "a latency target is not a statistic with a time",
     mend="Write p99=200ms; repeat the option for another statistic.",
 )
 CLIENT_LATENCY_FORM = rule(
-    "LLE587", "a client latency is not a statistic with a time",
+    "LLE587",
+    "a client latency is not a statistic with a time",
     mend="Write p99=240ms, as the callers measured it in the same window.",
 )
 PAGE_WRITTEN = rule(
-    "LLE588", "the page could not be written",
+    "LLE588",
+    "the page could not be written",
     mend="Give --html a file in a folder that exists and that you may write to.",
 )
 _KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
@@ -73,8 +78,10 @@ def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime
         raise SINCE_FORM.error(got=repr(since), allowed=allowed)
     start = end - timedelta(seconds=seconds)
     if now - start > _KEPT + timedelta(minutes=1):
-        raise SINCE_FORM.error(got=f"{since} up to {end:%Y-%m-%d}",
-                               allowed="at most 455 days ago, as CloudWatch keeps it")
+        raise SINCE_FORM.error(
+            got=f"{since} up to {end:%Y-%m-%d}",
+            allowed="at most 455 days ago, as CloudWatch keeps it",
+        )
     return start, end
 
 
@@ -110,15 +117,19 @@ def parse_latencies(values: Iterable[str], rule: Rule) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in values:
         match = _LATENCY.fullmatch(text.strip())
-        statistic = (match["statistic"].strip() if match else "")
+        statistic = match["statistic"].strip() if match else ""
         if statistic.lower() == "average":
             statistic = "Average"
         if match is None or not _STATISTICS.fullmatch(statistic):
-            raise rule.error(got=repr(text), allowed="p50, p90, p99, p99.9 or Average, then "
-                             "= and a time in ms or s")
+            raise rule.error(
+                got=repr(text),
+                allowed="p50, p90, p99, p99.9 or Average, then = and a time in ms or s",
+            )
         value = float(match["value"]) * (1 if match["unit"] == "ms" else 1000)
         if not ALARM_THRESHOLD_MILLISECONDS.holds(value) or statistic in found:
-            raise rule.error(got=repr(text), allowed=f"each statistic once, "
-                             f"{ALARM_THRESHOLD_MILLISECONDS.allowed}")
+            raise rule.error(
+                got=repr(text),
+                allowed=f"each statistic once, {ALARM_THRESHOLD_MILLISECONDS.allowed}",
+            )
         found[statistic] = value
     return found

@@ -13,8 +13,9 @@ from .view import WARMING, VariantView
 __all__ = ["client", "overhead"]
 
 COLD = kind("LLD201", "OverheadLatency is high after new instances started", KNOWLEDGE_CENTER)
-INFREQUENT = kind("LLD202", "OverheadLatency is high because requests are infrequent",
-                  KNOWLEDGE_CENTER)
+INFREQUENT = kind(
+    "LLD202", "OverheadLatency is high because requests are infrequent", KNOWLEDGE_CENTER
+)
 STEADY = kind("LLD203", "OverheadLatency is high under steady traffic", KNOWLEDGE_CENTER)
 CLIENT = kind("LLD801", "The time is lost between the caller and SageMaker", MONITORING)
 
@@ -32,46 +33,80 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     span = (times[0], times[-1] + view.period)
     found = after_starts(view, times)
     if found:
-        changes = [
-            Change("deployment.canary", "{size_percent: 10, wait: 10m}",
-                   "a small part of the requests meets the new fleet")
-        ] if any(start.deployment for start in found) else []
+        changes = (
+            [
+                Change(
+                    "deployment.canary",
+                    "{size_percent: 10, wait: 10m}",
+                    "a small part of the requests meets the new fleet",
+                )
+            ]
+            if any(start.deployment for start in found)
+            else []
+        )
         if not all(start.deployment for start in found):
             changes.append(Change("instances.min", "", "more at all times: fewer starts"))
         yield Finding(
-            COLD, view.variant.name,
-            (*evidence, Evidence(
-                f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
-                found[0].first, span[1])),
-            "high", ("OverheadLatency high", "after new instances started"), tuple(changes),
-            "Send requests to new instances before callers do.")
+            COLD,
+            view.variant.name,
+            (
+                *evidence,
+                Evidence(
+                    f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
+                    found[0].first,
+                    span[1],
+                ),
+            ),
+            "high",
+            ("OverheadLatency high", "after new instances started"),
+            tuple(changes),
+            "Send requests to new instances before callers do.",
+        )
         return
     per_minute = view.tps.only(times)
     typical = per_minute.median
     if typical is not None and typical * 60 <= _INFREQUENT:
         yield Finding(
-            INFREQUENT, view.variant.name,
+            INFREQUENT,
+            view.variant.name,
             (*evidence, Evidence(f"{typical * 60:.2g} requests a minute when it was high", *span)),
-            "medium", ("OverheadLatency high", "few requests"), (),
+            "medium",
+            ("OverheadLatency high", "few requests"),
+            (),
             "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
-            "path warm, and keep connections open in the callers.")
+            "path warm, and keep connections open in the callers.",
+        )
         return
     changes = []
     more = ""
     if view.measurements.data_capture_percent:
         more = f"; data capture records {view.measurements.data_capture_percent} % of the requests"
-        changes.append(Change("data_capture.sampling_percentage", "",
-                              f"less than {view.measurements.data_capture_percent}"))
-    changes.append(Change("alarms.overhead_latency", "",
-                          "if what was measured is what your requests need"))
+        changes.append(
+            Change(
+                "data_capture.sampling_percentage",
+                "",
+                f"less than {view.measurements.data_capture_percent}",
+            )
+        )
+    changes.append(
+        Change("alarms.overhead_latency", "", "if what was measured is what your requests need")
+    )
     yield Finding(
-        STEADY, view.variant.name,
-        (*evidence, Evidence(f"{(typical or 0):,.3g} requests a second, no new instances before "
-                             f"it{more}", *span)),
-        "low", ("OverheadLatency high", "steady traffic, no new instances"), tuple(changes),
+        STEADY,
+        view.variant.name,
+        (
+            *evidence,
+            Evidence(
+                f"{(typical or 0):,.3g} requests a second, no new instances before it{more}", *span
+            ),
+        ),
+        "low",
+        ("OverheadLatency high", "steady traffic, no new instances"),
+        tuple(changes),
         "CloudWatch has no payload sizes: look at the size of requests and responses in the "
         "callers, compress or shorten them. Authentication and authorization count too: reuse "
-        "credentials and connections.")
+        "credentials and connections.",
+    )
 
 
 def client(view: VariantView) -> Iterator[Finding]:
@@ -87,16 +122,27 @@ def client(view: VariantView) -> Iterator[Finding]:
         if left < 0.25 * measured or left < 5:
             continue
         yield Finding(
-            CLIENT, view.variant.name,
-            (Evidence(f"client {statistic} {milliseconds(measured)} = ModelLatency "
-                      f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
-                      f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker",
-                      view.measurements.start, view.measurements.end),),
-            "medium", ("client latency", "more than model and overhead"),
-            (Change("client_zones.ids", "", "stack-level: the zones that callers really run in"),
-             Change("private_link", "", "stack-level: callers that go around it cross the "
-                    "internet")),
+            CLIENT,
+            view.variant.name,
+            (
+                Evidence(
+                    f"client {statistic} {milliseconds(measured)} = ModelLatency "
+                    f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
+                    f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker",
+                    view.measurements.start,
+                    view.measurements.end,
+                ),
+            ),
+            "medium",
+            ("client latency", "more than model and overhead"),
+            (
+                Change("client_zones.ids", "", "stack-level: the zones that callers really run in"),
+                Change(
+                    "private_link", "", "stack-level: callers that go around it cross the internet"
+                ),
+            ),
             "Percentiles do not add up exactly; the share is an estimate. In the callers: as many "
             "connections as threads, kept open, in the caller's own zone (runtime_client does all "
-            "three), and enough CPU.")
+            "three), and enough CPU.",
+        )
         return

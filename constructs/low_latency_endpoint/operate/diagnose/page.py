@@ -41,16 +41,30 @@ def page(diagnosis: Diagnosis) -> str:
     parts += [_variant(diagnosis, each) for each in m.variants]
     if diagnosis.events:
         parts.append(Section("What happened", [events_table(diagnosis.events, "%Y-%m-%d %H:%M")]))
-    parts.append(Section("What was looked at", [
-        Listed([f"Unknown: {each.what} ({each.why})" for each in m.unknown]),
-        Listed([*(f"No data: {text}" for text in m.absent), *_looked_at(m), CLOUDWATCH_LACKS],
-               soft=True)]))
+    parts.append(
+        Section(
+            "What was looked at",
+            [
+                Listed([f"Unknown: {each.what} ({each.why})" for each in m.unknown]),
+                Listed(
+                    [*(f"No data: {text}" for text in m.absent), *_looked_at(m), CLOUDWATCH_LACKS],
+                    soft=True,
+                ),
+            ],
+        )
+    )
     said = verdict(diagnosis)
     minutes = m.period.total_seconds() / 60
-    return page_of(f"{m.endpoint}: {said}", parts, head=m.endpoint, verdict=said,
-                   under=", ".join(filter(None, (m.region, m.status, window_text(m),
-                                                 f"periods of {minutes:g} min"))),
-                   good=diagnosis.healthy)
+    return page_of(
+        f"{m.endpoint}: {said}",
+        parts,
+        head=m.endpoint,
+        verdict=said,
+        under=", ".join(
+            filter(None, (m.region, m.status, window_text(m), f"periods of {minutes:g} min"))
+        ),
+        good=diagnosis.healthy,
+    )
 
 
 def write_page(diagnosis: Diagnosis, path: Path) -> None:
@@ -65,33 +79,50 @@ def write_page(diagnosis: Diagnosis, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PAGE_WRITTEN.error(got=f"{path}: {error.strerror or error}",
-                                 allowed="a file") from error
+        raise PAGE_WRITTEN.error(
+            got=f"{path}: {error.strerror or error}", allowed="a file"
+        ) from error
 
 
 def _finding(finding: Finding, m: Measurements) -> Shown:
     shown = [" ".join(filter(None, evidence_text(each, m))) for each in finding.evidence]
-    parts: list[Part] = [Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
-                         Listed(shown)]
+    parts: list[Part] = [
+        Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
+        Listed(shown),
+    ]
     if finding.changes:
         parts += ["In endpoint.yaml:", Code([(each.text, each.why) for each in finding.changes])]
     if finding.besides:
         parts.append(finding.besides)
-    return Shown(f"{finding.id} {finding.kind.title}", finding.id,
-                 "careful" if finding.risk else "bad", parts,
-                 [(f"confidence {finding.confidence}", _TONES[finding.confidence]),
-                  *([("risk", "careful")] if finding.risk else [])], finding.kind.source)
+    return Shown(
+        f"{finding.id} {finding.kind.title}",
+        finding.id,
+        "careful" if finding.risk else "bad",
+        parts,
+        [
+            (f"confidence {finding.confidence}", _TONES[finding.confidence]),
+            *([("risk", "careful")] if finding.risk else []),
+        ],
+        finding.kind.source,
+    )
 
 
 def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
     m = diagnosis.measurements
     parts: list[Part] = ["No request in the window."]
     if variant.get("Invocations", "Sum").sum:
-        parts = [split_table(m, variant), Soft(
-            "Percentiles are means over the periods, weighted by requests; CloudWatch has none for "
-            "OverheadLatency.")]
-        parts += [members_table(word, members(of)) for word, of in (
-            ("zone", variant.zones), ("instance", variant.instances)) if of]
+        parts = [
+            split_table(m, variant),
+            Soft(
+                "Percentiles are means over the periods, weighted by requests; CloudWatch has none for "
+                "OverheadLatency."
+            ),
+        ]
+        parts += [
+            members_table(word, members(of))
+            for word, of in (("zone", variant.zones), ("instance", variant.instances))
+            if of
+        ]
     made = chart(diagnosis, variant)
     return Section(variant_line(variant, m.period), [*parts, *([made] if made else [])])
 

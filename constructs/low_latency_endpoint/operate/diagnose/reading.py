@@ -54,9 +54,10 @@ from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, 
 __all__ = ["read_measurements"]
 
 METRICS_READABLE = rule(
-    "LLE582", "AWS must answer what the diagnosis cannot do without",
+    "LLE582",
+    "AWS must answer what the diagnosis cannot do without",
     mend="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
-         "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
+    "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
 )
 
@@ -70,8 +71,14 @@ _DEPLOYMENT = timedelta(hours=8)
 
 
 def read_measurements(
-    client: ClientFactory, endpoint: str, *, start: datetime, end: datetime, now: datetime,
-    region: str = "", targets: Mapping[str, float] | None = None,
+    client: ClientFactory,
+    endpoint: str,
+    *,
+    start: datetime,
+    end: datetime,
+    now: datetime,
+    region: str = "",
+    targets: Mapping[str, float] | None = None,
     client_latency: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Measurements:
@@ -90,37 +97,71 @@ def read_measurements(
     variants = []
     for name, each in found.variants.items():
         progress(f"Variant {name}")
-        model = account.known(f"model {each.model_name}", describe_model, each.model_name) \
-            if each.model_name else None
-        variants.append(_Variant(
-            each, model, read_scaling(account, endpoint, name, start, end),
-            _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)))
-    queries = [query for each in variants for query in variant_queries(
-        endpoint, each.name, each.instance_type,
-        [key for key in each.thresholds if key[1] != "Rate"])]
+        model = (
+            account.known(f"model {each.model_name}", describe_model, each.model_name)
+            if each.model_name
+            else None
+        )
+        variants.append(
+            _Variant(
+                each,
+                model,
+                read_scaling(account, endpoint, name, start, end),
+                _thresholds(targets or {}, alarm_thresholds(alarms, name), plan),
+            )
+        )
+    queries = [
+        query
+        for each in variants
+        for query in variant_queries(
+            endpoint,
+            each.name,
+            each.instance_type,
+            [key for key in each.thresholds if key[1] != "Rate"],
+        )
+    ]
     progress("List of metrics")
-    listed = account.known("metrics per instance and zone", by_dimension, endpoint,
-                           {each.name: each.instance_type for each in variants})
+    listed = account.known(
+        "metrics per instance and zone",
+        by_dimension,
+        endpoint,
+        {each.name: each.instance_type for each in variants},
+    )
     parts, configurations = listed or ([], {})
-    queries += [*parts, *(Query((name, "configuration", name), "Invocations", "Sum", dimensions)
-                          for name, dimensions in configurations.items())]
+    queries += [
+        *parts,
+        *(
+            Query((name, "configuration", name), "Invocations", "Sum", dimensions)
+            for name, dimensions in configurations.items()
+        ),
+    ]
     with _needed():
         series = read_queries(account, queries, start, end, period, progress)
     shares = _shares(series)
     return Measurements(
-        endpoint=endpoint, region=region, start=start, end=end, period=period,
-        status=found.status, configuration=found.configuration_name,
+        endpoint=endpoint,
+        region=region,
+        start=start,
+        end=end,
+        period=period,
+        status=found.status,
+        configuration=found.configuration_name,
         failure_reason=found.failure_reason,
         data_capture_percent=_capture(found.description),
-        enhanced_metrics=(found.description.get("MetricsConfig") or found.configuration.get(
-            "MetricsConfig") or {}).get("EnableEnhancedMetrics"),
+        enhanced_metrics=(
+            found.description.get("MetricsConfig") or found.configuration.get("MetricsConfig") or {}
+        ).get("EnableEnhancedMetrics"),
         variants=tuple(each.reading(shares) for each in variants),
         deployments=tuple(_deployments(found, series, shares, variants, start, end, period)),
-        alarms=alarms, transitions=transitions, plan=plan,
+        alarms=alarms,
+        transitions=transitions,
+        plan=plan,
         unstarted=account.known("the containers' log group", read_unstarted, found, now),
         client_latency=dict(client_latency or {}),
-        unknown=(*account.unknown, *(_type_unknown(each) for each in variants
-                                     if not each.instance_type_known)),
+        unknown=(
+            *account.unknown,
+            *(_type_unknown(each) for each in variants if not each.instance_type_known),
+        ),
         absent=tuple(_absent(listed is not None, variants, shares)),
     )
 
@@ -139,15 +180,20 @@ def _needed() -> Iterator[None]:
     except Unreadable as refusal:
         error = refusal.error or refusal
         raise who_is_asking(error) or METRICS_READABLE.error(
-            got=refusal.why, allowed="an answer") from error
+            got=refusal.why, allowed="an answer"
+        ) from error
 
 
 class _Variant:
     """A variant on its way from descriptions to a reading."""
 
-    def __init__(self, deployed: DeployedVariant, model: Mapping[str, Any] | None,
-                 scaling: ScalingReading | None,
-                 thresholds: dict[tuple[str, str], Threshold]) -> None:
+    def __init__(
+        self,
+        deployed: DeployedVariant,
+        model: Mapping[str, Any] | None,
+        scaling: ScalingReading | None,
+        thresholds: dict[tuple[str, str], Threshold],
+    ) -> None:
         self.name = deployed.name
         self.instance_type = next(iter(deployed.instance_types), "")
         self.thresholds = thresholds
@@ -167,24 +213,33 @@ class _Variant:
 
     def reading(self, shares: Shares) -> VariantReading:
         model = self._model or {}
-        containers = [model["PrimaryContainer"]] if model.get("PrimaryContainer") \
+        containers = (
+            [model["PrimaryContainer"]]
+            if model.get("PrimaryContainer")
             else model.get("Containers", [])
+        )
         return VariantReading(
-            name=self.name, instance_type=self.instance_type,
+            name=self.name,
+            instance_type=self.instance_type,
             routing=self._deployed.routing or "RANDOM",
             routing_stated=self._deployed.stated_routing is not None,
             current_instances=self._deployed.current_instances,
             desired_instances=self._deployed.desired_instances,
             images=None if self._model is None else tuple(c.get("Image", "") for c in containers),
-            environment={name: value for each in containers
-                         for name, value in each.get("Environment", {}).items()},
-            multi_model=None if self._model is None else any(
-                c.get("Mode") == "MultiModel" for c in containers),
+            environment={
+                name: value
+                for each in containers
+                for name, value in each.get("Environment", {}).items()
+            },
+            multi_model=None
+            if self._model is None
+            else any(c.get("Mode") == "MultiModel" for c in containers),
             inference_components=self.inference_components,
             series=shares.get((self.name, ""), {}).get("", {}),
             instances=shares.get((self.name, "instance"), {}),
             zones=shares.get((self.name, "zone"), {}),
-            scaling=self._scaling, thresholds=self.thresholds,
+            scaling=self._scaling,
+            thresholds=self.thresholds,
         )
 
 
@@ -198,8 +253,9 @@ def _capture(described: Mapping[str, Any]) -> int:
     return int(capture.get("CurrentSamplingPercentage", 0)) if capture.get("EnableCapture") else 0
 
 
-def _thresholds(targets: Mapping[str, float], alarms: dict[tuple[str, str], Threshold],
-                plan: PlanFacts | None) -> dict[tuple[str, str], Threshold]:
+def _thresholds(
+    targets: Mapping[str, float], alarms: dict[tuple[str, str], Threshold], plan: PlanFacts | None
+) -> dict[tuple[str, str], Threshold]:
     """What was asked for on the command line, else the alarms', else the plan's."""
     rates = {key: limit for key, limit in alarms.items() if key[1] == "Rate"}
     latencies = {key: limit for key, limit in alarms.items() if key[1] != "Rate"}
@@ -207,16 +263,19 @@ def _thresholds(targets: Mapping[str, float], alarms: dict[tuple[str, str], Thre
         # As the plan splits a target between model and overhead.
         share = DEFAULT_OVERHEAD_SHARE
         latencies = {
-            ("ModelLatency", statistic): Threshold(value * (1 - share), f"{1 - share:.0%} of the "
-                                                   f"target {value:g} ms")
+            ("ModelLatency", statistic): Threshold(
+                value * (1 - share), f"{1 - share:.0%} of the target {value:g} ms"
+            )
             for statistic, value in targets.items()
         }
         tightest = min(targets.values())
         latencies["OverheadLatency", "Average"] = Threshold(
-            tightest * share, f"{share:.0%} of the target {tightest:g} ms")
+            tightest * share, f"{share:.0%} of the target {tightest:g} ms"
+        )
     elif plan:
-        planned = {key: Threshold(value, "the plan's threshold")
-                   for key, value in plan.thresholds.items()}
+        planned = {
+            key: Threshold(value, "the plan's threshold") for key, value in plan.thresholds.items()
+        }
         latencies = {**planned, **latencies}
     return {**latencies, **rates}
 
@@ -232,14 +291,17 @@ def _shares(series: dict[Query, Series]) -> Shares:
         known = metrics.get((query.metric, query.statistic))
         # One zone may have several series, one for each instance type: requests add up.
         if known and query.statistic == "Sum":
-            values = Series({t: known.points.get(t, 0) + values.points.get(t, 0)
-                             for t in {*known.points, *values.points}})
+            values = Series(
+                {
+                    t: known.points.get(t, 0) + values.points.get(t, 0)
+                    for t in {*known.points, *values.points}
+                }
+            )
         metrics[query.metric, query.statistic] = values
     return {key: dict(members.items()) for key, members in found.items()}
 
 
-def _absent(listed: bool, variants: list[_Variant],
-            shares: Shares) -> Iterable[str]:
+def _absent(listed: bool, variants: list[_Variant], shares: Shares) -> Iterable[str]:
     for each in variants:
         own = shares.get((each.name, ""), {}).get("", {})
         if each.inference_components:
@@ -249,15 +311,19 @@ def _absent(listed: bool, variants: list[_Variant],
         if not listed:
             continue
         if (each.name, "instance") not in shares:
-            yield (f"{each.name}: no metrics per instance; CloudWatch has them with "
-                   "metrics.enhanced: true")
+            yield (
+                f"{each.name}: no metrics per instance; CloudWatch has them with "
+                "metrics.enhanced: true"
+            )
         if (each.name, "zone") not in shares:
             yield f"{each.name}: no metrics per Availability Zone"
 
 
 def _type_unknown(variant: _Variant) -> Unknown:
-    return Unknown(f"CPU and GPU utilization of {variant.name}",
-                   "its instance type, by which they are scaled, could not be read")
+    return Unknown(
+        f"CPU and GPU utilization of {variant.name}",
+        "its instance type, by which they are scaled, could not be read",
+    )
 
 
 def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bool:
@@ -265,34 +331,51 @@ def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bo
     since = counts.between(changed, changed + 5 * period).median
     return since is not None and any(
         changed - 3 * period <= rise.time <= changed + 3 * period and round(since) > rise.few
-        for rise in rises(counts))
+        for rise in rises(counts)
+    )
 
 
-def _deployments(found: DeployedEndpoint, series: dict[Query, Series], shares: Shares,
-                 variants: list[_Variant], start: datetime, end: datetime,
-                 period: timedelta) -> Iterable[Deployment]:
+def _deployments(
+    found: DeployedEndpoint,
+    series: dict[Query, Series],
+    shares: Shares,
+    variants: list[_Variant],
+    start: datetime,
+    end: datetime,
+    period: timedelta,
+) -> Iterable[Deployment]:
     name = found.configuration_name
     made = found.configuration.get("CreationTime")
     changed = found.description.get("LastModifiedTime")
     created = found.description.get("CreationTime")
     first = bool(created and created >= start - timedelta(minutes=1))
     until = changed if changed and made and timedelta(0) <= changed - made <= _DEPLOYMENT else None
-    if until and any(a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
-                     for v in variants for a in v.scaling_activities):
+    if until and any(
+        a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
+        for v in variants
+        for a in v.scaling_activities
+    ):
         until = None  # scaling changes the endpoint too
-    if until and any(_capacity_raised(serving(shares.get((v.name, ""), {}).get("", {})), until,
-                                      period) for v in variants):
+    if until and any(
+        _capacity_raised(serving(shares.get((v.name, ""), {}).get("", {})), until, period)
+        for v in variants
+    ):
         until = None  # and so does whoever sets its capacity
     own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
     # The series lasts, so it may also start anew after a silence. That it started with a deployment
     # shows by requests before it, which another fleet answered.
     before = any(
         own and time < own.times[0] and count
-        for q, v in series.items() if q.owner[1:] == ("", "") and q.metric == "Invocations"
-        for time, count in v.points.items())
-    resolved = [image["ResolutionTime"] for variant in found.variants.values()
-                for image in variant.running.get("DeployedImages", [])
-                if "ResolutionTime" in image]
+        for q, v in series.items()
+        if q.owner[1:] == ("", "") and q.metric == "Invocations"
+        for time, count in v.points.items()
+    )
+    resolved = [
+        image["ResolutionTime"]
+        for variant in found.variants.values()
+        for image in variant.running.get("DeployedImages", [])
+        if "ResolutionTime" in image
+    ]
     if own and before and own.times[0] > start + timedelta(minutes=5):
         time, how = own.times[0], "first request to the new fleet"
     elif made and made >= start - _LOOK_BACK:

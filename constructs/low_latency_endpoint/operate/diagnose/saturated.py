@@ -24,10 +24,12 @@ from .view import PERIODS, VariantView
 
 __all__ = ["at_the_limit", "saturated"]
 
-_ACTIVITIES = (AWS_DOCS + "/autoscaling/application/userguide/"
-               "application-auto-scaling-scaling-activities.html")
-_TRACKING = AWS_DOCS + ("/autoscaling/application/userguide/"
-                        "application-auto-scaling-target-tracking.html")
+_ACTIVITIES = (
+    AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
+)
+_TRACKING = AWS_DOCS + (
+    "/autoscaling/application/userguide/application-auto-scaling-target-tracking.html"
+)
 
 SATURATED = kind("LLD101", "The instances are saturated", LOAD_TESTING)
 AT_MAXIMUM = kind("LLD102", "The fleet is at its maximum and needs more instances", SCALING)
@@ -35,16 +37,15 @@ SCALE_OUT_FAILED = kind("LLD103", "Instances that scaling asked for did not come
 SCALING_LAGS = kind("LLD104", "Scaling follows the load too slowly", _TRACKING)
 NO_SCALING = kind("LLD105", "The fleet is saturated and does not scale", SCALING)
 SCALING_SUSPENDED = kind(
-    "LLD106", "The fleet is saturated and scaling out is suspended",
+    "LLD106",
+    "The fleet is saturated and scaling out is suspended",
     AWS_DOCS + "/autoscaling/application/userguide/"
     "application-auto-scaling-suspend-resume-scaling.html",
 )
 TARGET_TOO_HIGH = kind(
-    "LLD107", "Instances saturate before they reach the scaling target", LOAD_TESTING,
+    "LLD107", "Instances saturate before they reach the scaling target", LOAD_TESTING
 )
-GPU_WAITS = kind(
-    "LLD108", "The CPU is saturated while the GPU waits for it", MONITORING,
-)
+GPU_WAITS = kind("LLD108", "The CPU is saturated while the GPU waits for it", MONITORING)
 SPIKE = kind("LLD601", "A spike of traffic is shorter than scaling can follow", SCALING)
 
 _ROOT = ("ModelLatency high", "instances saturated")
@@ -60,44 +61,88 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
     root = _ROOT if view.slow_times else ("instances saturated",)
     scaling = view.variant.scaling
 
-    def found(made: FindingKind, path: str, *more: Evidence, changes: Sequence[Change] = (),
-              besides: str = "", confidence: Confidence = "high") -> Finding:
-        return Finding(made, view.variant.name, (*evidence, *more), confidence,
-                       (*root, path), tuple(changes), besides)
+    def found(
+        made: FindingKind,
+        path: str,
+        *more: Evidence,
+        changes: Sequence[Change] = (),
+        besides: str = "",
+        confidence: Confidence = "high",
+    ) -> Finding:
+        return Finding(
+            made,
+            view.variant.name,
+            (*evidence, *more),
+            confidence,
+            (*root, path),
+            tuple(changes),
+            besides,
+        )
 
     used = view.utilization(times)
     needed = view.needed_instances(times)
     if "GPU" in used and used["GPU"] < 50 <= used.get("CPU", 0):
-        yield found(GPU_WAITS, "CPU full, GPU not",
-                    Evidence(f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
-                             times[0], times[-1] + view.period),
-                    changes=[Change("instance_type", "", "more vCPUs for each GPU"),
-                             Change("containers[].environment", "",
-                                    "fewer or lighter steps before the model on the CPU")])
+        yield found(
+            GPU_WAITS,
+            "CPU full, GPU not",
+            Evidence(
+                f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
+                times[0],
+                times[-1] + view.period,
+            ),
+            changes=[
+                Change("instance_type", "", "more vCPUs for each GPU"),
+                Change(
+                    "containers[].environment",
+                    "",
+                    "fewer or lighter steps before the model on the CPU",
+                ),
+            ],
+        )
         return
     if scaling is None:
-        yield found(SATURATED, "scaling unknown", confidence="medium", changes=[
-            Change("instances.max", _above(needed), "if the fleet is at its maximum"),
-            Change("throughput.safety_factor", "", "lower: instances stay emptier")])
+        yield found(
+            SATURATED,
+            "scaling unknown",
+            confidence="medium",
+            changes=[
+                Change("instances.max", _above(needed), "if the fleet is at its maximum"),
+                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
+            ],
+        )
         return
     if scaling.maximum is None:
-        yield found(NO_SCALING, "not registered with Application Auto Scaling", changes=[
-            Change("scaling.enabled", "true", "instances follow the load"),
-            Change("throughput", "{peak_tps: ..., tps_per_instance: ...}",
-                   "measured in a load test: scaling and its target follow from it"),
-            Change("instances.min", _above(needed), "until then")])
+        yield found(
+            NO_SCALING,
+            "not registered with Application Auto Scaling",
+            changes=[
+                Change("scaling.enabled", "true", "instances follow the load"),
+                Change(
+                    "throughput",
+                    "{peak_tps: ..., tps_per_instance: ...}",
+                    "measured in a load test: scaling and its target follow from it",
+                ),
+                Change("instances.min", _above(needed), "until then"),
+            ],
+        )
         return
     if scaling.scale_out_suspended:
-        yield found(SCALING_SUSPENDED, "scaling out suspended",
-                    besides="aws application-autoscaling register-scalable-target "
-                    "--service-namespace sagemaker --scalable-dimension "
-                    "sagemaker:variant:DesiredInstanceCount --resource-id "
-                    f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
-                    "--suspended-state DynamicScalingOutSuspended=false",
-                    changes=[Change("scaling.enabled", "true")])
+        yield found(
+            SCALING_SUSPENDED,
+            "scaling out suspended",
+            besides="aws application-autoscaling register-scalable-target "
+            "--service-namespace sagemaker --scalable-dimension "
+            "sagemaker:variant:DesiredInstanceCount --resource-id "
+            f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
+            "--suspended-state DynamicScalingOutSuspended=false",
+            changes=[Change("scaling.enabled", "true")],
+        )
         return
-    failed = [a for a in view.activities if a.failed
-              and times[0] - _SCALING_REACTS <= a.start <= times[-1] + view.period]
+    failed = [
+        a
+        for a in view.activities
+        if a.failed and times[0] - _SCALING_REACTS <= a.start <= times[-1] + view.period
+    ]
     if failed:
         yield _failed(view, failed, root, evidence)
         return
@@ -118,41 +163,81 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
         return
     if view.tracked:
         slow = set(view.slow_times)  # these have a cause already
-        times = [t for t in view.tracked.times_above() if t not in slow
-                 and view.instances.points.get(t, 0) >= scaling.maximum - 0.5]
+        times = [
+            t
+            for t in view.tracked.times_above()
+            if t not in slow and view.instances.points.get(t, 0) >= scaling.maximum - 0.5
+        ]
         if len(times) >= PERIODS:
-            yield _maximum(view, scaling, ("instances at their maximum",), (),
-                           view.needed_instances(times), risk=True, times=times)
+            yield _maximum(
+                view,
+                scaling,
+                ("instances at their maximum",),
+                (),
+                view.needed_instances(times),
+                risk=True,
+                times=times,
+            )
 
 
-def _failed(view: VariantView, failed: list[Activity], root: tuple[str, ...],
-            evidence: tuple[Evidence, ...], risk: bool = False) -> Finding:
+def _failed(
+    view: VariantView,
+    failed: list[Activity],
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    risk: bool = False,
+) -> Finding:
     failed = sorted(failed, key=lambda a: a.start)
     last = failed[-1]
-    text = f"{len(failed)} scaling activities failed" if len(failed) > 1 \
+    text = (
+        f"{len(failed)} scaling activities failed"
+        if len(failed) > 1
         else "a scaling activity failed"
+    )
     words = f"{last.message} {last.description}".lower()
     if "quota" in words or "limit" in words:
-        why, changes = "the account's quota is used up", [
-            Change("instance_type", "", "a type whose quota has room, until it is raised")]
-        besides = ("Ask Service Quotas for more endpoint instances of "
-                   f"{view.variant.instance_type}.")
+        why, changes = (
+            "the account's quota is used up",
+            [Change("instance_type", "", "a type whose quota has room, until it is raised")],
+        )
+        besides = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
     elif "capacity" in words:
-        why, changes = "AWS has no more instances of this type in the zones", [
-            Change("capacity_reservation_arn", "", "reserved instances come"),
-            Change("instance_type", "", "a type with more supply in these zones"),
-            Change("client_zones.ids", "", "stack-level: another zone, if callers run there too"),
-            Change("instances.min", "", "holds instances instead of asking for them at the peak")]
+        why, changes = (
+            "AWS has no more instances of this type in the zones",
+            [
+                Change("capacity_reservation_arn", "", "reserved instances come"),
+                Change("instance_type", "", "a type with more supply in these zones"),
+                Change(
+                    "client_zones.ids", "", "stack-level: another zone, if callers run there too"
+                ),
+                Change(
+                    "instances.min", "", "holds instances instead of asking for them at the peak"
+                ),
+            ],
+        )
         besides = ""
     else:
-        why, changes = "see AWS's message", [
-            Change("instances.min", "", "holds instances instead of asking for them at the peak")]
+        why, changes = (
+            "see AWS's message",
+            [Change("instances.min", "", "holds instances instead of asking for them at the peak")],
+        )
         besides = "SageMaker refuses scaling while the endpoint is being updated."
     return Finding(
-        SCALE_OUT_FAILED, view.variant.name,
-        (*evidence, Evidence(f"{text}, {why}: \"{last.message or last.description}\"",
-                             failed[0].start, last.end or last.start)),
-        "high", (*root, "scale-out failed"), tuple(changes), besides, risk,
+        SCALE_OUT_FAILED,
+        view.variant.name,
+        (
+            *evidence,
+            Evidence(
+                f'{text}, {why}: "{last.message or last.description}"',
+                failed[0].start,
+                last.end or last.start,
+            ),
+        ),
+        "high",
+        (*root, "scale-out failed"),
+        tuple(changes),
+        besides,
+        risk,
     )
 
 
@@ -164,9 +249,16 @@ def _at_maximum(view: VariantView, scaling: ScalingReading, times: list[datetime
     return (view.variant.current_instances or 0) >= scaling.maximum
 
 
-def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
-             evidence: tuple[Evidence, ...], needed: int | None, *, risk: bool = False,
-             times: list[datetime] | None = None) -> Finding:
+def _maximum(
+    view: VariantView,
+    scaling: ScalingReading,
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    needed: int | None,
+    *,
+    risk: bool = False,
+    times: list[datetime] | None = None,
+) -> Finding:
     times = times or view.slow_times or view.busy_times
     tracked = view.tracked
     peak = tracked.peak(times) if tracked else None
@@ -177,8 +269,9 @@ def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
     if refused:
         parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
     # Full at a load below the target: the target says nothing of how many would do.
-    full_below_target = bool(not risk and tracked and peak is not None
-                             and peak < 0.95 * tracked.target)
+    full_below_target = bool(
+        not risk and tracked and peak is not None and peak < 0.95 * tracked.target
+    )
     by_utilization = view.instances_by_utilization(times)
     why = "the load of this window at the scaling target"
     if full_below_target or (needed and needed == by_utilization):
@@ -186,22 +279,43 @@ def _maximum(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
     more = max(needed or 0, (scaling.maximum or 0) + 1)
     changes = [Change("instances.max", str(more), why)]
     if full_below_target and tracked and peak is not None:
-        changes.append(_lower_target(tracked, peak, "at most; measure it again with a load test: "
-                                     "scaling waits for a load that full instances never reach"))
+        changes.append(
+            _lower_target(
+                tracked,
+                peak,
+                "at most; measure it again with a load test: "
+                "scaling waits for a load that full instances never reach",
+            )
+        )
     plan, tps = view.measurements.plan, view.tps.only(times).max
     if plan and plan.peak_tps and tps and tps > plan.peak_tps:
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
-        changes.insert(0, Change("throughput.peak_tps", f"{_round_up(tps)}",
-                                 "the plan's maximum follows from it"))
+        changes.insert(
+            0,
+            Change(
+                "throughput.peak_tps", f"{_round_up(tps)}", "the plan's maximum follows from it"
+            ),
+        )
     changes.append(Change("instance_type", "", "a larger type, if more instances are not wanted"))
-    return Finding(AT_MAXIMUM, view.variant.name,
-                   (*evidence, Evidence("; ".join(parts), times[0], times[-1] + view.period)),
-                   "high", (*root, "fleet at its maximum"), tuple(changes),
-                   "Check the quota of the instance type before the maximum is raised.", risk)
+    return Finding(
+        AT_MAXIMUM,
+        view.variant.name,
+        (*evidence, Evidence("; ".join(parts), times[0], times[-1] + view.period)),
+        "high",
+        (*root, "fleet at its maximum"),
+        tuple(changes),
+        "Check the quota of the instance type before the maximum is raised.",
+        risk,
+    )
 
 
-def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
-              evidence: tuple[Evidence, ...], needed: int | None) -> Finding:
+def _too_slow(
+    view: VariantView,
+    scaling: ScalingReading,
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    needed: int | None,
+) -> Finding:
     """Below the maximum: a spike, a lag, or a target that never asks for more."""
     times = view.slow_times or view.busy_times
     peak, usual = view.tps.only(times).max, view.tps.median
@@ -210,47 +324,85 @@ def _too_slow(view: VariantView, scaling: ScalingReading, root: tuple[str, ...],
     span = (times[0], times[-1] + view.period)
     headroom = Change("throughput.safety_factor", "", "lower: headroom on each instance")
     if tracked and tracked.concurrency:
-        headroom = Change("scaling.concurrency_target", "", f"lower than {tracked.target:g}: "
-                          "headroom on each instance")
+        headroom = Change(
+            "scaling.concurrency_target",
+            "",
+            f"lower than {tracked.target:g}: headroom on each instance",
+        )
     if tracked and most is not None and most <= 1.05 * tracked.target:
         changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
         if not tracked.concurrency:
-            changes.append(Change("throughput.safety_factor", "",
-                                  "lower: more instances for the same load"))
+            changes.append(
+                Change("throughput.safety_factor", "", "lower: more instances for the same load")
+            )
         return Finding(
-            TARGET_TOO_HIGH, view.variant.name,
-            (*evidence, Evidence(
-                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
-                "to add any", *span)),
-            "high", (*root, "scaling target not reached"), tuple(changes))
-    faster = [] if tracked and tracked.concurrency else [
-        Change("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
-    if (peak and usual and peak >= _SPIKE_FACTOR * usual
-            and times[-1] - times[0] < _SCALING_REACTS):
+            TARGET_TOO_HIGH,
+            view.variant.name,
+            (
+                *evidence,
+                Evidence(
+                    f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+                    "to add any",
+                    *span,
+                ),
+            ),
+            "high",
+            (*root, "scaling target not reached"),
+            tuple(changes),
+        )
+    faster = (
+        []
+        if tracked and tracked.concurrency
+        else [Change("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
+    )
+    if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
         return Finding(
-            SPIKE, view.variant.name,
-            (*evidence, Evidence(f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
-                                 "the median of the window", *span)),
-            "high", (*root, "spike"),
-            (Change("instances.min", _above(needed),
-                    "the only thing that helps in the first minutes of a spike"),
-             headroom, *faster))
-    outs = [a for a in scale_outs(view)
-            if times[0] - view.period <= a.start <= times[-1] + _SCALING_REACTS]
+            SPIKE,
+            view.variant.name,
+            (
+                *evidence,
+                Evidence(
+                    f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
+                    "the median of the window",
+                    *span,
+                ),
+            ),
+            "high",
+            (*root, "spike"),
+            (
+                Change(
+                    "instances.min",
+                    _above(needed),
+                    "the only thing that helps in the first minutes of a spike",
+                ),
+                headroom,
+                *faster,
+            ),
+        )
+    outs = [
+        a
+        for a in scale_outs(view)
+        if times[0] - view.period <= a.start <= times[-1] + _SCALING_REACTS
+    ]
     said = "no scale-out in the window"
     if outs:
         said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}"
     more = f"up to {tracked.words(most)}; " if tracked and most else ""
     changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
-        changes.append(Change("scaling.scale_out_cooldown", "60s",
-                              f"now {scaling.scale_out_cooldown:g} s"))
+        changes.append(
+            Change("scaling.scale_out_cooldown", "60s", f"now {scaling.scale_out_cooldown:g} s")
+        )
     changes += [headroom, Change("instances.min", "", "more at all times")]
-    return Finding(SCALING_LAGS, view.variant.name,
-                   (*evidence, Evidence(more + said, *span)),
-                   "high" if outs else "medium", (*root, "below the maximum, load above target"),
-                   tuple(changes),
-                   "A rise at known hours is best met by a scheduled action ahead of it.")
+    return Finding(
+        SCALING_LAGS,
+        view.variant.name,
+        (*evidence, Evidence(more + said, *span)),
+        "high" if outs else "medium",
+        (*root, "below the maximum, load above target"),
+        tuple(changes),
+        "A rise at known hours is best met by a scheduled action ahead of it.",
+    )
 
 
 def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Change:

@@ -14,8 +14,11 @@ from .view import SLOW_OF_PERIODS, WARMING, VariantView
 __all__ = ["skew"]
 
 SLOW_INSTANCE = kind("LLD501", "One instance is slower than the others", ROUTING)
-SLOW_ZONE = kind("LLD503", "One Availability Zone is slower than the others",
-                 GUIDE + "realtime-endpoints-privatelink.html")
+SLOW_ZONE = kind(
+    "LLD503",
+    "One Availability Zone is slower than the others",
+    GUIDE + "realtime-endpoints-privatelink.html",
+)
 
 _FACTOR = 2.0
 _ZONE_FACTOR = 1.5
@@ -42,8 +45,7 @@ def skew(view: VariantView, *, full: bool) -> Iterator[Finding]:
         return  # a zone with more of the new instances is slow with them
     zones = _latencies(view.variant.zones, times, {})
     slow = _apart(zones, _ZONE_FACTOR)
-    if len(slow) == 1 and (
-            not full or _fast_enough(view, view.variant.zones, zones, slow)):
+    if len(slow) == 1 and (not full or _fast_enough(view, view.variant.zones, zones, slow)):
         yield _zone(view, times, zones, slow[0])
 
 
@@ -55,15 +57,21 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
     """
     began = view.whole.arrivals
     # Which instances were new when the window began, nobody can say.
-    early = [start.last for start in instance_starts(view) if not start.deployment
-             and start.first <= view.measurements.start + 2 * view.period]
+    early = [
+        start.last
+        for start in instance_starts(view)
+        if not start.deployment and start.first <= view.measurements.start + 2 * view.period
+    ]
     cold: dict[str, set[datetime]] = {}
     for name in view.variant.instances:
         since = [began[name]] if name in began else early
-        cold[name] = {t for t in times if any(
-            first - view.period < t <= first + WARMING for first in since)}
-    served = {name: series.get(("ModelLatency", "Average"), Series()).points
-              for name, series in view.variant.instances.items()}
+        cold[name] = {
+            t for t in times if any(first - view.period < t <= first + WARMING for first in since)
+        }
+    served = {
+        name: series.get(("ModelLatency", "Average"), Series()).points
+        for name, series in view.variant.instances.items()
+    }
     fair = set()
     for time in times:
         serving = [name for name, points in served.items() if time in points]
@@ -72,21 +80,26 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
     return {name: [t for t in times if t in fair or t not in cold[name]] for name in cold}
 
 
-def _latencies(members: Mapping[str, MetricSeries], times: list[datetime],
-               of_each: Mapping[str, list[datetime]]) -> dict[str, float]:
+def _latencies(
+    members: Mapping[str, MetricSeries],
+    times: list[datetime],
+    of_each: Mapping[str, list[datetime]],
+) -> dict[str, float]:
     """Mean latency by member, of those with data in enough of these periods."""
     found = {}
     for name, series in members.items():
         latency: Series = series.get(("ModelLatency", "Average"), Series()).only(
-            of_each.get(name, times))
+            of_each.get(name, times)
+        )
         mean = latency.weighted_mean(series.get(("Invocations", "Sum"), Series()))
         if len(latency) >= min(SLOW_OF_PERIODS, len(times)) and mean is not None:
             found[name] = mean
     return found
 
 
-def _fast_enough(view: VariantView, members: Mapping[str, MetricSeries], means: dict[str, float],
-                 slow: list[str]) -> bool:
+def _fast_enough(
+    view: VariantView, members: Mapping[str, MetricSeries], means: dict[str, float], slow: list[str]
+) -> bool:
     """Whether the members beside the slow ones kept what was missed."""
     for each in view.slow_model:
         high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
@@ -117,22 +130,26 @@ def _apart(means: dict[str, float], factor: float) -> list[str]:
     return sorted(found, key=lambda name: -means[name])
 
 
-def _share(members: Mapping[str, MetricSeries], name: str, times: list[datetime]
-           ) -> float | None:
-    sums = {member: series.get(("Invocations", "Sum"), Series()).only(times).sum
-            for member, series in members.items()}
+def _share(members: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
+    sums = {
+        member: series.get(("Invocations", "Sum"), Series()).only(times).sum
+        for member, series in members.items()
+    }
     total = sum(sums.values())
     return sums[name] / total if total else None
 
 
-def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
-              slow: list[str]) -> Finding:
+def _instance(
+    view: VariantView, times: list[datetime], means: dict[str, float], slow: list[str]
+) -> Finding:
     worst = slow[0]
     others = median(v for name, v in means.items() if name not in slow)
     assert others is not None
     rest = len(means) - len(slow)
-    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, "
-            f"{f'the {rest} others' if rest > 1 else 'the other'} {milliseconds(others)}")
+    text = (
+        f"{worst}: ModelLatency {milliseconds(means[worst])} on average, "
+        f"{f'the {rest} others' if rest > 1 else 'the other'} {milliseconds(others)}"
+    )
     share = _share(view.variant.instances, worst, times)
     if share is not None:
         text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
@@ -145,15 +162,32 @@ def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
         more = len(slow) - 1 - len(also)
         text += f"; slow too: {', '.join(also)}" + (f" and {more} more" if more else "")
     routing = view.variant.routing
-    evidence = (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period),
-                Evidence(f"routing strategy {routing}"
-                         + ("" if view.variant.routing_stated else ", AWS's default")))
-    changes = (Change("routing", "least_outstanding_requests",
-                      "fewer requests go to an instance that takes longer"),) \
-        if routing == "RANDOM" else ()
+    evidence = (
+        *view.slow_evidence(),
+        Evidence(text, times[0], times[-1] + view.period),
+        Evidence(
+            f"routing strategy {routing}"
+            + ("" if view.variant.routing_stated else ", AWS's default")
+        ),
+    )
+    changes = (
+        (
+            Change(
+                "routing",
+                "least_outstanding_requests",
+                "fewer requests go to an instance that takes longer",
+            ),
+        )
+        if routing == "RANDOM"
+        else ()
+    )
     return Finding(
-        SLOW_INSTANCE, view.variant.name, evidence, "high",
-        ("ModelLatency high", "instances differ"), changes,
+        SLOW_INSTANCE,
+        view.variant.name,
+        evidence,
+        "high",
+        ("ModelLatency high", "instances differ"),
+        changes,
         "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
         "look at what that instance is asked (sessions, prefixes) and at its log stream.",
     )
@@ -162,20 +196,30 @@ def _instance(view: VariantView, times: list[datetime], means: dict[str, float],
 def _zone(view: VariantView, times: list[datetime], means: dict[str, float], worst: str) -> Finding:
     others = median(v for name, v in means.items() if name != worst)
     assert others is not None
-    text = (f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the other zones "
-            f"{milliseconds(others)}")
+    text = (
+        f"{worst}: ModelLatency {milliseconds(means[worst])} on average, the other zones "
+        f"{milliseconds(others)}"
+    )
     share = _share(view.variant.zones, worst, times)
     if share is not None:
         text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
     uneven = share is not None and share > 1.5 / len(means)
-    changes = [Change("instances.min", str(2 * len(means)),
-                      "two instances in each zone: a zone then rests on more than one")]
+    changes = [
+        Change(
+            "instances.min",
+            str(2 * len(means)),
+            "two instances in each zone: a zone then rests on more than one",
+        )
+    ]
     if uneven:
         changes.append(Change("client_zones.ids", "", "stack-level: all zones that callers run in"))
     changes.append(Change("alarms.zone_imbalance", "1.5", "says so when it happens again"))
     return Finding(
-        SLOW_ZONE, view.variant.name,
+        SLOW_ZONE,
+        view.variant.name,
         (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period)),
-        "high" if uneven else "medium", ("ModelLatency high", "zones differ"), tuple(changes),
+        "high" if uneven else "medium",
+        ("ModelLatency high", "zones differ"),
+        tuple(changes),
         "Callers that use the zonal names of one zone only send everything there.",
     )

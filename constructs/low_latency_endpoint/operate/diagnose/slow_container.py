@@ -35,8 +35,11 @@ _ROOT = ("ModelLatency high", "instances not saturated")
 _TAIL_FACTOR = 3.0
 #: Environment variables that set the number of workers, by the servers that read them.
 _WORKER_VARIABLES = (
-    "SAGEMAKER_MODEL_SERVER_WORKERS", "MODEL_SERVER_WORKERS", "TS_DEFAULT_WORKERS_PER_MODEL",
-    "SAGEMAKER_NUM_MODEL_WORKERS", "WEB_CONCURRENCY",
+    "SAGEMAKER_MODEL_SERVER_WORKERS",
+    "MODEL_SERVER_WORKERS",
+    "TS_DEFAULT_WORKERS_PER_MODEL",
+    "SAGEMAKER_NUM_MODEL_WORKERS",
+    "WEB_CONCURRENCY",
 )
 
 
@@ -57,15 +60,28 @@ def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
         return None
     images = view.variant.images
     return Finding(
-        GPU_IDLE, view.variant.name,
-        (*view.slow_evidence(), Evidence(
-            f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
-            f"{view.utilization_words(view.slow_times)}", *span)),
-        "high", (*_ROOT, "GPU idle"),
-        (Change("containers[].image", "", "one for GPUs (-gpu- or cu in its tag)"
-                + (f"; now {images[0].rpartition('/')[2]}" if images else "")),
-         Change("containers[].environment", "", "see that the model is moved to the GPU"),
-         Change("inference_ami", "", "one whose driver the image's CUDA version runs on")),
+        GPU_IDLE,
+        view.variant.name,
+        (
+            *view.slow_evidence(),
+            Evidence(
+                f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
+                f"{view.utilization_words(view.slow_times)}",
+                *span,
+            ),
+        ),
+        "high",
+        (*_ROOT, "GPU idle"),
+        (
+            Change(
+                "containers[].image",
+                "",
+                "one for GPUs (-gpu- or cu in its tag)"
+                + (f"; now {images[0].rpartition('/')[2]}" if images else ""),
+            ),
+            Change("containers[].environment", "", "see that the model is moved to the GPU"),
+            Change("inference_ami", "", "one whose driver the image's CUDA version runs on"),
+        ),
         "The container's log says which device the framework took.",
     )
 
@@ -75,12 +91,18 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
     if used is None or used < FULL_MEMORY_PERCENT:
         return None
     return Finding(
-        MEMORY, view.variant.name,
-        (*view.slow_evidence(), Evidence(f"memory at {used:.0f} % while requests were slow",
-                                         *span)),
-        "medium", (*_ROOT, "memory full"),
-        (Change("instance_type", "", "one with more memory"),
-         Change("containers[].environment", "", "fewer workers: each holds a copy of the model")),
+        MEMORY,
+        view.variant.name,
+        (
+            *view.slow_evidence(),
+            Evidence(f"memory at {used:.0f} % while requests were slow", *span),
+        ),
+        "medium",
+        (*_ROOT, "memory full"),
+        (
+            Change("instance_type", "", "one with more memory"),
+            Change("containers[].environment", "", "fewer workers: each holds a copy of the model"),
+        ),
     )
 
 
@@ -91,8 +113,14 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     slow = in_flight.only(view.slow_times).median
     if slow is None or not latency:
         return None
-    stated = next((view.variant.environment[name] for name in _WORKER_VARIABLES
-                   if view.variant.environment.get(name, "").isdigit()), None)
+    stated = next(
+        (
+            view.variant.environment[name]
+            for name in _WORKER_VARIABLES
+            if view.variant.environment.get(name, "").isdigit()
+        ),
+        None,
+    )
     text = f"{slow:.0f} requests in flight at once, {view.utilization_words(view.slow_times)}"
     instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
@@ -111,20 +139,33 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     facts = view.variant.facts
     by_concurrency = [
         Change("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
-        Change("scaling.concurrency_target", stated or "", "what one instance works on at once")]
+        Change("scaling.concurrency_target", stated or "", "what one instance works on at once"),
+    ]
     if view.concurrency_target:
         # It scales so already: a target above what is worked on at once lets requests queue.
         lower = stated if stated and int(stated) < view.concurrency_target else ""
-        by_concurrency = [Change("scaling.concurrency_target", lower, "what one instance works on "
-                                 f"at once; now {view.concurrency_target:g}")]
+        by_concurrency = [
+            Change(
+                "scaling.concurrency_target",
+                lower,
+                f"what one instance works on at once; now {view.concurrency_target:g}",
+            )
+        ]
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
     return Finding(
-        WORKERS, view.variant.name, (*view.slow_evidence(), Evidence(text, *span)),
-        "high" if sure else "medium", (*_ROOT, "requests queue in the container"),
-        (Change("containers[].environment",
+        WORKERS,
+        view.variant.name,
+        (*view.slow_evidence(), Evidence(text, *span)),
+        "high" if sure else "medium",
+        (*_ROOT, "requests queue in the container"),
+        (
+            Change(
+                "containers[].environment",
                 f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
-                "more workers, or batches; the variable's name is the server's"),
-         *by_concurrency),
+                "more workers, or batches; the variable's name is the server's",
+            ),
+            *by_concurrency,
+        ),
     )
 
 
@@ -132,8 +173,9 @@ def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:
     """Whether both are at least twice as high when slow as otherwise."""
     any_slow = set(view.whole.slow_times)
     rest = [t for t in latency.times if t not in any_slow]
-    pairs = [(each.only(view.slow_times).median, each.only(rest).median)
-             for each in (in_flight, latency)]
+    pairs = [
+        (each.only(view.slow_times).median, each.only(rest).median) for each in (in_flight, latency)
+    ]
     return all(slow and other and slow >= 2 * other for slow, other in pairs)
 
 
@@ -168,25 +210,56 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
         return None
     if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
         return None
-    evidence = (*view.slow_evidence(), Evidence(
-        f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
-        f"{view.utilization_words(view.slow_times)}", *span))
+    evidence = (
+        *view.slow_evidence(),
+        Evidence(
+            f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
+            f"{view.utilization_words(view.slow_times)}",
+            *span,
+        ),
+    )
     path = (*_ROOT, "only the tail is slow")
-    enhanced = [] if view.variant.instances else [
-        Change("metrics.enhanced", "true", "shows whether one instance is slow (billed metrics)")]
+    enhanced = (
+        []
+        if view.variant.instances
+        else [
+            Change(
+                "metrics.enhanced", "true", "shows whether one instance is slow (billed metrics)"
+            )
+        ]
+    )
     if view.variant.routing == "RANDOM" and (view.variant.current_instances or 0) > 1:
         default = "" if view.variant.routing_stated else ", AWS's default"
         return Finding(
-            UNEVEN, view.variant.name,
-            (*evidence, Evidence(f"routing strategy RANDOM{default}, "
-                                 f"{view.variant.current_instances} instances")),
-            "medium", (*path, "RANDOM routing"),
-            (Change("routing", "least_outstanding_requests",
-                    "requests pass by an instance that is busy or slow"), *enhanced))
+            UNEVEN,
+            view.variant.name,
+            (
+                *evidence,
+                Evidence(
+                    f"routing strategy RANDOM{default}, {view.variant.current_instances} instances"
+                ),
+            ),
+            "medium",
+            (*path, "RANDOM routing"),
+            (
+                Change(
+                    "routing",
+                    "least_outstanding_requests",
+                    "requests pass by an instance that is busy or slow",
+                ),
+                *enhanced,
+            ),
+        )
     return Finding(
-        SLOW_TAIL, view.variant.name, evidence, "low", path,
-        (Change("containers[].environment", "", "limit the work of one request (length, batch)"),
-         *enhanced),
+        SLOW_TAIL,
+        view.variant.name,
+        evidence,
+        "low",
+        path,
+        (
+            Change("containers[].environment", "", "limit the work of one request (length, batch)"),
+            *enhanced,
+        ),
         "Profile the inference script on the slowest requests: long inputs, garbage collection, "
         "calls to other services, batches that wait to be filled.",
     )
@@ -194,28 +267,47 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
 
 def _slow_model(view: VariantView, span: Span) -> Finding:
     facts = view.variant.facts
-    changes = [Change("containers[].image", "", "a newer framework or a faster server"),
-               Change("containers[].environment", "", "the server's and framework's settings")]
+    changes = [
+        Change("containers[].image", "", "a newer framework or a faster server"),
+        Change("containers[].environment", "", "the server's and framework's settings"),
+    ]
     if facts is None or facts.accelerator is None:
         changes = [
-            Change("instance_type", "ml.g5.xlarge or ml.g6.xlarge",
-                   "a GPU, if the model supports it"),
-            Change("instance_type", "ml.inf2.xlarge",
-                   "Inferentia, compiled for it with Neuron: lower cost per request"),
-            *changes]
+            Change(
+                "instance_type", "ml.g5.xlarge or ml.g6.xlarge", "a GPU, if the model supports it"
+            ),
+            Change(
+                "instance_type",
+                "ml.inf2.xlarge",
+                "Inferentia, compiled for it with Neuron: lower cost per request",
+            ),
+            *changes,
+        ]
     elif facts.accelerator == "nvidia":
-        changes = [Change("instance_type", "", "a newer GPU, or Inferentia (ml.inf2) compiled for "
-                          "it with Neuron"), *changes]
+        changes = [
+            Change(
+                "instance_type",
+                "",
+                "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron",
+            ),
+            *changes,
+        ]
     counts = view.get("ModelLatency", "SampleCount")
     p50 = view.get("ModelLatency", "p50").only(view.slow_times).weighted_mean(counts)
     typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
     return Finding(
-        SLOW_MODEL, view.variant.name,
-        (*view.slow_evidence(), Evidence(
-            f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
-            *span)),
+        SLOW_MODEL,
+        view.variant.name,
+        (
+            *view.slow_evidence(),
+            Evidence(
+                f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
+                *span,
+            ),
+        ),
         "medium" if view.utilization(view.slow_times) else "low",
-        (*_ROOT, "the container itself"), tuple(changes),
+        (*_ROOT, "the container itself"),
+        tuple(changes),
         "Measure the container outside of SageMaker with the same requests, and profile the "
         "inference script.",
     )

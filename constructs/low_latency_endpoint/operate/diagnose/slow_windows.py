@@ -9,14 +9,7 @@ from itertools import groupby, pairwise
 
 from ...account.metrics import median
 from .findings import Evidence, Finding
-from .view import (
-    ENOUGH_REQUESTS,
-    PERIODS,
-    SLOW_OF_PERIODS,
-    SPARSE_SHARE,
-    VariantView,
-    runs,
-)
+from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
 
 __all__ = ["each_cause", "slow_windows"]
 
@@ -45,8 +38,10 @@ def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime
     for first, last in runs(times, gap):
         part = [time for time in times if first <= time <= last]
         places = [position.get(time, 0) for time in part]
-        if any(third - one < PERIODS for one, third in
-               zip(places, places[SLOW_OF_PERIODS - 1:], strict=False)):
+        if any(
+            third - one < PERIODS
+            for one, third in zip(places, places[SLOW_OF_PERIODS - 1 :], strict=False)
+        ):
             found += _by_fullness(view, part)
     return found
 
@@ -62,27 +57,36 @@ def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]
     if len(part) < 2 * PERIODS:
         return [part]
     full = [view.saturation([time]) is not None for time in part]
-    nearly = [flag or max(view.utilization([time]).values(), default=0) >= _NEARLY_FULL_PERCENT
-              for flag, time in zip(full, part, strict=True)]
+    nearly = [
+        flag or max(view.utilization([time]).values(), default=0) >= _NEARLY_FULL_PERCENT
+        for flag, time in zip(full, part, strict=True)
+    ]
     # The way up to full instances and down from them belongs to them.
     for order in (range(1, len(part)), range(len(part) - 2, -1, -1)):
         step = order.step
         for index in order:
             full[index] = full[index] or (nearly[index] and full[index - step])
-    pieces = [(flag, [time for _, time in group])
-              for flag, group in groupby(zip(full, part, strict=True), key=lambda each: each[0])]
+    pieces = [
+        (flag, [time for _, time in group])
+        for flag, group in groupby(zip(full, part, strict=True), key=lambda each: each[0])
+    ]
     clear = [(flag, piece) for flag, piece in pieces if len(piece) >= PERIODS]
     if sum(len(piece) for _, piece in clear) < _CLEAR * len(part):
         return [part]
-    joined = [(flag, [time for _, piece in group for time in piece])
-              for flag, group in groupby(clear, key=lambda each: each[0])]
+    joined = [
+        (flag, [time for _, piece in group for time in piece])
+        for flag, group in groupby(clear, key=lambda each: each[0])
+    ]
     if len(joined) == 1 and joined[0][0] == (view.saturation(part) is not None):
         return [part]
     return [piece for _, piece in joined]
 
 
-def each_cause(view: VariantView, parts: list[list[datetime]],
-               causes: Callable[[VariantView], Iterator[Finding]]) -> Iterator[Finding]:
+def each_cause(
+    view: VariantView,
+    parts: list[list[datetime]],
+    causes: Callable[[VariantView], Iterator[Finding]],
+) -> Iterator[Finding]:
     """Look for the cause of each time window; time windows with the same cause are one finding."""
     found: dict[str, list[tuple[list[datetime], Finding]]] = {}
     for part in parts:
@@ -105,6 +109,9 @@ def _beside(same: list[tuple[list[datetime], Finding]]) -> Finding:
     shown = sorted(longest, key=lambda each: each[0][0])
     evidence = [each for _, finding in shown for each in finding.evidence]
     if len(same) > _SHOWN:
-        evidence.append(Evidence(f"and {len(same) - _SHOWN} shorter stretches alike",
-                                 same[0][0][0], same[-1][0][-1]))
+        evidence.append(
+            Evidence(
+                f"and {len(same) - _SHOWN} shorter stretches alike", same[0][0][0], same[-1][0][-1]
+            )
+        )
     return replace(longest[0][1], evidence=tuple(dict.fromkeys(evidence)))

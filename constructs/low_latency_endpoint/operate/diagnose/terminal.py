@@ -20,12 +20,22 @@ from .measurements import Measurements, VariantReading
 from .members import Member, members
 
 __all__ = [
-    "CLOUDWATCH_LACKS", "alarms_text", "events_table", "evidence_text", "members_table",
-    "print_report", "split_table", "variant_line", "verdict", "window_text",
+    "CLOUDWATCH_LACKS",
+    "alarms_text",
+    "events_table",
+    "evidence_text",
+    "members_table",
+    "print_report",
+    "split_table",
+    "variant_line",
+    "verdict",
+    "window_text",
 ]
 
-CLOUDWATCH_LACKS = ("CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
-                    "nothing of the callers' network.")
+CLOUDWATCH_LACKS = (
+    "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
+    "nothing of the callers' network."
+)
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
@@ -45,15 +55,19 @@ def print_report(console: Console, diagnosis: Diagnosis) -> None:
 def _parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """The report from top to bottom: verdict, findings, where the time went, what happened."""
     m = diagnosis.measurements
-    yield Text.assemble((f"{m.endpoint}", "bold"), f" in {m.region}: " if m.region else ": ",
-                        (m.status, "" if m.status == "InService" else "yellow"),
-                        f", {window_text(m)}")
+    yield Text.assemble(
+        (f"{m.endpoint}", "bold"),
+        f" in {m.region}: " if m.region else ": ",
+        (m.status, "" if m.status == "InService" else "yellow"),
+        f", {window_text(m)}",
+    )
     yield Text(verdict(diagnosis), style="bold green" if diagnosis.healthy else "bold red")
     for number, finding in enumerate(diagnosis.findings, 1):
         yield _finding(number, finding, m)
         # Not in the grid: a link stays whole, to be followed.
-        yield Text(f"   source   {finding.kind.source}", style="dim", no_wrap=True,
-                   overflow="ignore")
+        yield Text(
+            f"   source   {finding.kind.source}", style="dim", no_wrap=True, overflow="ignore"
+        )
     yield from _variants(diagnosis)
     yield from _time_axis(diagnosis)
     yield from _notes(m)
@@ -72,8 +86,11 @@ def verdict(diagnosis: Diagnosis) -> str:
     if not requests:
         return "No request in the window: nothing to judge."
     judged = any(metric == "ModelLatency" for v in m.variants for metric, _ in v.thresholds)
-    text = "Nothing found" if judged else \
-        "Nothing found; without a latency target (--target p99=200ms) no latency was judged"
+    text = (
+        "Nothing found"
+        if judged
+        else "Nothing found; without a latency target (--target p99=200ms) no latency was judged"
+    )
     count = len(m.unknown)
     if not count:
         return f"{text}."
@@ -135,44 +152,70 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
                 continue
             found = members(of)
             table = members_table(word, found[:_MEMBERS])
-            yield Padding(Group(Text(f"{variant.name} by {word}", style="bold"), table),
-                          (1, 0, 0, 0))
+            yield Padding(
+                Group(Text(f"{variant.name} by {word}", style="bold"), table), (1, 0, 0, 0)
+            )
             if len(found) > _MEMBERS:
-                yield Text(f"the slowest {_MEMBERS} of {len(found)}; all of them in --json",
-                           style="dim")
+                yield Text(
+                    f"the slowest {_MEMBERS} of {len(found)}; all of them in --json", style="dim"
+                )
 
 
 def variant_line(variant: VariantReading, period: timedelta) -> str:
     """What serves, how it is routed to, and how much it was asked."""
     requests = variant.get("Invocations", "Sum")
     seconds = max(len(requests), 1) * period.total_seconds()
-    return (f"{variant.name}: {variant.current_instances or '?'} x "
-            f"{variant.instance_type or 'unknown type'}, {variant.routing}, "
-            f"{requests.sum:,.0f} requests ({rate(requests.sum / seconds)} a second)")
+    return (
+        f"{variant.name}: {variant.current_instances or '?'} x "
+        f"{variant.instance_type or 'unknown type'}, {variant.routing}, "
+        f"{requests.sum:,.0f} requests ({rate(requests.sum / seconds)} a second)"
+    )
 
 
 def split_table(m: Measurements, variant: VariantReading) -> Table:
     """Where the time of a variant's requests went."""
-    return Table(("part", "p50", "p90", "p99", "average", "worst", "may take"), [
-        (each.part, *map(milliseconds, (each.p50, each.p90, each.p99, each.average)),
-         f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}" if each.worst else "-",
-         Cell(each.limit or ("not stated" if each.part != "client" else ""),
-              "bad" if each.over else ""))
-        for each in split(m, variant)], align="lrrrrrl")
+    return Table(
+        ("part", "p50", "p90", "p99", "average", "worst", "may take"),
+        [
+            (
+                each.part,
+                *map(milliseconds, (each.p50, each.p90, each.p99, each.average)),
+                f"{milliseconds(each.worst[1])} {m.clock(each.worst[0])}" if each.worst else "-",
+                Cell(
+                    each.limit or ("not stated" if each.part != "client" else ""),
+                    "bad" if each.over else "",
+                ),
+            )
+            for each in split(m, variant)
+        ],
+        align="lrrrrrl",
+    )
 
 
 def members_table(word: str, found: list[Member]) -> Table:
     """Instances or zones beside each other."""
-    return Table((word, "requests", "share", "model avg", "model p99", "overhead", "CPU"), [
-        (each.name, f"{each.requests:,.0f}", percent(each.share),
-         *map(milliseconds, (each.model_average, each.model_p99, each.overhead_average)),
-         f"{each.cpu:.0f} %" if each.cpu is not None else "-") for each in found])
+    return Table(
+        (word, "requests", "share", "model avg", "model p99", "overhead", "CPU"),
+        [
+            (
+                each.name,
+                f"{each.requests:,.0f}",
+                percent(each.share),
+                *map(milliseconds, (each.model_average, each.model_p99, each.overhead_average)),
+                f"{each.cpu:.0f} %" if each.cpu is not None else "-",
+            )
+            for each in found
+        ],
+    )
 
 
 def events_table(events: Sequence[Event], clock: str) -> Table:
     """What happened, and when, by a form of time."""
-    return Table(("time", "kind", "what"), [
-        (f"{each.time:{clock}}", each.kind, each.text) for each in events], align="l")
+    return Table(
+        ("time", "kind", "what"),
+        [(f"{each.time:{clock}}", each.kind, each.text) for each in events],
+        align="l",
+    )
 
 
 def _sparklines(variant: VariantReading, m: Measurements) -> RenderableType:
@@ -180,25 +223,31 @@ def _sparklines(variant: VariantReading, m: Measurements) -> RenderableType:
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="dim")
-    rows = (("requests", "Invocations", "Sum", "{:,.0f}"),
-            ("ModelLatency p99", "ModelLatency", "p99", "{} ms"),
-            ("overhead average", "OverheadLatency", "Average", "{} ms"),
-            ("CPU %", "CPUUtilization", "Average", "{:.0f} %"),
-            ("GPU %", "GPUUtilization", "Average", "{:.0f} %"),
-            ("5XX errors", "Invocation5XXErrors", "Sum", "{:,.0f}"))
+    rows = (
+        ("requests", "Invocations", "Sum", "{:,.0f}"),
+        ("ModelLatency p99", "ModelLatency", "p99", "{} ms"),
+        ("overhead average", "OverheadLatency", "Average", "{} ms"),
+        ("CPU %", "CPUUtilization", "Average", "{:.0f} %"),
+        ("GPU %", "GPUUtilization", "Average", "{:.0f} %"),
+        ("5XX errors", "Invocation5XXErrors", "Sum", "{:,.0f}"),
+    )
     for label, metric, statistic, form in rows:
         points = variant.get(metric, statistic).points
         if not points or (metric.startswith("Invocation5") and not any(points.values())):
             continue
         low, high = min(points.values()), max(points.values())
-        shown = f"{milliseconds(low)} to {milliseconds(high)}" if "ms" in form \
+        shown = (
+            f"{milliseconds(low)} to {milliseconds(high)}"
+            if "ms" in form
             else f"{form.format(low)} to {form.format(high)}"
+        )
         grid.add_row(label, _bars(points, m.start, m.end, m.period), shown)
     return grid
 
 
-def _bars(points: Mapping[datetime, float], start: datetime, end: datetime,
-          period: timedelta) -> str:
+def _bars(
+    points: Mapping[datetime, float], start: datetime, end: datetime, period: timedelta
+) -> str:
     """Up to forty bars from nothing to the largest value, each the highest of its share of time.
 
     >>> from datetime import UTC
@@ -223,8 +272,9 @@ def _time_axis(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     table = replace(events_table(found[-_EVENTS:], "%H:%M"), title="What happened")
     yield Padding(Group(table), (1, 0, 0, 0))
     if len(found) > _EVENTS:
-        yield Text(f"and {len(found) - _EVENTS} before; all of them in --json and --html",
-                   style="dim")
+        yield Text(
+            f"and {len(found) - _EVENTS} before; all of them in --json and --html", style="dim"
+        )
 
 
 def _notes(m: Measurements) -> Iterator[RenderableType]:

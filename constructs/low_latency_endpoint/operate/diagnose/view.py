@@ -140,15 +140,16 @@ class VariantView:
                 continue
             seen = above.only(filter(self._seen, above.points))
             if seen:
-                found.append(SlowPeriods(metric, statistic, limit.value, limit.source,
-                                         seen, len(series)))
+                found.append(
+                    SlowPeriods(metric, statistic, limit.value, limit.source, seen, len(series))
+                )
         return tuple(found)
 
     @staticmethod
     def _sustained(series: Series, above: Series, counts: Series) -> bool:
         times = series.times
         flags = [time in above.points for time in times]
-        if not any(sum(flags[i:i + PERIODS]) >= SLOW_OF_PERIODS for i in range(len(flags))):
+        if not any(sum(flags[i : i + PERIODS]) >= SLOW_OF_PERIODS for i in range(len(flags))):
             return False
         typical = median(counts.points.get(time, 0) for time in above.points) or 0
         return typical >= ENOUGH_REQUESTS or len(above) >= SPARSE_SHARE * len(series)
@@ -161,13 +162,16 @@ class VariantView:
             times = each.values.times
             apart = runs(times, PERIODS * self.period)
             among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
-            found.append(Evidence(
-                f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
-                f"({each.source}) in {len(each.values)} of {each.judged} periods of "
-                f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
-                f"at {self.measurements.clock(time)}",
-                times[0], times[-1] + self.period,
-            ))
+            found.append(
+                Evidence(
+                    f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
+                    f"({each.source}) in {len(each.values)} of {each.judged} periods of "
+                    f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
+                    f"at {self.measurements.clock(time)}",
+                    times[0],
+                    times[-1] + self.period,
+                )
+            )
         return tuple(found)
 
     # -------------------------------------------------------------------------------- how full
@@ -195,11 +199,16 @@ class VariantView:
     @cached_property
     def arrivals(self) -> dict[str, datetime]:
         """When instances that were not there at the start of the window were seen first."""
-        seen = {name: min((min(each.points) for each in metrics.values() if each), default=None)
-                for name, metrics in self.variant.instances.items()}
+        seen = {
+            name: min((min(each.points) for each in metrics.values() if each), default=None)
+            for name, metrics in self.variant.instances.items()
+        }
         begun = min((time for time in seen.values() if time is not None), default=None)
-        return {name: time for name, time in seen.items()
-                if time is not None and begun is not None and time > begun + 2 * self.period}
+        return {
+            name: time
+            for name, time in seen.items()
+            if time is not None and begun is not None and time > begun + 2 * self.period
+        }
 
     @cached_property
     def load(self) -> Series:
@@ -255,8 +264,10 @@ class VariantView:
         weights = self.get("Invocations", "Sum")
         load = self.load.only(times).weighted_mean(weights)
         if load is not None and self.load_limit and load >= self.load_limit:
-            return (f"{load:,.0f} invocations per instance and minute, {load / 60:.3g} a second, "
-                    f"where a load test found {self.load_limit / 60:.3g} a second")
+            return (
+                f"{load:,.0f} invocations per instance and minute, {load / 60:.3g} a second, "
+                f"where a load test found {self.load_limit / 60:.3g} a second"
+            )
         tracked = self.tracked
         if tracked is None:
             return ""
@@ -284,17 +295,22 @@ class VariantView:
         used = self.utilization(times)
         if not used:
             return "no utilization published"
-        return ", ".join(f"{name} at {value:.0f} %" for name, value in used.items()) \
+        return (
+            ", ".join(f"{name} at {value:.0f} %" for name, value in used.items())
             + " of the whole instance"
+        )
 
     @cached_property
     def busy_times(self) -> list[datetime]:
         """Periods in which the instances were saturated by utilization, where enough are."""
-        times = sorted({
-            time for name in ("CPU", "GPU")
-            for time, value in self.get(f"{name}Utilization", "Average").points.items()
-            if value >= SATURATED_PERCENT
-        })
+        times = sorted(
+            {
+                time
+                for name in ("CPU", "GPU")
+                for time, value in self.get(f"{name}Utilization", "Average").points.items()
+                if value >= SATURATED_PERCENT
+            }
+        )
         enough = any(
             sum(start <= t < start + PERIODS * self.period for t in times) >= SLOW_OF_PERIODS
             for start in times

@@ -32,14 +32,21 @@ from .context import EndpointContext, Fetch, PreflightContext, fetch
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "run_preflight"]
 
 CHECKS: tuple[Check[PreflightContext], ...] = (
-    *account_checks.CHECKS, *zone_checks.CHECKS, *link_checks.CHECKS, *subnet_checks.CHECKS,
-    *takeover_checks.CHECKS, *capacity_checks.CHECKS, *permission_checks.CHECKS,
+    *account_checks.CHECKS,
+    *zone_checks.CHECKS,
+    *link_checks.CHECKS,
+    *subnet_checks.CHECKS,
+    *takeover_checks.CHECKS,
+    *capacity_checks.CHECKS,
+    *permission_checks.CHECKS,
 )
 """Checks of what the endpoints share; each runs once."""
 
 ENDPOINT_CHECKS: tuple[Check[EndpointContext], ...] = (
-    *capacity_checks.ENDPOINT_CHECKS, *image_checks.ENDPOINT_CHECKS,
-    *data_checks.ENDPOINT_CHECKS, *permission_checks.ENDPOINT_CHECKS,
+    *capacity_checks.ENDPOINT_CHECKS,
+    *image_checks.ENDPOINT_CHECKS,
+    *data_checks.ENDPOINT_CHECKS,
+    *permission_checks.ENDPOINT_CHECKS,
     *update_checks.ENDPOINT_CHECKS,
 )
 """Checks of one endpoint; each runs once for each endpoint of the settings."""
@@ -86,6 +93,7 @@ def run_preflight(
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
     context = PreflightContext(settings, plans, Account(client, region), fetch=fetch)
     steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]
-    steps += [(each, endpoint, endpoint.key)
-              for each in ENDPOINT_CHECKS for endpoint in context.endpoints]
+    steps += [
+        (each, endpoint, endpoint.key) for each in ENDPOINT_CHECKS for endpoint in context.endpoints
+    ]
     return run_checks(what or settings.stack_name, context.account, steps, on_check)

@@ -26,10 +26,11 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
     """The type's quota, and whether its value is the account's own or AWS's default."""
     name = f"{instance_type} for endpoint usage"
     # Quotas whose applied value Service Quotas does not know are in the second list only.
-    for operation, kind in (("list_service_quotas", "applied"),
-                            ("list_aws_default_service_quotas", "AWS's default")):
-        for quota in account.every("service-quotas", operation, "Quotas",
-                                   ServiceCode="sagemaker"):
+    for operation, kind in (
+        ("list_service_quotas", "applied"),
+        ("list_aws_default_service_quotas", "AWS's default"),
+    ):
+        for quota in account.every("service-quotas", operation, "Quotas", ServiceCode="sagemaker"):
             if quota["QuotaName"] == name:
                 return quota, kind
     return None, ""
@@ -41,10 +42,12 @@ def type_offered(context: EndpointContext) -> Iterator[Outcome]:
     instance_type = context.settings.instance_type
     quota, _ = _quota(context.account, instance_type)
     if quota is None:
-        yield warned(f"Service Quotas has no quota \"{instance_type} for endpoint usage\" in "
-                     f"{context.account.region}: the type is probably not offered there",
-                     "Choose a type that has one, or try it out: no page of AWS's says that a "
-                     "type without a quota is not offered.")
+        yield warned(
+            f'Service Quotas has no quota "{instance_type} for endpoint usage" in '
+            f"{context.account.region}: the type is probably not offered there",
+            "Choose a type that has one, or try it out: no page of AWS's says that a "
+            "type without a quota is not offered.",
+        )
     else:
         yield passed(f"{instance_type} has an endpoint quota in {context.account.region}")
 
@@ -71,16 +74,23 @@ def _holds(account: Account, instance_type: str, needed: int, largest: int) -> O
         return unknown("there is no such quota: see LLP301", about=instance_type)
     problem = quota.get("ErrorReason")
     if problem or quota.get("Value") is None:
-        return unknown(f"the quota's value is not available: "
-                       f"{(problem or {}).get('ErrorMessage', 'no value')}", about=instance_type)
+        return unknown(
+            f"the quota's value is not available: "
+            f"{(problem or {}).get('ErrorMessage', 'no value')}",
+            about=instance_type,
+        )
     value = quota["Value"]
-    evidence = (f"quota {value:g} ({known}), {largest} at most in service, {needed} during an "
-                "update; other endpoints of the account count too")
+    evidence = (
+        f"quota {value:g} ({known}), {largest} at most in service, {needed} during an "
+        "update; other endpoints of the account count too"
+    )
     code = quota.get("QuotaCode", "")
     if value >= needed:
         return passed(evidence, about=instance_type)
-    ask = (f"Ask for {needed} or more: `aws service-quotas request-service-quota-increase "
-           f"--service-code sagemaker --quota-code {code} --desired-value {needed}`.")
+    ask = (
+        f"Ask for {needed} or more: `aws service-quotas request-service-quota-increase "
+        f"--service-code sagemaker --quota-code {code} --desired-value {needed}`."
+    )
     return failed(evidence, ask, about=instance_type)
 
 
@@ -88,39 +98,52 @@ _FUNCTIONS = 2  # of a warm-up: controller and sender
 _EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 
 
-@check("LLP303", "Lambda has executions for the warm-up",
-       source="/lambda/latest/dg/configuration-concurrency.html")
+@check(
+    "LLP303",
+    "Lambda has executions for the warm-up",
+    source="/lambda/latest/dg/configuration-concurrency.html",
+)
 def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
     """What is to be reserved leaves what AWS keeps unreserved, and the quota is no new account's.
 
     What the deployed stack reserves already is given back, or kept, by an update.
     """
-    warmed = [each.settings.warm_up for each in context.endpoints
-              if each.settings.warm_up and each.settings.warm_up.requests != 0]
+    warmed = [
+        each.settings.warm_up
+        for each in context.endpoints
+        if each.settings.warm_up and each.settings.warm_up.requests != 0
+    ]
     if not warmed:
         return
     limit = context.account.read("lambda", "get_account_settings")["AccountLimit"]
     quota, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
-    wanted = sum(_FUNCTIONS * RESERVED_EXECUTIONS
-                 for warm_up in warmed if warm_up.reserve_concurrency)
+    wanted = sum(
+        _FUNCTIONS * RESERVED_EXECUTIONS for warm_up in warmed if warm_up.reserve_concurrency
+    )
     more = max(0, wanted - _reserved(context)) if wanted else 0
     left, least = unreserved - more, least_unreserved(quota)
-    ask = (f"ask for a larger quota: `aws service-quotas request-service-quota-increase "
-           f"--service-code lambda --quota-code {_EXECUTIONS_QUOTA} --desired-value 1000`.")
+    ask = (
+        f"ask for a larger quota: `aws service-quotas request-service-quota-increase "
+        f"--service-code lambda --quota-code {_EXECUTIONS_QUOTA} --desired-value 1000`."
+    )
     if more and left < least:
-        yield failed(f"{more} more reserved of {unreserved} executions leave {left}, AWS keeps at "
-                     f"least {least} unreserved",
-                     f"Write `reserve_concurrency: false`, or {ask}")
+        yield failed(
+            f"{more} more reserved of {unreserved} executions leave {left}, AWS keeps at "
+            f"least {least} unreserved",
+            f"Write `reserve_concurrency: false`, or {ask}",
+        )
         return
-    evidence = (f"{more} more reserved of {unreserved} executions leave {left} for all other "
-                "functions" if wanted else
-                f"nothing is reserved; {unreserved} executions for all functions without a "
-                "reservation")
+    evidence = (
+        f"{more} more reserved of {unreserved} executions leave {left} for all other functions"
+        if wanted
+        else f"nothing is reserved; {unreserved} executions for all functions without a reservation"
+    )
     if quota < LEAST_UNRESERVED:
-        yield warned(f"{evidence}: a quota of {quota} executions, shared with every function in "
-                     "the account, may throttle the warm-up",
-                     "A warm-up that is throttled tries again until its timeout. To be safe, "
-                     + ask)
+        yield warned(
+            f"{evidence}: a quota of {quota} executions, shared with every function in "
+            "the account, may throttle the warm-up",
+            "A warm-up that is throttled tries again until its timeout. To be safe, " + ask,
+        )
     else:
         yield passed(evidence)
 
@@ -130,9 +153,11 @@ def _reserved(context: PreflightContext) -> int:
     name = context.settings.stack_name
     if stack_description(context.account, name) is None:
         return 0
-    found = (resource.get("Properties", {}).get("ReservedConcurrentExecutions")
-             for resource in template_resources(context.account, name).values()
-             if resource.get("Type") == "AWS::Lambda::Function")
+    found = (
+        resource.get("Properties", {}).get("ReservedConcurrentExecutions")
+        for resource in template_resources(context.account, name).values()
+        if resource.get("Type") == "AWS::Lambda::Function"
+    )
     return sum(int(count) for count in found if count)
 
 

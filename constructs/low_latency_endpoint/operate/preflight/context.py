@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from ...account.calls import Account
 from ...account.network import resolve
 from ...plan.latency_plan import Plan
-from ...settings import (
-    EndpointSettings,
-    Settings,
-    instances_in_update,
-)
+from ...settings import EndpointSettings, Settings, instances_in_update
 
 __all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
 
@@ -25,8 +21,11 @@ _LARGEST_CONFIGURATION = 4 * 1024 * 1024
 # https://docs.aws.amazon.com/vpc/latest/privatelink/aws-services-privatelink-support.html and the
 # prefixes that the CDK knows; partitions that neither lists have no entry.
 _SERVICE_PREFIXES = {
-    "aws": "com.amazonaws", "aws-us-gov": "com.amazonaws", "aws-cn": "cn.com.amazonaws",
-    "aws-iso": "gov.ic.c2s", "aws-iso-b": "gov.sgov.sc2s",
+    "aws": "com.amazonaws",
+    "aws-us-gov": "com.amazonaws",
+    "aws-cn": "cn.com.amazonaws",
+    "aws-iso": "gov.ic.c2s",
+    "aws-iso-b": "gov.sgov.sc2s",
 }
 
 

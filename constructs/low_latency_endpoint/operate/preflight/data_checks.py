@@ -29,8 +29,12 @@ def _each_data(context: EndpointContext, find: Find) -> Iterator[Outcome]:
         if container.data is not None:
             about = f"container {index}" if len(context.settings.containers) > 1 else ""
             for outcome in guarded(find, context, container.data):
-                yield Outcome(outcome.status, outcome.evidence, outcome.mend,
-                              " ".join(filter(None, (about, outcome.about))))
+                yield Outcome(
+                    outcome.status,
+                    outcome.evidence,
+                    outcome.mend,
+                    " ".join(filter(None, (about, outcome.about))),
+                )
 
 
 def _location(data: ModelDataSettings) -> tuple[str, str]:
@@ -49,11 +53,13 @@ def _location(data: ModelDataSettings) -> tuple[str, str]:
 def _sizes(account: Account, bucket: str, key: str) -> list[int] | None:
     """Sizes of the object, or of all objects under the prefix; ``None`` when there is none."""
     if key.endswith("/") or not key:
-        found = account.every("s3", "list_objects_v2", "Contents", ("NoSuchBucket",),
-                              Bucket=bucket, Prefix=key)
+        found = account.every(
+            "s3", "list_objects_v2", "Contents", ("NoSuchBucket",), Bucket=bucket, Prefix=key
+        )
         return [each["Size"] for each in found or ()] or None
-    answer = account.read("s3", "head_object", ("404", "NoSuchKey", "NoSuchBucket"),
-                          Bucket=bucket, Key=key)
+    answer = account.read(
+        "s3", "head_object", ("404", "NoSuchKey", "NoSuchBucket"), Bucket=bucket, Key=key
+    )
     return None if answer is None else [answer["ContentLength"]]
 
 
@@ -91,8 +97,10 @@ def _in_region(context: EndpointContext, data: ModelDataSettings) -> Iterator[Ou
     elif region == context.account.region:
         yield passed(f"{bucket} is in {region}")
     else:
-        yield failed(f"{bucket} is in {region}, the endpoint in {context.account.region}",
-                     f"Copy the model to a bucket in {context.account.region}.")
+        yield failed(
+            f"{bucket} is in {region}, the endpoint in {context.account.region}",
+            f"Copy the model to a bucket in {context.account.region}.",
+        )
 
 
 def _region(account: Account, bucket: str) -> str | None:
@@ -119,8 +127,9 @@ def download_time(context: EndpointContext) -> Iterator[Outcome]:
 
 
 def _in_time(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outcome]:
-    multi_model = any(each.multi_model and each.data == data
-                      for each in context.settings.containers)
+    multi_model = any(
+        each.multi_model and each.data == data for each in context.settings.containers
+    )
     if multi_model:
         return  # its models are fetched when they are called
     size = _total(context, data)
@@ -129,20 +138,27 @@ def _in_time(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outc
         return
     volume = context.settings.volume_size_gib
     if volume is not None and size > volume * 2**30:
-        yield failed(f"{_size(size)} do not fit the volume of {volume} GiB",
-                     "Raise `volume_size_gib`; an archive also needs room for what it holds.",
-                     about="volume")
+        yield failed(
+            f"{_size(size)} do not fit the volume of {volume} GiB",
+            "Raise `volume_size_gib`; an archive also needs room for what it holds.",
+            about="volume",
+        )
     seconds = size / ASSUMED_BYTES_PER_SECOND
-    assumed = (f"{_size(size)}, {seconds:,.0f} s at an assumed "
-               f"{ASSUMED_BYTES_PER_SECOND // 10**6} MB/s")
+    assumed = (
+        f"{_size(size)}, {seconds:,.0f} s at an assumed {ASSUMED_BYTES_PER_SECOND // 10**6} MB/s"
+    )
     timeout = context.settings.model_data_download_timeout
     if timeout is None and size > LARGE_MODEL_BYTES:
-        yield warned(f"{assumed}, and no timeout is stated",
-                     "State `model_data_download_timeout`, up to 1h: AWS advises it above 40 GB.")
+        yield warned(
+            f"{assumed}, and no timeout is stated",
+            "State `model_data_download_timeout`, up to 1h: AWS advises it above 40 GB.",
+        )
     elif timeout is not None and seconds > timeout.total_seconds():
-        yield warned(f"{assumed}, the timeout is {timeout.total_seconds():,.0f} s",
-                     "Raise `model_data_download_timeout`, up to 1h, or give the model "
-                     "uncompressed (`s3_prefix`).")
+        yield warned(
+            f"{assumed}, the timeout is {timeout.total_seconds():,.0f} s",
+            "Raise `model_data_download_timeout`, up to 1h, or give the model "
+            "uncompressed (`s3_prefix`).",
+        )
     else:
         limit = "SageMaker's timeout" if timeout is None else f"{timeout.total_seconds():,.0f} s"
         yield passed(f"{assumed}; {limit} allowed")

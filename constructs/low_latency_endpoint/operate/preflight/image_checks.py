@@ -26,9 +26,9 @@ _ARCHITECTURES = {"amd64": "x86_64"}  # Docker's word: ours; arm64 is the same i
 _BATCH_GET_IMAGE = "/AmazonECR/latest/APIReference/API_BatchGetImage.html"
 
 
-def _each_image(context: EndpointContext,
-                find: Callable[[EndpointContext, EcrImage], Iterator[Outcome]],
-                ) -> Iterator[Outcome]:
+def _each_image(
+    context: EndpointContext, find: Callable[[EndpointContext, EcrImage], Iterator[Outcome]]
+) -> Iterator[Outcome]:
     for index, container in enumerate(context.settings.containers):
         if container.image.asset:
             continue  # built by the deploy itself
@@ -39,25 +39,36 @@ def _each_image(context: EndpointContext,
             yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
         else:
             for outcome in guarded(find, context, image):
-                yield Outcome(outcome.status, outcome.evidence, outcome.mend,
-                              " ".join(filter(None, (about, outcome.about))))
+                yield Outcome(
+                    outcome.status,
+                    outcome.evidence,
+                    outcome.mend,
+                    " ".join(filter(None, (about, outcome.about))),
+                )
 
 
 def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
     """ECR's entry for the image; ``None`` when the registry says that it is not there."""
     # Registries of AWS's own let everybody pull, and few describe: hence this operation.
-    answer = account.read("ecr", "batch_get_image", ("RepositoryNotFoundException",),
-                          **({"registryId": image.account} if image.account else {}),
-                          repositoryName=image.repository, imageIds=[image.image_id],
-                          acceptedMediaTypes=_MEDIA_TYPES)
+    answer = account.read(
+        "ecr",
+        "batch_get_image",
+        ("RepositoryNotFoundException",),
+        **({"registryId": image.account} if image.account else {}),
+        repositoryName=image.repository,
+        imageIds=[image.image_id],
+        acceptedMediaTypes=_MEDIA_TYPES,
+    )
     if answer is None:
         return None
     for image_entry in answer.get("images") or ():
         return dict(image_entry)
     for failure in answer.get("failures") or ():
         if failure.get("failureCode") not in _NOT_THERE:
-            raise Unreadable(f"ecr:BatchGetImage could not read {image}: "
-                             f"{failure.get('failureCode')}: {failure.get('failureReason')}")
+            raise Unreadable(
+                f"ecr:BatchGetImage could not read {image}: "
+                f"{failure.get('failureCode')}: {failure.get('failureReason')}"
+            )
     return None
 
 
@@ -69,24 +80,32 @@ def image_exists(context: EndpointContext) -> Iterator[Outcome]:
 
 def _exists(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
-        yield failed(f"{image} lies in {image.region}: SageMaker pulls from its own region "
-                     f"{context.account.region} only", "Copy the image to a repository in "
-                     f"{context.account.region}.")
+        yield failed(
+            f"{image} lies in {image.region}: SageMaker pulls from its own region "
+            f"{context.account.region} only",
+            f"Copy the image to a repository in {context.account.region}.",
+        )
     elif _manifest(context.account, image) is None:
-        yield failed(f"the registry has no {image}",
-                     "Correct the repository and tag, or push the image first.")
+        yield failed(
+            f"the registry has no {image}",
+            "Correct the repository and tag, or push the image first.",
+        )
     else:
         yield passed(str(image))
 
 
-@check("LLP402", "The image's architecture is the instance type's",
-       source="https://github.com/opencontainers/image-spec/blob/main/config.md")
+@check(
+    "LLP402",
+    "The image's architecture is the instance type's",
+    source="https://github.com/opencontainers/image-spec/blob/main/config.md",
+)
 def architecture(context: EndpointContext) -> Iterator[Outcome]:
     """From the image's index or its configuration, not from its name."""
     facts = instance_facts(context.settings.instance_type)
     if facts is None or facts.architecture is None:
-        yield unknown(f"the architecture of {context.settings.instance_type} is not in the "
-                      "library's table")
+        yield unknown(
+            f"the architecture of {context.settings.instance_type} is not in the library's table"
+        )
         return
     yield from _each_image(context, _fits)
 
@@ -109,25 +128,32 @@ def _fits(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
     if wanted in found:
         yield passed(evidence)
     else:
-        yield failed(evidence, f"Build the image for {wanted} (docker build --platform "
-                     f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
-                     f"type that is {found[0]}.")
+        yield failed(
+            evidence,
+            f"Build the image for {wanted} (docker build --platform "
+            f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
+            f"type that is {found[0]}.",
+        )
 
 
-def _architectures(account: Account, image: EcrImage, entry: Mapping[str, Any],
-                   fetch: Fetch) -> list[str]:
+def _architectures(
+    account: Account, image: EcrImage, entry: Mapping[str, Any], fetch: Fetch
+) -> list[str]:
     manifest = _parsed(entry.get("imageManifest", ""))
     if "manifests" in manifest:
         # Attestations beside the images have the platform unknown/unknown.
-        names = [(each.get("platform") or {}).get("architecture")
-                 for each in manifest["manifests"]]
+        names = [(each.get("platform") or {}).get("architecture") for each in manifest["manifests"]]
     else:
         digest = (manifest.get("config") or {}).get("digest")
         if not digest:
             return []
-        answer = account.read("ecr", "get_download_url_for_layer",
-                              **({"registryId": image.account} if image.account else {}),
-                              repositoryName=image.repository, layerDigest=digest)
+        answer = account.read(
+            "ecr",
+            "get_download_url_for_layer",
+            **({"registryId": image.account} if image.account else {}),
+            repositoryName=image.repository,
+            layerDigest=digest,
+        )
         try:
             names = [_parsed(fetch(answer["downloadUrl"])).get("architecture")]
         except (OSError, ValueError):

@@ -57,5 +57,6 @@ def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
     if match is None:
         return None
     tag = match["tag"] or ("" if match["digest"] else "latest")
-    return EcrImage(match["account"], match["region"], match["repository"], tag,
-                    match["digest"] or "")
+    return EcrImage(
+        match["account"], match["region"], match["repository"], tag, match["digest"] or ""
+    )

@@ -43,19 +43,24 @@ def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
 
 def private_dns_owners(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
     """The VPC's interface endpoints that answer the runtime's own name."""
-    return [each for each in vpc_endpoints(context.account, [vpc_id])
-            if each["ServiceName"] == context.runtime_service and each.get("PrivateDnsEnabled")]
+    return [
+        each
+        for each in vpc_endpoints(context.account, [vpc_id])
+        if each["ServiceName"] == context.runtime_service and each.get("PrivateDnsEnabled")
+    ]
 
 
 def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     about = "interface endpoint"
     owners = private_dns_owners(context, vpc_id)
     if not owners:
-        yield passed(f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}",
-                     about=about)
+        yield passed(
+            f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}", about=about
+        )
         return
-    own = set(stack_ids(context.account, context.settings.stack_name,
-                        "AWS::EC2::VPCEndpoint").values())
+    own = set(
+        stack_ids(context.account, context.settings.stack_name, "AWS::EC2::VPCEndpoint").values()
+    )
     for each in owners:
         endpoint_id = each["VpcEndpointId"]
         if endpoint_id in own:
@@ -67,23 +72,33 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             "AWS refuses a second one",
             f"Adopt it: private_link: {{interface_endpoint_id: {endpoint_id}, "
             f"security_group_id: {groups[0] if groups else 'sg-...'}}}. Or leave the name to it: "
-            "private_link: {private_dns: false}.", about=about)
+            "private_link: {private_dns: false}.",
+            about=about,
+        )
 
 
 def _clashing_zones(context: PreflightContext, vpc_id: str) -> list[Mapping[str, Any]]:
-    zones = context.account.read("route53", "list_hosted_zones_by_vpc", VPCId=vpc_id,
-                                 VPCRegion=context.account.region)["HostedZoneSummaries"]
+    zones = context.account.read(
+        "route53", "list_hosted_zones_by_vpc", VPCId=vpc_id, VPCRegion=context.account.region
+    )["HostedZoneSummaries"]
     # The zone that PrivateLink itself makes belongs to a service of AWS's.
-    return [zone for zone in zones if zone["Name"].startswith(_zone_name(context))
-            and not zone.get("Owner", {}).get("OwningService")]
+    return [
+        zone
+        for zone in zones
+        if zone["Name"].startswith(_zone_name(context))
+        and not zone.get("Owner", {}).get("OwningService")
+    ]
 
 
 def _no_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     clash = _clashing_zones(context, vpc_id)
     if clash:
-        yield failed(f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
-                     f"associated with {vpc_id}: AWS refuses private DNS beside it",
-                     "Take the VPC out of that hosted zone, or delete it.", about="hosted zone")
+        yield failed(
+            f"private hosted zone {clash[0]['HostedZoneId']} ({clash[0]['Name']}) is "
+            f"associated with {vpc_id}: AWS refuses private DNS beside it",
+            "Take the VPC out of that hosted zone, or delete it.",
+            about="hosted zone",
+        )
     else:
         yield passed(f"{vpc_id} has no hosted zone {_zone_name(context)}*", about="hosted zone")
 
@@ -93,21 +108,29 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outco
 
     For an interface endpoint too: https://github.com/hashicorp/terraform-provider-aws/issues/37783
     """
-    leave_out = (f"Take {vpc_id} out of `hosted_zone_vpc_ids`, and give its callers the zonal "
-                 "names.")
+    leave_out = f"Take {vpc_id} out of `hosted_zone_vpc_ids`, and give its callers the zonal names."
     for each in private_dns_owners(context, vpc_id):
-        yield failed(f"{each['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
-                     "Route 53 refuses a hosted zone of the name", leave_out, about=vpc_id)
+        yield failed(
+            f"{each['VpcEndpointId']} answers {_zone_name(context)}* in {vpc_id} already: "
+            "Route 53 refuses a hosted zone of the name",
+            leave_out,
+            about=vpc_id,
+        )
         return
     own = stack_ids(context.account, context.settings.stack_name, "AWS::Route53::HostedZone")
     for zone in _clashing_zones(context, vpc_id):
         if zone["HostedZoneId"] not in own.values():
-            yield failed(f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
-                         f"associated with {vpc_id}: Route 53 refuses a second one", leave_out,
-                         about=vpc_id)
+            yield failed(
+                f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
+                f"associated with {vpc_id}: Route 53 refuses a second one",
+                leave_out,
+                about=vpc_id,
+            )
             return
-    yield passed(f"{vpc_id} has no interface endpoint and no other hosted zone for "
-                 f"{_zone_name(context)}*", about=vpc_id)
+    yield passed(
+        f"{vpc_id} has no interface endpoint and no other hosted zone for {_zone_name(context)}*",
+        about=vpc_id,
+    )
 
 
 def _zone_name(context: PreflightContext) -> str:
@@ -124,8 +147,10 @@ def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
         return
     endpoint = adopted_interface_endpoint(context.account, endpoint_id)
     if endpoint is None:
-        yield failed(f"{endpoint_id} does not exist in {context.account.region}",
-                     "Correct `interface_endpoint_id`.")
+        yield failed(
+            f"{endpoint_id} does not exist in {context.account.region}",
+            "Correct `interface_endpoint_id`.",
+        )
         return
     yield from _is_the_runtimes(context, endpoint)
     yield from guarded(_in_each_zone, context, endpoint, about="zones")
@@ -135,19 +160,26 @@ def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
 
 def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
     service, vpc_id = endpoint["ServiceName"], endpoint["VpcId"]
-    evidence = (f"{endpoint['VpcEndpointId']}: {service} in {vpc_id}, {endpoint['State'].lower()}")
+    evidence = f"{endpoint['VpcEndpointId']}: {service} in {vpc_id}, {endpoint['State'].lower()}"
     if not service.endswith((".sagemaker.runtime", ".sagemaker.runtime-fips")):
-        yield failed(evidence, "Name the endpoint of service "
-                               f"{context.runtime_service}.", about="service")
+        yield failed(
+            evidence, f"Name the endpoint of service {context.runtime_service}.", about="service"
+        )
     elif vpc_id != context.settings.network.vpc_id:
-        yield failed(evidence, f"Name one in {context.settings.network.vpc_id}, or another "
-                               "`vpc_id`.", about="VPC")
+        yield failed(
+            evidence,
+            f"Name one in {context.settings.network.vpc_id}, or another `vpc_id`.",
+            about="VPC",
+        )
     elif endpoint["State"].lower() != "available":
         yield failed(evidence, "Wait until it is available, or mend it.", about="state")
     elif not endpoint.get("PrivateDnsEnabled"):
-        yield warned(f"{evidence}; private DNS is off",
-                     "Turn private DNS on, or give callers its zonal names: the runtime's own "
-                     "name goes around it.", about="private DNS")
+        yield warned(
+            f"{evidence}; private DNS is off",
+            "Turn private DNS on, or give callers its zonal names: the runtime's own "
+            "name goes around it.",
+            about="private DNS",
+        )
     else:
         yield passed(f"{evidence}, private DNS on", about="service")
 
@@ -156,12 +188,16 @@ def _in_each_zone(context: PreflightContext, endpoint: Mapping[str, Any]) -> Ite
     covered = zones_of_subnets(describe_subnets(context.account, endpoint.get("SubnetIds", ())))
     missing = [zone for zone in context.settings.client_zones.zones if zone not in covered]
     if missing:
-        yield failed(f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "
-                     "callers there", "Add a subnet of each of these zones to the endpoint.",
-                     about="zones")
+        yield failed(
+            f"it has no subnet in {', '.join(missing)}: private DNS does not resolve for "
+            "callers there",
+            "Add a subnet of each of these zones to the endpoint.",
+            about="zones",
+        )
     else:
-        yield passed(f"a subnet in each of {', '.join(context.settings.client_zones.zones)}",
-                     about="zones")
+        yield passed(
+            f"a subnet in each of {', '.join(context.settings.client_zones.zones)}", about="zones"
+        )
 
 
 def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -170,16 +206,25 @@ def _lets_callers_in(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
     sources: SecurityGroupSources = https_sources(context.account, groups)
     if stated in groups:
         already = f"; port 443 is open to {sources} already" if sources else ""
-        yield passed(f"{stated} guards it, and the stack lets the callers in there{already}",
-                     about="security group")
+        yield passed(
+            f"{stated} guards it, and the stack lets the callers in there{already}",
+            about="security group",
+        )
     elif sources:
-        yield warned(f"{stated} does not guard it, {', '.join(groups)} do; they let {sources} in "
-                     "on port 443", "Name one of its own groups as `security_group_id`: rules "
-                     "added to another have no effect.", about="security group")
+        yield warned(
+            f"{stated} does not guard it, {', '.join(groups)} do; they let {sources} in "
+            "on port 443",
+            "Name one of its own groups as `security_group_id`: rules "
+            "added to another have no effect.",
+            about="security group",
+        )
     else:
-        yield failed(f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
-                     "nobody in on port 443", "Name one of its own groups as "
-                     "`security_group_id`.", about="security group")
+        yield failed(
+            f"{stated} does not guard it, and {', '.join(groups) or 'nothing'} lets "
+            "nobody in on port 443",
+            "Name one of its own groups as `security_group_id`.",
+            about="security group",
+        )
 
 
 def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -192,20 +237,29 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
     for each in context.endpoints:
         name = each.settings.endpoint_name
         resource = f"{stem}:endpoint/{(name or context.settings.stack_name).lower()}"
-        found = verdict(policy, _INVOKE, resource, {"aws:PrincipalAccount": account_id,
-                                                    "aws:ResourceAccount": account_id})
+        found = verdict(
+            policy,
+            _INVOKE,
+            resource,
+            {"aws:PrincipalAccount": account_id, "aws:ResourceAccount": account_id},
+        )
         if found.allowed:
-            yield passed(f"its policy lets {name or 'new endpoints'} be invoked",
-                         about=f"policy {each.key}")
+            yield passed(
+                f"its policy lets {name or 'new endpoints'} be invoked", about=f"policy {each.key}"
+            )
         elif found.allowed is None:
-            yield unknown("whether its policy lets new endpoints be invoked depends on what is "
-                          f"not read here: {', '.join(found.depends_on)}",
-                          about=f"policy {each.key}")
+            yield unknown(
+                "whether its policy lets new endpoints be invoked depends on what is "
+                f"not read here: {', '.join(found.depends_on)}",
+                about=f"policy {each.key}",
+            )
         else:
-            yield warned(f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
-                         "far as it can be read here",
-                         f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
-                         about=f"policy {each.key}")
+            yield warned(
+                f"its policy does not let {resource.rpartition(':')[2]} be invoked, as "
+                "far as it can be read here",
+                f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
+                about=f"policy {each.key}",
+            )
 
 
 CHECKS = (private_dns_is_free, adopted_endpoint)

@@ -27,26 +27,36 @@ def role_trusts(context: EndpointContext) -> Iterator[Outcome]:
         return
     owner, name = arn.split(":")[4], arn.rpartition("/")[2]
     if owner != context.account.account_id():
-        yield failed(f"{arn} belongs to account {owner}: a role can be passed in its own account "
-                     "only", "Name a role of the stack's account.")
+        yield failed(
+            f"{arn} belongs to account {owner}: a role can be passed in its own account only",
+            "Name a role of the stack's account.",
+        )
         return
     answer = context.account.read("iam", "get_role", ("NoSuchEntity",), RoleName=name)
     if answer is None:
-        yield failed(f"there is no role {name}", "Create it, or leave `role_arn` out: the stack "
-                     "then makes one.")
+        yield failed(
+            f"there is no role {name}",
+            "Create it, or leave `role_arn` out: the stack then makes one.",
+        )
         return
     trust = document_of(answer["Role"]["AssumeRolePolicyDocument"])
     trusted = any(
-        statement.get("Effect") == "Allow" and SAGEMAKER in items(
+        statement.get("Effect") == "Allow"
+        and SAGEMAKER
+        in items(
             (statement.get("Principal") or {}).get("Service")
-            if isinstance(statement.get("Principal"), dict) else None)
+            if isinstance(statement.get("Principal"), dict)
+            else None
+        )
         for statement in items(trust.get("Statement"))
     )
     if trusted:
         yield passed(f"{name} trusts {SAGEMAKER}")
     else:
-        yield failed(f"the trust policy of {name} does not name {SAGEMAKER}",
-                     f"Let {SAGEMAKER} sts:AssumeRole it.")
+        yield failed(
+            f"the trust policy of {name} does not name {SAGEMAKER}",
+            f"Let {SAGEMAKER} sts:AssumeRole it.",
+        )
 
 
 @check("LLP502", "The execution role may be passed to SageMaker", source=_PASS)
@@ -63,19 +73,35 @@ def role_passable(context: EndpointContext) -> Iterator[Outcome]:
         yield unknown("who deploys is no user or role whose policies can be simulated")
         return
     answer = account.read(
-        "iam", "simulate_principal_policy", PolicySourceArn=deployer, ActionNames=actions,
+        "iam",
+        "simulate_principal_policy",
+        PolicySourceArn=deployer,
+        ActionNames=actions,
         ResourceArns=[role],
-        ContextEntries=[{"ContextKeyName": "iam:PassedToService", "ContextKeyType": "string",
-                         "ContextKeyValues": [SAGEMAKER]}])
+        ContextEntries=[
+            {
+                "ContextKeyName": "iam:PassedToService",
+                "ContextKeyType": "string",
+                "ContextKeyValues": [SAGEMAKER],
+            }
+        ],
+    )
     who = deployer.rpartition("/")[2]
-    denied = [each["EvalActionName"] for each in answer["EvaluationResults"]
-              if each["EvalDecision"] != "allowed"]
+    denied = [
+        each["EvalActionName"]
+        for each in answer["EvaluationResults"]
+        if each["EvalDecision"] != "allowed"
+    ]
     if denied:
-        yield failed(f"{who} may not {', '.join(denied)} on {role}, by IAM's simulation",
-                     f"Allow {', '.join(denied)} on the role to {deployer}.")
+        yield failed(
+            f"{who} may not {', '.join(denied)} on {role}, by IAM's simulation",
+            f"Allow {', '.join(denied)} on the role to {deployer}.",
+        )
     else:
-        yield passed(f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
-                     "all session policies")
+        yield passed(
+            f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
+            "all session policies"
+        )
 
 
 def _deployer(account: Account) -> str | None:
@@ -93,8 +119,11 @@ def _deployer(account: Account) -> str | None:
     return arn if kind == "user" else None
 
 
-@check("LLP503", "The alarm topic exists and reaches somebody",
-       source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html")
+@check(
+    "LLP503",
+    "The alarm topic exists and reaches somebody",
+    source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
+)
 def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
     """The SNS topic that the alarms notify."""
     arn = context.settings.alarm_topic_arn
@@ -102,9 +131,11 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
         return
     region = arn.split(":")[3]
     if region != context.account.region:
-        yield failed(f"the topic is in {region}, the alarms in {context.account.region}: an alarm "
-                     "notifies topics of its own region",
-                     f"Name a topic in {context.account.region}.")
+        yield failed(
+            f"the topic is in {region}, the alarms in {context.account.region}: an alarm "
+            "notifies topics of its own region",
+            f"Name a topic in {context.account.region}.",
+        )
         return
     answer = context.account.read("sns", "get_topic_attributes", ("NotFound",), TopicArn=arn)
     if answer is None:
@@ -113,12 +144,16 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
     attributes = answer["Attributes"]
     confirmed = int(attributes.get("SubscriptionsConfirmed", "0") or 0)
     if attributes.get("KmsMasterKeyId") == "alias/aws/sns":
-        yield warned("the topic is encrypted with alias/aws/sns, whose key policy does not let "
-                     "CloudWatch publish", "Encrypt it with a key of yours that lets "
-                     "cloudwatch.amazonaws.com use it.")
+        yield warned(
+            "the topic is encrypted with alias/aws/sns, whose key policy does not let "
+            "CloudWatch publish",
+            "Encrypt it with a key of yours that lets cloudwatch.amazonaws.com use it.",
+        )
     elif confirmed == 0:
-        yield warned("nobody has confirmed a subscription to the topic",
-                     "Subscribe those who are on call, and confirm.")
+        yield warned(
+            "nobody has confirmed a subscription to the topic",
+            "Subscribe those who are on call, and confirm.",
+        )
     else:
         yield passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
 
@@ -127,16 +162,21 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
 def keys_enabled(context: EndpointContext) -> Iterator[Outcome]:
     """The keys of volumes and core dumps."""
     settings = context.settings
-    for about, arn in (("volumes", settings.kms_key_arn),
-                       ("core dumps", settings.core_dump and settings.core_dump.kms_key_arn)):
+    for about, arn in (
+        ("volumes", settings.kms_key_arn),
+        ("core dumps", settings.core_dump and settings.core_dump.kms_key_arn),
+    ):
         if arn:
             yield from guarded(_enabled, context.account, arn, about, about=about)
 
 
 def _enabled(account: Account, arn: str, about: str) -> Iterator[Outcome]:
     if arn.split(":")[3] != account.region:
-        yield failed(f"{arn} is in another region than {account.region}",
-                     "Name a key of the stack's region.", about=about)
+        yield failed(
+            f"{arn} is in another region than {account.region}",
+            "Name a key of the stack's region.",
+            about=about,
+        )
         return
     answer = account.read("kms", "describe_key", ("NotFoundException",), KeyId=arn)
     if answer is None:

@@ -28,21 +28,28 @@ def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
         return
     missing = ("InvalidVpcID.NotFound",)
     off = []
-    for attribute, key in (("enableDnsSupport", "EnableDnsSupport"),
-                           ("enableDnsHostnames", "EnableDnsHostnames")):
-        answer = context.account.read("ec2", "describe_vpc_attribute", missing, VpcId=vpc_id,
-                                      Attribute=attribute)
+    for attribute, key in (
+        ("enableDnsSupport", "EnableDnsSupport"),
+        ("enableDnsHostnames", "EnableDnsHostnames"),
+    ):
+        answer = context.account.read(
+            "ec2", "describe_vpc_attribute", missing, VpcId=vpc_id, Attribute=attribute
+        )
         if answer is None:
-            yield failed(f"{vpc_id} does not exist in {context.account.region}",
-                         "Correct `network.vpc_id`, or the region.")
+            yield failed(
+                f"{vpc_id} does not exist in {context.account.region}",
+                "Correct `network.vpc_id`, or the region.",
+            )
             return
         if not answer[key].get("Value"):
             off.append(attribute)
     if off and context.settings.private_link.private_dns is False:
         yield passed(f"{vpc_id}: {' and '.join(off)} off, which private DNS alone needs")
     elif off:
-        yield failed(f"{vpc_id}: {' and '.join(off)} off", "Turn on, with `aws ec2 "
-                     f"modify-vpc-attribute`: {', '.join(off)}.")
+        yield failed(
+            f"{vpc_id}: {' and '.join(off)} off",
+            f"Turn on, with `aws ec2 modify-vpc-attribute`: {', '.join(off)}.",
+        )
     else:
         yield passed(f"{vpc_id}: DNS support and DNS hostnames on")
 
@@ -54,15 +61,20 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
     in_vpc = subnets_of_vpc(context.account, vpc_id)
     named = context.settings.network.subnets
     if named is not None:
-        return {zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)]
-                for zone in zones}
+        return {
+            zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)] for zone in zones
+        }
     found = {}
     for zone in zones:
         # The stack takes isolated subnets first, then private ones, never public ones.
-        ways = [(way_out(route_table(context.account, each)), each) for each in in_vpc
-                if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])]
-        found[zone] = ([each for way, each in ways if not way]
-                       or [each for way, each in ways if way and way != "internet gateway"])
+        ways = [
+            (way_out(route_table(context.account, each)), each)
+            for each in in_vpc
+            if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
+        ]
+        found[zone] = [each for way, each in ways if not way] or [
+            each for way, each in ways if way and way != "internet gateway"
+        ]
     return found
 
 
@@ -76,13 +88,19 @@ def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
         if named is not None:
             yield _named(context, zone, named[zone], subnets)
         elif not subnets:
-            yield failed(f"{context.settings.network.vpc_id} has no subnet without a route to an "
-                         f"internet gateway in {zone}", "Make one, or leave the zone out of "
-                         "`client_zones`.", about=zone)
+            yield failed(
+                f"{context.settings.network.vpc_id} has no subnet without a route to an "
+                f"internet gateway in {zone}",
+                "Make one, or leave the zone out of `client_zones`.",
+                about=zone,
+            )
         elif len(subnets) > 1:
             ids = ", ".join(each["SubnetId"] for each in subnets)
-            yield warned(f"{ids} would do: the lookup takes one of them",
-                         "Name the subnet under `network.subnets`.", about=zone)
+            yield warned(
+                f"{ids} would do: the lookup takes one of them",
+                "Name the subnet under `network.subnets`.",
+                about=zone,
+            )
         else:
             yield passed(f"{subnets[0]['SubnetId']} {subnets[0]['CidrBlock']}", about=zone)
 
@@ -90,8 +108,11 @@ def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
 def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Subnet]) -> Outcome:
     vpc_id = context.settings.network.vpc_id
     if not found:
-        return failed(f"{subnet_id} is no subnet of {vpc_id}",
-                      f"Name {zone}'s subnet under `network.subnets`.", about=zone)
+        return failed(
+            f"{subnet_id} is no subnet of {vpc_id}",
+            f"Name {zone}'s subnet under `network.subnets`.",
+            about=zone,
+        )
     subnet = found[0]
     place = f"{subnet['AvailabilityZone']} ({subnet['AvailabilityZoneId']})"
     if zone not in (subnet["AvailabilityZone"], subnet["AvailabilityZoneId"]):
@@ -116,19 +137,25 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
             yield unknown("the subnet is not known: see LLP206", about=zone)
         for subnet in subnets:
             free = subnet["AvailableIpAddressCount"]
-            evidence = (f"{subnet['SubnetId']} has {free} free addresses; {free_needed} hold two "
-                        f"fleets of {fleet}")
+            evidence = (
+                f"{subnet['SubnetId']} has {free} free addresses; {free_needed} hold two "
+                f"fleets of {fleet}"
+            )
             if free >= free_needed:
                 yield passed(evidence, about=zone)
             elif free >= spread or deployed:
                 taken = "; the running fleet's addresses count as taken" if deployed else ""
-                yield warned(f"{evidence}, {spread} when they spread evenly{taken}",
-                             "Free addresses, or lower `instances.max`: an update may find no "
-                             "room.", about=zone)
+                yield warned(
+                    f"{evidence}, {spread} when they spread evenly{taken}",
+                    "Free addresses, or lower `instances.max`: an update may find no room.",
+                    about=zone,
+                )
             else:
-                yield failed(f"{evidence}, {spread} even when they spread evenly",
-                             "Name a larger subnet, free addresses, or lower `instances.max`.",
-                             about=zone)
+                yield failed(
+                    f"{evidence}, {spread} even when they spread evenly",
+                    "Name a larger subnet, free addresses, or lower `instances.max`.",
+                    about=zone,
+                )
 
 
 @check("LLP208", "S3 is reachable from the existing VPC's subnets", source=_HOST)
@@ -148,17 +175,28 @@ def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterato
     mend = f"Add a gateway endpoint for S3 to {name}: it is free."
     isolated = [each.key for each in context.endpoints if each.settings.network_isolation]
     if way == "internet gateway":
-        yield warned(f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "
-                     "containers without public addresses cannot use", mend, about=zone)
+        yield warned(
+            f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "
+            "containers without public addresses cannot use",
+            mend,
+            about=zone,
+        )
     elif way:
         yield passed(f"{subnet['SubnetId']}: {way}", about=zone)
     elif isolated:
-        yield failed(f"{subnet['SubnetId']} ({name}) has no way to S3; with network isolation "
-                     f"the model data of {', '.join(isolated)} comes through the VPC", mend,
-                     about=zone)
+        yield failed(
+            f"{subnet['SubnetId']} ({name}) has no way to S3; with network isolation "
+            f"the model data of {', '.join(isolated)} comes through the VPC",
+            mend,
+            about=zone,
+        )
     else:
-        yield warned(f"{subnet['SubnetId']} ({name}) has no way to S3: SageMaker fetches the "
-                     "model data by itself, but containers that read S3 cannot", mend, about=zone)
+        yield warned(
+            f"{subnet['SubnetId']} ({name}) has no way to S3: SageMaker fetches the "
+            "model data by itself, but containers that read S3 cannot",
+            mend,
+            about=zone,
+        )
 
 
 CHECKS = (vpc_dns, subnets_in_zones, free_addresses, s3_reachable)

@@ -28,8 +28,11 @@ _DEFAULT_FORMAT = (
 _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
 
 
-@check("LLP209", "Private DNS redirects no other SageMaker caller of the VPC",
-       source="/sagemaker/latest/dg/interface-vpc-endpoint.html")
+@check(
+    "LLP209",
+    "Private DNS redirects no other SageMaker caller of the VPC",
+    source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
+)
 def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
     """Other endpoints in service, and who in the VPC calls the runtime, as flow logs tell."""
     settings = context.settings
@@ -49,66 +52,84 @@ def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
     yield warned(
         f"{len(others)} other endpoint{'s are' if len(others) > 1 else ' is'} in service in this "
         f"account ({named}); their callers in {vpc_id} will come through this interface endpoint",
-        _mend(context))
+        _mend(context),
+    )
     yield from guarded(_callers, context, vpc_id, about="callers")
 
 
 def _other_endpoints(context: PreflightContext) -> list[str]:
     settings = context.settings
-    own = {arn.rpartition("/")[2] for arn in stack_ids(
-        context.account, settings.stack_name, ENDPOINT_TYPE).values()}
-    return sorted(name for name in endpoints_in_service(context.account)
-                  if name.lower() not in own)
+    own = {
+        arn.rpartition("/")[2]
+        for arn in stack_ids(context.account, settings.stack_name, ENDPOINT_TYPE).values()
+    }
+    return sorted(name for name in endpoints_in_service(context.account) if name.lower() not in own)
 
 
 def _mend(context: PreflightContext) -> str:
     link = context.settings.private_link
     who = "the VPC's range" if link.allow_cidrs is None else ", ".join(link.allow_cidrs)
-    narrow = (" narrow_policy: true refuses them: leave it out." if link.narrow_policy else "")
-    return (f"See that all of them are in what private_link.allow_cidrs lets in ({who}), and in "
-            f"the client zones: elsewhere the name may not resolve.{narrow} Or leave the name "
-            "alone with private_link: {private_dns: false}.")
+    narrow = " narrow_policy: true refuses them: leave it out." if link.narrow_policy else ""
+    return (
+        f"See that all of them are in what private_link.allow_cidrs lets in ({who}), and in "
+        f"the client zones: elsewhere the name may not resolve.{narrow} Or leave the name "
+        "alone with private_link: {private_dns: false}."
+    )
 
 
 def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
     """The network interfaces that lately connected to the runtime, from the VPC's flow log."""
     about = "callers"
-    logs = context.account.every("ec2", "describe_flow_logs", "FlowLogs",
-                                 Filter=[{"Name": "resource-id", "Values": [vpc_id]}])
+    logs = context.account.every(
+        "ec2",
+        "describe_flow_logs",
+        "FlowLogs",
+        Filter=[{"Name": "resource-id", "Values": [vpc_id]}],
+    )
     readable = [each for each in logs if _is_readable(each)]
     if not readable:
         yield unknown(
             f"who they are is not known: {vpc_id} has no flow log of accepted packets in "
             f"CloudWatch Logs in the default format, and {_NOT_IN_CLOUDTRAIL}",
-            "Make such a flow log for some hours, or ask the owners of the endpoints.", about=about)
+            "Make such a flow log for some hours, or ask the owners of the endpoints.",
+            about=about,
+        )
         return
     name = runtime_name(context.account, fips=context.settings.private_link.fips)
     addresses = context.resolve(name)[:_ADDRESSES]
     if not addresses:
-        yield unknown(f"{name} does not resolve here, so that the flow log cannot be searched",
-                      about=about)
+        yield unknown(
+            f"{name} does not resolve here, so that the flow log cannot be searched", about=about
+        )
         return
     group = str(readable[0]["LogGroupName"])
     connecting = _connecting(context, group, addresses)
     where = f"{group}, the last hour, {len(addresses)} of {name}'s changing addresses"
     if not connecting:
-        yield unknown(f"who they are is not known: nobody is in what was read of {where}",
-                      "Ask the owners of the endpoints.", about=about)
+        yield unknown(
+            f"who they are is not known: nobody is in what was read of {where}",
+            "Ask the owners of the endpoints.",
+            about=about,
+        )
         return
-    yield warned(f"in {where}: {', '.join(_described(context, connecting))}", _mend(context),
-                 about=about)
+    yield warned(
+        f"in {where}: {', '.join(_described(context, connecting))}", _mend(context), about=about
+    )
 
 
 def _is_readable(log: Mapping[str, Any]) -> bool:
-    return (log.get("LogDestinationType", "cloud-watch-logs") == "cloud-watch-logs"
-            and log.get("TrafficType") in ("ACCEPT", "ALL")
-            and log.get("FlowLogStatus") == "ACTIVE"
-            and log.get("LogFormat", _DEFAULT_FORMAT) == _DEFAULT_FORMAT
-            and bool(log.get("LogGroupName")))
+    return (
+        log.get("LogDestinationType", "cloud-watch-logs") == "cloud-watch-logs"
+        and log.get("TrafficType") in ("ACCEPT", "ALL")
+        and log.get("FlowLogStatus") == "ACTIVE"
+        and log.get("LogFormat", _DEFAULT_FORMAT) == _DEFAULT_FORMAT
+        and bool(log.get("LogGroupName"))
+    )
 
 
-def _connecting(context: PreflightContext, group: str,
-                addresses: Sequence[str]) -> list[tuple[str, str]]:
+def _connecting(
+    context: PreflightContext, group: str, addresses: Sequence[str]
+) -> list[tuple[str, str]]:
     """Interface and source address of who sent to the addresses, most records first.
 
     Pattern: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
@@ -133,8 +154,10 @@ def _connecting(context: PreflightContext, group: str,
 
 def _described(context: PreflightContext, connecting: Sequence[tuple[str, str]]) -> Iterator[str]:
     """What each interface is, for people; that of a NAT gateway stands for no caller."""
-    known = {each["NetworkInterfaceId"]: each for each in interfaces(
-        context.account, (interface for interface, _ in connecting))}
+    known = {
+        each["NetworkInterfaceId"]: each
+        for each in interfaces(context.account, (interface for interface, _ in connecting))
+    }
     for interface, address in connecting:
         one = known.get(interface, {})
         if one.get("InterfaceType") in ("nat_gateway", "natGateway"):

@@ -45,8 +45,14 @@ def deployed_endpoint(context: EndpointContext) -> StackEndpoint | None:
         return None
     stem = re.sub(r"[^A-Za-z0-9]", "", context.key)
     form = re.compile(rf"{re.escape(stem)}Endpoint[0-9A-F]{{8}}")
-    return next((each for each in stack_endpoints(context.account, name)
-                 if form.fullmatch(each.logical_id) and each.arn), None)
+    return next(
+        (
+            each
+            for each in stack_endpoints(context.account, name)
+            if form.fullmatch(each.logical_id) and each.arn
+        ),
+        None,
+    )
 
 
 def _current(context: EndpointContext) -> DeployedEndpoint | None:
@@ -54,8 +60,11 @@ def _current(context: EndpointContext) -> DeployedEndpoint | None:
     return read_endpoint(context.account, deployed.name) if deployed else None
 
 
-@check("LLP601", "The update changes no scaled variant's instance type, and removes none",
-       source=_UPDATE)
+@check(
+    "LLP601",
+    "The update changes no scaled variant's instance type, and removes none",
+    source=_UPDATE,
+)
 def allowed_change(context: EndpointContext) -> Iterator[Outcome]:
     """UpdateEndpoint fails when it does either to a registered scalable target."""
     deployed = deployed_endpoint(context)
@@ -64,23 +73,29 @@ def allowed_change(context: EndpointContext) -> Iterator[Outcome]:
         return
     stated = context.settings.endpoint_name
     if stated is not None and stated != deployed.name:
-        yield passed(f"{deployed.name} becomes {stated}: a new endpoint, made before the old one "
-                     "goes")
+        yield passed(
+            f"{deployed.name} becomes {stated}: a new endpoint, made before the old one goes"
+        )
         return
     scaled = scalable_targets(context.account, current.name, current.variants)
     planned = {context.settings.variant_name: context.settings.instance_type}
     problems = list(_problems(current, scaled, planned))
     if problems:
-        yield failed(f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
-                     _TWO_DEPLOYS)
+        yield failed(
+            f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
+            _TWO_DEPLOYS,
+        )
     else:
-        kept = ", ".join(f"{name} {', '.join(variant.instance_types)}"
-                         for name, variant in current.variants.items())
+        kept = ", ".join(
+            f"{name} {', '.join(variant.instance_types)}"
+            for name, variant in current.variants.items()
+        )
         yield passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
 
 
-def _problems(current: DeployedEndpoint, scaled: Mapping[str, Any],
-              planned: Mapping[str, str]) -> Iterator[str]:
+def _problems(
+    current: DeployedEndpoint, scaled: Mapping[str, Any], planned: Mapping[str, str]
+) -> Iterator[str]:
     for name in sorted(scaled):
         was = ", ".join(current.variants[name].instance_types)
         if name not in planned:
@@ -101,26 +116,34 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
         return
     current = _current(context)
     if current is None:
-        yield failed(f"{deployed.name} was deleted behind the stack's back",
-                     "Give the endpoint another `endpoint_name` and deploy, or restore it.")
+        yield failed(
+            f"{deployed.name} was deleted behind the stack's back",
+            "Give the endpoint another `endpoint_name` and deploy, or restore it.",
+        )
     elif current.status == "InService":
-        counts = ", ".join(f"{name}: {_shown(each.current_instances)} instances"
-                           for name, each in current.variants.items() if each.running)
+        counts = ", ".join(
+            f"{name}: {_shown(each.current_instances)} instances"
+            for name, each in current.variants.items()
+            if each.running
+        )
         yield passed(f"{current.name} is InService; {counts}")
     elif current.status in PASSING_STATES:
         yield failed(
             f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
-            "own patching runs, and UpdateEndpoint is refused meanwhile (\"Cannot update "
-            "in-progress endpoint\"): the stack would roll back",
+            'own patching runs, and UpdateEndpoint is refused meanwhile ("Cannot update '
+            'in-progress endpoint"): the stack would roll back',
             "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
-            "15m` waits, and `make deploy` with it.")
+            "15m` waits, and `make deploy` with it.",
+        )
     elif current.status in ("Creating", "RollingBack", "Deleting"):
         yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
     else:
         reason = current.failure_reason or "no reason given"
-        yield failed(f"{current.name} is {current.status}: {reason}",
-                     "Mend what the reason names. A failed endpoint is replaced by giving it "
-                     "another `endpoint_name`.")
+        yield failed(
+            f"{current.name} is {current.status}: {reason}",
+            "Mend what the reason names. A failed endpoint is replaced by giving it "
+            "another `endpoint_name`.",
+        )
 
 
 @check("LLP603", "The endpoint's name is free", source=_STATES)
@@ -139,8 +162,10 @@ def name_is_free(context: EndpointContext) -> Iterator[Outcome]:
     elif found["EndpointArn"] in owned.values():
         yield passed(f"{name} is this stack's own")
     else:
-        yield failed(f"{found['EndpointArn']} exists and is not this stack's",
-                     "Choose another `endpoint_name`, or delete that endpoint.")
+        yield failed(
+            f"{found['EndpointArn']} exists and is not this stack's",
+            "Choose another `endpoint_name`, or delete that endpoint.",
+        )
 
 
 ENDPOINT_CHECKS = (allowed_change, endpoint_healthy, name_is_free)

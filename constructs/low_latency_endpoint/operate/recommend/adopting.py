@@ -41,13 +41,19 @@ def chosen(job: Job, number: int) -> Recommendation:
 
 def _numbered(results: Sequence[Recommendation], number: int) -> Recommendation:
     if not 1 <= number <= len(results):
-        raise NO_SUCH_RESULT.error(got=str(number), allowed=f"1 to {len(results)}"
-                                   if results else "none: the job has no results")
+        raise NO_SUCH_RESULT.error(
+            got=str(number),
+            allowed=f"1 to {len(results)}" if results else "none: the job has no results",
+        )
     return results[number - 1]
 
 
-def adopt(recommendation: Recommendation, threshold: LatencyThreshold, key: str,
-          endpoint: EndpointSettings) -> Adoption:
+def adopt(
+    recommendation: Recommendation,
+    threshold: LatencyThreshold,
+    key: str,
+    endpoint: EndpointSettings,
+) -> Adoption:
     """What a result changes in the settings of an endpoint.
 
     The instance type and, where the settings state a throughput, what one instance held: the old
@@ -66,15 +72,18 @@ def adopt(recommendation: Recommendation, threshold: LatencyThreshold, key: str,
         raise NOT_ADOPTABLE.error(
             got=f"{result} is of the model compiled by {recommendation.compilation_job}",
             allowed="a result of the model as it is",
-            mend="Point the settings' model data at the compiled model first.")
+            mend="Point the settings' model data at the compiled model first.",
+        )
     if recommendation.within(threshold) is False:
         raise NOT_ADOPTABLE.error(
             got=f"{result} with {recommendation.model_latency_ms:g} ms",
-            allowed=f"at most {threshold.milliseconds} ms")
+            allowed=f"at most {threshold.milliseconds} ms",
+        )
     if recommendation.environment and len(endpoint.containers) > 1:
         raise NOT_ADOPTABLE.error(
             got=f"{result} with environment variables, and {len(endpoint.containers)} containers",
-            allowed="one container, whose they are")
+            allowed="one container, whose they are",
+        )
     here: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*here, "instance_type"): recommendation.instance_type}
     for name, value in recommendation.environment.items():
@@ -82,15 +91,21 @@ def adopt(recommendation: Recommendation, threshold: LatencyThreshold, key: str,
     notes = []
     held = recommendation.tps_per_instance
     if endpoint.throughput is None:
-        notes.append("The settings state no throughput, so the fleet is not sized from the result."
-                     + (f" One instance held {held:.4g} requests per second." if held else ""))
+        notes.append(
+            "The settings state no throughput, so the fleet is not sized from the result."
+            + (f" One instance held {held:.4g} requests per second." if held else "")
+        )
     elif held is None:
-        notes.append("The result has no rate: throughput.tps_per_instance is still the old "
-                     "type's. Measure it with low-latency load-test.")
+        notes.append(
+            "The result has no rate: throughput.tps_per_instance is still the old "
+            "type's. Measure it with low-latency load-test."
+        )
     else:
         values[(*here, "throughput", "tps_per_instance")] = round(held, 2)
-        notes.append("tps_per_instance is AWS's figure with its own few users; confirm it with "
-                     "low-latency load-test --confirm before production relies on it.")
+        notes.append(
+            "tps_per_instance is AWS's figure with its own few users; confirm it with "
+            "low-latency load-test --confirm before production relies on it."
+        )
         if recommendation.max_invocations and recommendation.max_invocations >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
     if recommendation.instance_type != endpoint.instance_type and scales(endpoint):
@@ -105,7 +120,9 @@ def scales(endpoint: EndpointSettings) -> bool:
 
 def type_change_note(before: str, after: str) -> str:
     """Why the new instance type takes two deploys."""
-    return (f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
-            "instance type of a scalable target. Deploy with scaling: {enabled: false, "
-            "keep_counts: true} first, then the new type with scaling on again "
-            f"({UPDATES}).")
+    return (
+        f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
+        "instance type of a scalable target. Deploy with scaling: {enabled: false, "
+        "keep_counts: true} first, then the new type with scaling on again "
+        f"({UPDATES})."
+    )

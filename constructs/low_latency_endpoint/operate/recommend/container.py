@@ -18,8 +18,16 @@ __all__ = ["DOMAINS", "FRAMEWORKS", "TASKS", "ContainerDescription", "describe_c
 # API_RecommendationJobContainerConfig: "Valid Values". The service's model takes any text, so
 # these are for help and guesses, and no error.
 DOMAINS = ("COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING")
-TASKS = ("IMAGE_CLASSIFICATION", "OBJECT_DETECTION", "TEXT_GENERATION", "IMAGE_SEGMENTATION",
-         "FILL_MASK", "CLASSIFICATION", "REGRESSION", "OTHER")
+TASKS = (
+    "IMAGE_CLASSIFICATION",
+    "OBJECT_DETECTION",
+    "TEXT_GENERATION",
+    "IMAGE_SEGMENTATION",
+    "FILL_MASK",
+    "CLASSIFICATION",
+    "REGRESSION",
+    "OTHER",
+)
 FRAMEWORKS = ("TENSORFLOW", "PYTORCH", "XGBOOST", "SAGEMAKER-SCIKIT-LEARN")
 
 _LANGUAGE, _VISION, _GENERAL = DOMAINS[1], DOMAINS[0], DOMAINS[2]
@@ -41,8 +49,12 @@ _HUGGING_FACE = {
     "object-detection": (_VISION, "OBJECT_DETECTION"),
     "image-segmentation": (_VISION, "IMAGE_SEGMENTATION"),
 }
-_IN_REPOSITORY = (("pytorch", "PYTORCH"), ("tensorflow", "TENSORFLOW"), ("xgboost", "XGBOOST"),
-                  ("scikit-learn", "SAGEMAKER-SCIKIT-LEARN"))
+_IN_REPOSITORY = (
+    ("pytorch", "PYTORCH"),
+    ("tensorflow", "TENSORFLOW"),
+    ("xgboost", "XGBOOST"),
+    ("scikit-learn", "SAGEMAKER-SCIKIT-LEARN"),
+)
 _VERSION = re.compile(r"([0-9]\.[A-Za-z0-9.]{1,8})(?:-|$)")
 
 
@@ -61,14 +73,23 @@ class ContainerDescription:
 
     def request(self) -> dict[str, Any]:
         """The fields as the API names them."""
-        given = {"Domain": self.domain, "Task": self.task, "Framework": self.framework,
-                 "FrameworkVersion": self.framework_version}
+        given = {
+            "Domain": self.domain,
+            "Task": self.task,
+            "Framework": self.framework,
+            "FrameworkVersion": self.framework_version,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
 
-def describe_container(endpoint: EndpointSettings, *, domain: str | None = None,
-                       task: str | None = None, framework: str | None = None,
-                       framework_version: str | None = None) -> ContainerDescription:
+def describe_container(
+    endpoint: EndpointSettings,
+    *,
+    domain: str | None = None,
+    task: str | None = None,
+    framework: str | None = None,
+    framework_version: str | None = None,
+) -> ContainerDescription:
     """What the settings say of the first container, below what is given.
 
     Examples

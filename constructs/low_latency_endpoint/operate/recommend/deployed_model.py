@@ -44,8 +44,10 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> Deplo
     variants = _found(read_endpoint(account, name), f"endpoint {name}").variants
     variant = variants.get(settings.endpoints[key].variant_name, next(iter(variants.values())))
     if not variant.model_name:
-        raise MODEL_TO_TEST.error(got=f"variant {variant.name} without a model of its "
-                                      "own (inference components)", allowed="a variant with one")
+        raise MODEL_TO_TEST.error(
+            got=f"variant {variant.name} without a model of its own (inference components)",
+            allowed="a variant with one",
+        )
     return read_model(account, variant.model_name)
 
 
@@ -58,8 +60,12 @@ def read_model(account: Account, name: str) -> DeployedModel:
         LLE972 when there is no such model.
     """
     network = _found(find_model(account, name), f"model {name}").get("VpcConfig")
-    return DeployedModel(name, VpcConfig(
-        tuple(network["Subnets"]), tuple(network["SecurityGroupIds"])) if network else None)
+    return DeployedModel(
+        name,
+        VpcConfig(tuple(network["Subnets"]), tuple(network["SecurityGroupIds"]))
+        if network
+        else None,
+    )
 
 
 def _found(found: Any, what: str) -> Any:
@@ -86,10 +92,13 @@ def _only_endpoint(account: Account, settings: Settings, key: str) -> str:
     """
     if len(settings.endpoints) > 1:
         raise MODEL_TO_TEST.error(
-            got=f"{key} has no endpoint_name", allowed="endpoint_name in the settings",
-            mend="State endpoint_name, or pass --model-name with the deployed model's name.")
+            got=f"{key} has no endpoint_name",
+            allowed="endpoint_name in the settings",
+            mend="State endpoint_name, or pass --model-name with the deployed model's name.",
+        )
     found = list(stack_ids(account, settings.stack_name, "AWS::SageMaker::Endpoint").values())
     if len(found) != 1:
-        raise MODEL_TO_TEST.error(got=f"{len(found)} endpoints in stack {settings.stack_name}",
-                                  allowed="one endpoint")
+        raise MODEL_TO_TEST.error(
+            got=f"{len(found)} endpoints in stack {settings.stack_name}", allowed="one endpoint"
+        )
     return str(found[0].rpartition("/")[2])  # the physical ID is the endpoint's ARN

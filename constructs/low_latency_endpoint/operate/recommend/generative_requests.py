@@ -18,15 +18,7 @@ import yaml
 from ...plan.instance_types import instance_facts
 from ...plan.limits import INSTANCE_TYPE, MODEL_DATA_URI, S3_URI
 from .job_requests import TAGS, VpcConfig
-from .rules import (
-    FRAMEWORK,
-    GENERATIVE_FORM,
-    GENERATIVE_TYPES,
-    GOAL,
-    JOB_NAME,
-    JOB_ROLE,
-    TOKENS,
-)
+from .rules import FRAMEWORK, GENERATIVE_FORM, GENERATIVE_TYPES, GOAL, JOB_NAME, JOB_ROLE, TOKENS
 
 __all__ = ["Benchmark", "GenerativeRecommendation", "Kind", "Workload", "workload_of_file"]
 
@@ -95,9 +87,14 @@ class Workload:
             "Tags": TAGS,
         }
         if self.dataset is not None:
-            request["DatasetConfig"] = {"InputDataConfig": [{
-                "ChannelName": "datasets",
-                "DataSource": {"S3DataSource": {"S3Uri": self.dataset}}}]}
+            request["DatasetConfig"] = {
+                "InputDataConfig": [
+                    {
+                        "ChannelName": "datasets",
+                        "DataSource": {"S3DataSource": {"S3Uri": self.dataset}},
+                    }
+                ]
+            }
         return request
 
     def _specification(self) -> str:
@@ -121,8 +118,10 @@ class Workload:
     def __str__(self) -> str:
         if self.given is not None:
             return "as the file says"
-        return (f"{self.requests} requests, {self.concurrency} in flight, {self.input_tokens} "
-                f"tokens in, {self.output_tokens} out, {'' if self.streaming else 'not '}streaming")
+        return (
+            f"{self.requests} requests, {self.concurrency} in flight, {self.input_tokens} "
+            f"tokens in, {self.output_tokens} out, {'' if self.streaming else 'not '}streaming"
+        )
 
 
 def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
@@ -139,11 +138,13 @@ def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
         found = yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-        raise GENERATIVE_FORM.error(got=f"{path}: {reason}", allowed=allowed,
-                                    where="--workload-file") from error
+        raise GENERATIVE_FORM.error(
+            got=f"{path}: {reason}", allowed=allowed, where="--workload-file"
+        ) from error
     if not isinstance(found, dict):
-        raise GENERATIVE_FORM.error(got=f"{path}: {type(found).__name__}", allowed=allowed,
-                                    where="--workload-file")
+        raise GENERATIVE_FORM.error(
+            got=f"{path}: {type(found).__name__}", allowed=allowed, where="--workload-file"
+        )
     return Workload(given=text, dataset=dataset)
 
 
@@ -203,7 +204,8 @@ class GenerativeRecommendation:
             request["OutputConfig"]["ModelPackageGroupIdentifier"] = self.model_package_group
         if self.framework is not None:
             request["InferenceSpecification"] = {
-                "Framework": FRAMEWORK.check(self.framework, "--framework")}
+                "Framework": FRAMEWORK.check(self.framework, "--framework")
+            }
         if self.instance_types:
             request["ComputeSpec"] = {"InstanceTypes": [_gpu(name) for name in self.instance_types]}
         return request
@@ -213,8 +215,11 @@ def _gpu(name: str) -> str:
     INSTANCE_TYPE.check(name, "--instance-type")
     facts = instance_facts(name)
     if facts is not None and facts.accelerator != "nvidia":
-        raise GENERATIVE_FORM.error(got=f"{name} without an NVIDIA GPU", where="--instance-type",
-                                    allowed="GPU types such as ml.g6.12xlarge")
+        raise GENERATIVE_FORM.error(
+            got=f"{name} without an NVIDIA GPU",
+            where="--instance-type",
+            allowed="GPU types such as ml.g6.12xlarge",
+        )
     return name
 
 
@@ -254,8 +259,9 @@ class Benchmark:
         """What ``create_ai_benchmark_job`` is called with."""
         target: dict[str, Any] = {"Identifier": self.endpoint_name}
         if self.inference_components:
-            target["InferenceComponents"] = [{"Identifier": each}
-                                             for each in self.inference_components]
+            target["InferenceComponents"] = [
+                {"Identifier": each} for each in self.inference_components
+            ]
         request = _request(self) | {"BenchmarkTarget": {"Endpoint": target}}
         if self.vpc is not None:
             request["NetworkConfig"] = {"VpcConfig": self.vpc.request()}

@@ -27,15 +27,16 @@ from .rules import (
     TYPES_TO_TRY,
 )
 from .threshold import LatencyThreshold
-from .traffic import (
-    DEFAULT_TRAFFIC,
-    Traffic,
-    seconds_of_traffic,
-    traffic_request,
-)
+from .traffic import DEFAULT_TRAFFIC, Traffic, seconds_of_traffic, traffic_request
 
-__all__ = ["LoadTest", "ModelSource", "RecommendationRequest", "VpcConfig", "check_types_to_try",
-           "job_request"]
+__all__ = [
+    "LoadTest",
+    "ModelSource",
+    "RecommendationRequest",
+    "VpcConfig",
+    "check_types_to_try",
+    "job_request",
+]
 
 TAGS = [{"Key": "created-by", "Value": "low-latency-endpoint"}]
 
@@ -49,8 +50,7 @@ class VpcConfig:
 
     def request(self) -> dict[str, Any]:
         """As the API names it."""
-        return {"SecurityGroupIds": list(self.security_group_ids),
-                "Subnets": list(self.subnet_ids)}
+        return {"SecurityGroupIds": list(self.security_group_ids), "Subnets": list(self.subnet_ids)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,10 @@ class ModelSource:
 
     def __post_init__(self) -> None:
         if (self.model_name is None) == (self.model_package_arn is None):
-            raise MODEL_TO_TEST.error(got="both" if self.model_name else "neither",
-                                      allowed="a model's name or a model package's ARN")
+            raise MODEL_TO_TEST.error(
+                got="both" if self.model_name else "neither",
+                allowed="a model's name or a model package's ARN",
+            )
 
     def request(self) -> dict[str, Any]:
         """As the API names it."""
@@ -123,13 +125,16 @@ class LoadTest:
         if seconds_of_traffic(self.traffic) > self.max_seconds:
             raise TRAFFIC_FORM.error(
                 got=f"{seconds_of_traffic(self.traffic)} seconds of traffic",
-                allowed=f"at most the job's duration limit, {self.max_seconds} seconds")
+                allowed=f"at most the job's duration limit, {self.max_seconds} seconds",
+            )
         for name, values in self.environment.items():
             if not (1 <= len(values) <= 3 and len(self.environment) <= 5):
                 raise TYPES_TO_TRY.error(
-                    got=f"{name}={','.join(values)}", where="--vary",
+                    got=f"{name}={','.join(values)}",
+                    where="--vary",
                     allowed="at most five variables with one to three values each",
-                    mend="Try fewer values, in several jobs.")
+                    mend="Try fewer values, in several jobs.",
+                )
 
     def tests(self, instance_types: Sequence[str]) -> int:
         """How many tests the job makes."""
@@ -186,8 +191,10 @@ def job_request(job: RecommendationRequest) -> dict[str, Any]:
     JOB_ROLE.check(job.role_arn, "--role-arn")
     _check_count(job)
     container = job.container.request()
-    container["PayloadConfig"] = {"SamplePayloadUrl": job.sample_payload,
-                                  "SupportedContentTypes": [job.content_type]}
+    container["PayloadConfig"] = {
+        "SamplePayloadUrl": job.sample_payload,
+        "SupportedContentTypes": [job.content_type],
+    }
     container["SupportedEndpointType"] = "RealTime"
     if job.instance_types and job.load_test is None:
         container["SupportedInstanceTypes"] = list(job.instance_types)
@@ -195,16 +202,22 @@ def job_request(job: RecommendationRequest) -> dict[str, Any]:
     if job.vpc is not None:
         configuration["VpcConfig"] = job.vpc.request()
     request: dict[str, Any] = {
-        "JobName": job.job_name, "JobType": job.job_type, "RoleArn": job.role_arn,
-        "InputConfig": configuration, "Tags": TAGS,
+        "JobName": job.job_name,
+        "JobType": job.job_type,
+        "RoleArn": job.role_arn,
+        "InputConfig": configuration,
+        "Tags": TAGS,
     }
     if job.load_test is not None:
         configuration |= _load_test(job.load_test, job.instance_types)
         request["StoppingConditions"] = {
             "MaxInvocations": job.load_test.max_invocations,
-            "ModelLatencyThresholds": [{
-                "Percentile": job.load_test.threshold.percentile,
-                "ValueInMilliseconds": job.load_test.threshold.milliseconds}],
+            "ModelLatencyThresholds": [
+                {
+                    "Percentile": job.load_test.threshold.percentile,
+                    "ValueInMilliseconds": job.load_test.threshold.milliseconds,
+                }
+            ],
             "FlatInvocations": "Continue" if job.load_test.continue_when_flat else "Stop",
         }
     return request
@@ -217,19 +230,25 @@ def _load_test(test: LoadTest, instance_types: Sequence[str]) -> dict[str, Any]:
     return {
         "JobDurationInSeconds": test.max_seconds,
         "TrafficPattern": traffic_request(test.traffic),
-        "ResourceLimit": {"MaxNumberOfTests": tests,
-                          "MaxParallelOfTests": min(test.max_parallel, tests)},
+        "ResourceLimit": {
+            "MaxNumberOfTests": tests,
+            "MaxParallelOfTests": min(test.max_parallel, tests),
+        },
         "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
     }
 
 
 def _check_count(job: RecommendationRequest) -> None:
     if job.load_test is not None and not job.instance_types:
-        raise TYPES_TO_TRY.error(got="none", allowed=f"1 to {MAX_TYPES} types",
-                                 where="--instance-type")
+        raise TYPES_TO_TRY.error(
+            got="none", allowed=f"1 to {MAX_TYPES} types", where="--instance-type"
+        )
     if len(job.instance_types) > MAX_TYPES:
-        raise TYPES_TO_TRY.error(got=f"{len(job.instance_types)} types",
-                                 allowed=f"at most {MAX_TYPES}", where="--instance-type")
+        raise TYPES_TO_TRY.error(
+            got=f"{len(job.instance_types)} types",
+            allowed=f"at most {MAX_TYPES}",
+            where="--instance-type",
+        )
 
 
 def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings) -> list[str]:
@@ -244,17 +263,23 @@ def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings
     doubts: list[str] = []
     twice = [name for name, count in Counter(instance_types).items() if count > 1]
     if twice:
-        raise TYPES_TO_TRY.error(got=f"{twice[0]} twice", allowed="each type once",
-                                 where="--instance-type")
+        raise TYPES_TO_TRY.error(
+            got=f"{twice[0]} twice", allowed="each type once", where="--instance-type"
+        )
     for name in instance_types:
         INSTANCE_TYPE.check(name, "--instance-type")
         facts = instance_facts(name)
         if facts is None:
             doubts.append(f"{name} is not in this library's list of instance types")
         elif facts.burstable:
-            raise TYPES_TO_TRY.error(got=f"{name}, whose CPU runs on credits",
-                                     allowed="types outside ml.t2", where="--instance-type")
+            raise TYPES_TO_TRY.error(
+                got=f"{name}, whose CPU runs on credits",
+                allowed="types outside ml.t2",
+                where="--instance-type",
+            )
         for image in images_of(endpoint).values():
-            doubts += [f"{name}: {doubt}" for doubt in
-                       check_image_runs_on(image, name, where="--instance-type")]
+            doubts += [
+                f"{name}: {doubt}"
+                for doubt in check_image_runs_on(image, name, where="--instance-type")
+            ]
     return doubts

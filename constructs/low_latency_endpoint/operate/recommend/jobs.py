@@ -33,8 +33,12 @@ class JobSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {"name": self.name, "type": self.job_type, "status": self.status,
-                "created": self.created.isoformat()}
+        return {
+            "name": self.name,
+            "type": self.job_type,
+            "status": self.status,
+            "created": self.created.isoformat(),
+        }
 
 
 @contextmanager
@@ -49,14 +53,16 @@ def in_words(name: str) -> Iterator[None]:
             mend = _MEND.get(code.removesuffix("Exception"))
             if mend is None:
                 raise
-            raise AwsUnavailable(f"AWS refused {error.operation_name} of {name}: {code}: "
-                                 f"{message}\n  mend:    {mend}") from error
+            raise AwsUnavailable(
+                f"AWS refused {error.operation_name} of {name}: {code}: "
+                f"{message}\n  mend:    {mend}"
+            ) from error
 
 
 _MEND = {
     "ResourceInUse": "Choose another --job-name: names are used once.",
     "ResourceLimitExceeded": "Wait for a job to end, try fewer instance types, or ask for a "
-                             "higher quota (Service Quotas, Amazon SageMaker).",
+    "higher quota (Service Quotas, Amazon SageMaker).",
     "ResourceNotFound": "See the names with --list; jobs are of one account and region.",
 }
 
@@ -102,8 +108,13 @@ def progress_of(client: ClientFactory, name: str) -> str:
     return ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
 
 
-def wait(client: ClientFactory, name: str, *, sleep: Callable[[float], None],
-         on_poll: Callable[[Job, str], None] = lambda job, progress: None) -> Job:
+def wait(
+    client: ClientFactory,
+    name: str,
+    *,
+    sleep: Callable[[float], None],
+    on_poll: Callable[[Job, str], None] = lambda job, progress: None,
+) -> Job:
     """Follow a job to its end; interrupting the wait leaves the job running.
 
     Parameters
@@ -133,6 +144,9 @@ def newest_jobs(client: ClientFactory, most: int = 50) -> list[JobSummary]:
     """The newest jobs of the account and region."""
     with in_words("the list"):
         answer = client("sagemaker").list_inference_recommendations_jobs(
-            SortBy="CreationTime", SortOrder="Descending", MaxResults=most)
-    return [JobSummary(each["JobName"], each["JobType"], each["Status"], each["CreationTime"])
-            for each in answer["InferenceRecommendationsJobs"]]
+            SortBy="CreationTime", SortOrder="Descending", MaxResults=most
+        )
+    return [
+        JobSummary(each["JobName"], each["JobType"], each["Status"], each["CreationTime"])
+        for each in answer["InferenceRecommendationsJobs"]
+    ]

@@ -32,8 +32,9 @@ class SamplePayload:
     archive: bytes | None = None
 
 
-def sample_payload(given: str | None, upload_to: str | None, content_type: str | None,
-                   endpoint: EndpointSettings) -> SamplePayload:
+def sample_payload(
+    given: str | None, upload_to: str | None, content_type: str | None, endpoint: EndpointSettings
+) -> SamplePayload:
     """Decide on the payload, without touching S3.
 
     Parameters
@@ -55,25 +56,32 @@ def sample_payload(given: str | None, upload_to: str | None, content_type: str |
     warm_up = endpoint.warm_up.payload if endpoint.warm_up else None
     if given is not None and given.startswith("s3://"):
         if not (_S3.fullmatch(given) and given.endswith(".tar.gz")):
-            raise SAMPLE_PAYLOAD.error(got=given, allowed="s3://bucket/name.tar.gz",
-                                       where="--sample-payload")
+            raise SAMPLE_PAYLOAD.error(
+                got=given, allowed="s3://bucket/name.tar.gz", where="--sample-payload"
+            )
         return SamplePayload(given, content_type or _content_type(endpoint))
     if given is not None:
         body, name = _read(Path(given)), Path(given).name
     elif warm_up is not None:
         body, name = _warm_up_body(endpoint), "payload"
     else:
-        raise SAMPLE_PAYLOAD.error(got="no payload", allowed="a payload like the callers'",
-                                   where="--sample-payload")
+        raise SAMPLE_PAYLOAD.error(
+            got="no payload", allowed="a payload like the callers'", where="--sample-payload"
+        )
     if upload_to is None or not _S3.fullmatch(upload_to):
         raise SAMPLE_PAYLOAD.error(
             got=upload_to or f"{given or 'the payload of the warm-up'}, which is not in S3",
-            allowed="--upload-to s3://bucket/prefix/", where="--upload-to")
+            allowed="--upload-to s3://bucket/prefix/",
+            where="--upload-to",
+        )
     archive = body if name.endswith((".tar.gz", ".tgz")) else packed(body, name)
     # Named by what it holds: the same payload again is the same object, another never replaces it.
     key = hashlib.sha256(archive).hexdigest()[:16]
-    return SamplePayload(f"{upload_to.rstrip('/')}/sample-payload-{key}.tar.gz",
-                         content_type or _content_type(endpoint), archive)
+    return SamplePayload(
+        f"{upload_to.rstrip('/')}/sample-payload-{key}.tar.gz",
+        content_type or _content_type(endpoint),
+        archive,
+    )
 
 
 def packed(body: bytes, name: str) -> bytes:
@@ -98,17 +106,20 @@ def upload(client: ClientFactory, payload: SamplePayload) -> None:
         return
     match = _S3.fullmatch(payload.uri)
     assert match is not None  # sample_payload made it
-    client("s3").put_object(Bucket=match[1], Key=match[2], Body=payload.archive,
-                            ContentType="application/gzip")
+    client("s3").put_object(
+        Bucket=match[1], Key=match[2], Body=payload.archive, ContentType="application/gzip"
+    )
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:
-        raise SAMPLE_PAYLOAD.error(got=f"{path}: {getattr(error, 'strerror', None) or error}",
-                                   allowed="a file, or s3://bucket/name.tar.gz",
-                                   where="--sample-payload") from error
+        raise SAMPLE_PAYLOAD.error(
+            got=f"{path}: {getattr(error, 'strerror', None) or error}",
+            allowed="a file, or s3://bucket/name.tar.gz",
+            where="--sample-payload",
+        ) from error
 
 
 def _warm_up_body(endpoint: EndpointSettings) -> bytes:
@@ -125,5 +136,6 @@ def _content_type(endpoint: EndpointSettings) -> str:
     payload = endpoint.warm_up.payload if endpoint.warm_up else None
     if payload is None:
         return "application/json"
-    return payload.content_type or ("text/plain" if payload.text is not None
-                                    else "application/json")
+    return payload.content_type or (
+        "text/plain" if payload.text is not None else "application/json"
+    )

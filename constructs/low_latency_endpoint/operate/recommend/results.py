@@ -19,8 +19,9 @@ from .threshold import LatencyThreshold
 
 __all__ = ["Job", "Recommendation", "model_latency_ms", "read_job"]
 
-RESULTS = ("https://docs.aws.amazon.com/sagemaker/latest/dg/"
-           "inference-recommender-interpret-results.html")
+RESULTS = (
+    "https://docs.aws.amazon.com/sagemaker/latest/dg/inference-recommender-interpret-results.html"
+)
 DONE = ("COMPLETED", "FAILED", "STOPPED", "DELETED")
 # The recommender's users call one after another: an hour's phase ends with 183 of them at most, and
 # less than half a request in flight on average would mean that it hardly sent any.
@@ -83,15 +84,18 @@ class Recommendation:
     def to_dict(self, threshold: LatencyThreshold) -> dict[str, Any]:
         """As JSON holds it."""
         return {
-            "number": self.number, "recommendation_id": self.recommendation_id or None,
-            "instance_type": self.instance_type or None, "instance_count": self.instance_count,
+            "number": self.number,
+            "recommendation_id": self.recommendation_id or None,
+            "instance_type": self.instance_type or None,
+            "instance_count": self.instance_count,
             "cost_per_hour_usd": self.cost_per_hour,
             "cost_per_inference_usd": self.cost_per_inference,
             "max_invocations_per_minute": self.max_invocations,
             "tps_per_instance": self.tps_per_instance,
             "model_latency_ms": self.model_latency_ms,
             "within_target": self.within(threshold),
-            "cpu_percent": self.cpu_percent, "memory_percent": self.memory_percent,
+            "cpu_percent": self.cpu_percent,
+            "memory_percent": self.memory_percent,
             "environment": dict(self.environment),
             "inference_specification": self.inference_specification or None,
             "compilation_job": self.compilation_job or None,
@@ -139,14 +143,19 @@ def read_job(answer: Mapping[str, Any]) -> Job:
     thresholds = answer.get("StoppingConditions", {}).get("ModelLatencyThresholds") or [{}]
     milliseconds = thresholds[0].get("ValueInMilliseconds")
     return Job(
-        name=answer["JobName"], job_type=answer["JobType"], status=answer["Status"],
-        failure_reason=answer.get("FailureReason", ""), created=answer["CreationTime"],
+        name=answer["JobName"],
+        job_type=answer["JobType"],
+        status=answer["Status"],
+        failure_reason=answer.get("FailureReason", ""),
+        created=answer["CreationTime"],
         completed=answer.get("CompletionTime"),
         recommendations=tuple(
             _recommendation(number, each)
-            for number, each in enumerate(answer.get("InferenceRecommendations") or (), start=1)),
+            for number, each in enumerate(answer.get("InferenceRecommendations") or (), start=1)
+        ),
         threshold=LatencyThreshold(thresholds[0].get("Percentile", "P95"), milliseconds)
-        if milliseconds else None,
+        if milliseconds
+        else None,
     )
 
 
@@ -166,8 +175,9 @@ def _recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
         model_latency_ms=model_latency_ms(metrics.get("ModelLatency"), most),
         cpu_percent=_known(metrics.get("CpuUtilization")),
         memory_percent=_known(metrics.get("MemoryUtilization")),
-        environment={each["Key"]: each["Value"]
-                     for each in model.get("EnvironmentParameters") or ()},
+        environment={
+            each["Key"]: each["Value"] for each in model.get("EnvironmentParameters") or ()
+        },
         inference_specification=model.get("InferenceSpecificationName", ""),
         compilation_job=model.get("CompilationJobName", ""),
     )

@@ -37,15 +37,17 @@ class ScalingAdvice:
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return {
-            "min_instances": self.min_instances, "max_instances": self.max_instances,
+            "min_instances": self.min_instances,
+            "max_instances": self.max_instances,
             "scale_in_cooldown_seconds": self.scale_in_cooldown,
             "scale_out_cooldown_seconds": self.scale_out_cooldown,
             "targets": [{"metric": metric, "value": value} for metric, value in self.targets],
         }
 
 
-def scaling_request(job_name: str, recommendation: Recommendation,
-                    peak_tps: float | None) -> dict[str, Any]:
+def scaling_request(
+    job_name: str, recommendation: Recommendation, peak_tps: float | None
+) -> dict[str, Any]:
     """What ``get_scaling_configuration_recommendation`` is called with.
 
     Raises
@@ -54,18 +56,24 @@ def scaling_request(job_name: str, recommendation: Recommendation,
         LLE977 for a result without an ID of its own.
     """
     if not recommendation.recommendation_id:
-        raise NO_SUCH_RESULT.error(got=f"result {recommendation.number} without an ID",
-                                   allowed="a result that AWS recommends")
-    request: dict[str, Any] = {"InferenceRecommendationsJobName": job_name,
-                               "RecommendationId": recommendation.recommendation_id}
+        raise NO_SUCH_RESULT.error(
+            got=f"result {recommendation.number} without an ID",
+            allowed="a result that AWS recommends",
+        )
+    request: dict[str, Any] = {
+        "InferenceRecommendationsJobName": job_name,
+        "RecommendationId": recommendation.recommendation_id,
+    }
     if peak_tps is not None:
         request["ScalingPolicyObjective"] = {
-            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)}
+            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
+        }
     return request
 
 
-def ask_for_scaling(client: ClientFactory, job: Job, recommendation: Recommendation,
-                    peak_tps: float | None) -> ScalingAdvice:
+def ask_for_scaling(
+    client: ClientFactory, job: Job, recommendation: Recommendation, peak_tps: float | None
+) -> ScalingAdvice:
     """Ask AWS for the scaling of one result of a completed job.
 
     Parameters
@@ -81,14 +89,23 @@ def ask_for_scaling(client: ClientFactory, job: Job, recommendation: Recommendat
         answer = client("sagemaker").get_scaling_configuration_recommendation(**request)
     found: Mapping[str, Any] = answer.get("DynamicScalingConfiguration") or {}
     return ScalingAdvice(
-        found.get("MinCapacity"), found.get("MaxCapacity"), found.get("ScaleInCooldown"),
+        found.get("MinCapacity"),
+        found.get("MaxCapacity"),
+        found.get("ScaleInCooldown"),
         found.get("ScaleOutCooldown"),
-        tuple(_target(policy["TargetTracking"]) for policy in found.get("ScalingPolicies") or ()
-              if policy.get("TargetTracking", {}).get("TargetValue") is not None))
+        tuple(
+            _target(policy["TargetTracking"])
+            for policy in found.get("ScalingPolicies") or ()
+            if policy.get("TargetTracking", {}).get("TargetValue") is not None
+        ),
+    )
 
 
 def _target(tracking: Mapping[str, Any]) -> tuple[str, float]:
     specification = tracking.get("MetricSpecification") or {}
-    metric = (specification.get("Predefined", {}).get("PredefinedMetricType")
-              or specification.get("Customized", {}).get("MetricName") or "a metric")
+    metric = (
+        specification.get("Predefined", {}).get("PredefinedMetricType")
+        or specification.get("Customized", {}).get("MetricName")
+        or "a metric"
+    )
     return str(metric), float(tracking["TargetValue"])

@@ -53,11 +53,15 @@ LatencyTarget` holds them.
     if name == "p95":
         note = ""
     elif name.startswith("p99"):
-        note = (f"AWS's load tests stop on p95 only: at {milliseconds} ms of p95 your {name} is "
-                "already beyond its target. Confirm the choice with low-latency load-test.")
+        note = (
+            f"AWS's load tests stop on p95 only: at {milliseconds} ms of p95 your {name} is "
+            "already beyond its target. Confirm the choice with low-latency load-test."
+        )
     else:
-        note = (f"AWS's load tests stop on p95 only: the target of {name.lower()} is stricter "
-                "for it. Pass --latency-threshold p95=... for another.")
+        note = (
+            f"AWS's load tests stop on p95 only: the target of {name.lower()} is stricter "
+            "for it. Pass --latency-threshold p95=... for another."
+        )
     if targets[name] < 1:
         note += " AWS takes whole milliseconds, 1 at least."
     return LatencyThreshold("P95", milliseconds, note.strip())
@@ -83,6 +87,7 @@ def parse_threshold(text: str) -> LatencyThreshold:
         milliseconds = 0.0
     whole = round(milliseconds)
     if match is None or whole < 1 or abs(milliseconds - whole) > 1e-6 or whole >= 2**31:
-        raise THRESHOLD_FORM.error(got=text, allowed="p95=150ms, in whole milliseconds",
-                                   where="--latency-threshold")
+        raise THRESHOLD_FORM.error(
+            got=text, allowed="p95=150ms, in whole milliseconds", where="--latency-threshold"
+        )
     return LatencyThreshold(f"P{match[1]}", whole)

@@ -25,9 +25,19 @@ from .rules import (
     TRAFFIC_SECONDS,
 )
 
-__all__ = ["DEFAULT_TRAFFIC", "Phase", "Stairs", "Traffic", "parse_phases", "parse_stairs",
-           "seconds_of_text", "seconds_of_traffic", "stated_traffic", "traffic_request",
-           "traffic_text"]
+__all__ = [
+    "DEFAULT_TRAFFIC",
+    "Phase",
+    "Stairs",
+    "Traffic",
+    "parse_phases",
+    "parse_stairs",
+    "seconds_of_text",
+    "seconds_of_traffic",
+    "stated_traffic",
+    "traffic_request",
+    "traffic_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +103,25 @@ def seconds_of_traffic(traffic: Traffic) -> int:
 def traffic_request(traffic: Traffic) -> dict[str, Any]:
     """``TrafficPattern`` of the API."""
     if isinstance(traffic, Stairs):
-        return {"TrafficType": "STAIRS", "Stairs": {
-            "DurationInSeconds": traffic.seconds, "NumberOfSteps": traffic.steps,
-            "UsersPerStep": traffic.users_per_step}}
-    return {"TrafficType": "PHASES", "Phases": [
-        {"InitialNumberOfUsers": phase.users, "SpawnRate": phase.spawn_rate,
-         "DurationInSeconds": phase.seconds} for phase in traffic]}
+        return {
+            "TrafficType": "STAIRS",
+            "Stairs": {
+                "DurationInSeconds": traffic.seconds,
+                "NumberOfSteps": traffic.steps,
+                "UsersPerStep": traffic.users_per_step,
+            },
+        }
+    return {
+        "TrafficType": "PHASES",
+        "Phases": [
+            {
+                "InitialNumberOfUsers": phase.users,
+                "SpawnRate": phase.spawn_rate,
+                "DurationInSeconds": phase.seconds,
+            }
+            for phase in traffic
+        ],
+    }
 
 
 def traffic_text(traffic: Traffic) -> str:
@@ -112,11 +135,15 @@ def traffic_text(traffic: Traffic) -> str:
     '5 steps of 3 more users in 10m'
     """
     if isinstance(traffic, Stairs):
-        return (f"{traffic.steps} steps of {traffic.users_per_step} more users in "
-                f"{_minutes(traffic.seconds)}")
+        return (
+            f"{traffic.steps} steps of {traffic.users_per_step} more users in "
+            f"{_minutes(traffic.seconds)}"
+        )
     return ", then ".join(
         f"{phase.users} user{'s' * (phase.users != 1)}, {phase.spawn_rate} more each minute for "
-        f"{_minutes(phase.seconds)}" for phase in traffic)
+        f"{_minutes(phase.seconds)}"
+        for phase in traffic
+    )
 
 
 def _minutes(seconds: int) -> str:
@@ -126,11 +153,16 @@ def _minutes(seconds: int) -> str:
 def stated_traffic(stated: RecommendationSettings | None) -> Traffic:
     """The settings' traffic; the default where they state none."""
     if stated is not None and stated.stairs is not None:
-        return Stairs(stated.stairs.steps, stated.stairs.users_per_step,
-                      int(stated.stairs.duration.total_seconds()))
+        return Stairs(
+            stated.stairs.steps,
+            stated.stairs.users_per_step,
+            int(stated.stairs.duration.total_seconds()),
+        )
     if stated is not None and stated.phases:
-        return tuple(Phase(each.users, each.spawn_rate, int(each.duration.total_seconds()))
-                     for each in stated.phases)
+        return tuple(
+            Phase(each.users, each.spawn_rate, int(each.duration.total_seconds()))
+            for each in stated.phases
+        )
     return DEFAULT_TRAFFIC
 
 
@@ -173,7 +205,8 @@ def parse_stairs(text: str) -> Stairs:
 
 def _fields(text: str, option: str, names: tuple[str, ...]) -> Mapping[str, int]:
     wrong = TRAFFIC_FORM.error(
-        got=text, allowed=",".join(f"{name}=..." for name in names), where=option)
+        got=text, allowed=",".join(f"{name}=..." for name in names), where=option
+    )
     parts = [part.partition("=") for part in text.split(",")]
     if sorted(name for name, _, _ in parts) != sorted(names):
         raise wrong
@@ -202,5 +235,6 @@ def seconds_of_text(text: str, option: str, wrong: ConfigurationError | None = N
         seconds = 0.5
     if seconds != int(seconds):
         raise wrong or THRESHOLD_FORM.error(
-            got=text, allowed="whole seconds with a unit, such as 90m or 2h", where=option)
+            got=text, allowed="whole seconds with a unit, such as 90m or 2h", where=option
+        )
     return int(seconds)

@@ -31,13 +31,18 @@ def _has_plans(context: VerificationContext) -> list[Outcome]:
     if not found:
         return [warned("the template has no SageMaker endpoint", "Name the stack that has it.")]
     if without:
-        return [unknown(f"no plan for {', '.join(without)}: what LowLatencyEndpoint makes has "
-                        "one, in the endpoint's metadata")]
+        return [
+            unknown(
+                f"no plan for {', '.join(without)}: what LowLatencyEndpoint makes has "
+                "one, in the endpoint's metadata"
+            )
+        ]
     return [passed(f"{len(found)} with a plan: {', '.join(each.name for each in found)}")]
 
 
 def _without_endpoints(each: Check[EndpointContext]) -> Check[VerificationContext]:
     """Stand in for an endpoint's check when the endpoints cannot be read, and say why."""
+
     def find(context: VerificationContext) -> list[Outcome]:
         return [unknown(f"{endpoint.key} was not checked") for endpoint in context.endpoints]
 
@@ -45,12 +50,17 @@ def _without_endpoints(each: Check[EndpointContext]) -> Check[VerificationContex
 
 
 CHECKS: tuple[Check[VerificationContext], ...] = (
-    _has_plans, *zone_checks.CHECKS, *path_checks.CHECKS, *alarm_checks.CHECKS,
+    _has_plans,
+    *zone_checks.CHECKS,
+    *path_checks.CHECKS,
+    *alarm_checks.CHECKS,
 )
 """Checks of what the endpoints share; each runs once."""
 
 ENDPOINT_CHECKS: tuple[Check[EndpointContext], ...] = (
-    *zone_checks.ENDPOINT_CHECKS, *path_checks.ENDPOINT_CHECKS, *fleet_checks.ENDPOINT_CHECKS,
+    *zone_checks.ENDPOINT_CHECKS,
+    *path_checks.ENDPOINT_CHECKS,
+    *fleet_checks.ENDPOINT_CHECKS,
     *alarm_checks.ENDPOINT_CHECKS,
 )
 """Checks of one endpoint; each runs once for each endpoint of the stack."""
@@ -97,12 +107,16 @@ def run_verification(
         account.identity()  # without credentials nothing else is asked
     with suppress(Unreadable):
         if stack_description(account, stack_name) is None:
-            raise STACK_EXISTS.error(got=stack_name, allowed="the name of a deployed stack",
-                                     where=stack_name)
+            raise STACK_EXISTS.error(
+                got=stack_name, allowed="the name of a deployed stack", where=stack_name
+            )
     steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]
     try:
-        steps += [(each, endpoint, endpoint.key)
-                  for each in ENDPOINT_CHECKS for endpoint in context.endpoints]
+        steps += [
+            (each, endpoint, endpoint.key)
+            for each in ENDPOINT_CHECKS
+            for endpoint in context.endpoints
+        ]
     except Unreadable:
         # Which endpoints there are is not known: each of their checks says so.
         steps += [(_without_endpoints(each), context, "") for each in ENDPOINT_CHECKS]

@@ -15,8 +15,13 @@ from ...account.network import describe_subnets, resolve, vpc_endpoints
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
-__all__ = ["EndpointContext", "Machine", "VerificationContext", "describe_interface_endpoints",
-           "stated_interface_endpoint"]
+__all__ = [
+    "EndpointContext",
+    "Machine",
+    "VerificationContext",
+    "describe_interface_endpoints",
+    "stated_interface_endpoint",
+]
 
 TLS_SECONDS = 5
 
@@ -42,8 +47,10 @@ def tls_names(host: str) -> list[str]:
         When nothing answers.
     """
     context = ssl.create_default_context()
-    with (socket.create_connection((host, 443), timeout=TLS_SECONDS) as plain,
-          context.wrap_socket(plain, server_hostname=host) as secured):
+    with (
+        socket.create_connection((host, 443), timeout=TLS_SECONDS) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secured,
+    ):
         certificate: Mapping[str, Any] = secured.getpeercert() or {}
     return [str(value) for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
 
@@ -82,14 +89,18 @@ class VerificationContext:
         Unreadable
             When the template or the list of resources may not be read.
         """
-        return tuple(EndpointContext(self, each)
-                     for each in stack_endpoints(self.account, self.stack_name))
+        return tuple(
+            EndpointContext(self, each) for each in stack_endpoints(self.account, self.stack_name)
+        )
 
     @property
     def client_zones(self) -> tuple[str, ...]:
         """The zones of the callers: those of all plans; by ID or by name, as they were given."""
-        zones = (zone for each in self.endpoints
-                 for zone in each.stated.plan.get("subnets", {}).get("value") or ())
+        zones = (
+            zone
+            for each in self.endpoints
+            for zone in each.stated.plan.get("subnets", {}).get("value") or ()
+        )
         return tuple(dict.fromkeys(zones))
 
 
@@ -122,21 +133,35 @@ class EndpointContext:
 def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
     """The stack's interface endpoints for the runtime, else those in the model's VPC."""
     own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
-    vpc_ids = {subnet["VpcId"] for endpoint in context.endpoints
-               for subnets in model_subnets(endpoint).values() for subnet in subnets}
-    runtime = [each for each in vpc_endpoints(context.account, vpc_ids)
-               if each["VpcEndpointType"] == "Interface"
-               and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))]
+    vpc_ids = {
+        subnet["VpcId"]
+        for endpoint in context.endpoints
+        for subnets in model_subnets(endpoint).values()
+        for subnet in subnets
+    }
+    runtime = [
+        each
+        for each in vpc_endpoints(context.account, vpc_ids)
+        if each["VpcEndpointType"] == "Interface"
+        and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))
+    ]
     return [each for each in runtime if each["VpcEndpointId"] in own] or runtime
 
 
-def stated_interface_endpoint(context: VerificationContext,
-                              link: Mapping[str, Any]) -> Mapping[str, Any]:
+def stated_interface_endpoint(
+    context: VerificationContext, link: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """What the template states of an interface endpoint; nothing when it is not the stack's."""
     ids = stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint")
     resources = template_resources(context.account, context.stack_name)
-    return next((resources.get(logical, {}).get("Properties", {})
-                 for logical, physical in ids.items() if physical == link["VpcEndpointId"]), {})
+    return next(
+        (
+            resources.get(logical, {}).get("Properties", {})
+            for logical, physical in ids.items()
+            if physical == link["VpcEndpointId"]
+        ),
+        {},
+    )
 
 
 def model_subnets(context: EndpointContext) -> dict[str, list[Mapping[str, Any]]]:
@@ -147,7 +172,8 @@ def model_subnets(context: EndpointContext) -> dict[str, list[Mapping[str, Any]]
         if variant.model_name:
             model = describe_model(context.account, variant.model_name)
             found[name] = describe_subnets(
-                context.account, model.get("VpcConfig", {}).get("Subnets", ()))
+                context.account, model.get("VpcConfig", {}).get("Subnets", ())
+            )
     return found
 
 
@@ -158,4 +184,5 @@ def inside(address: str | None, blocks: Sequence[str]) -> bool:
     (True, False)
     """
     return address is not None and any(
-        IPv4Address(address) in IPv4Network(block) for block in blocks)
+        IPv4Address(address) in IPv4Network(block) for block in blocks
+    )

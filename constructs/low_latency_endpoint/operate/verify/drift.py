@@ -47,5 +47,8 @@ def _same(stated: Any, found: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else (
-        "nothing" if value is None else f"{value}")
+    return (
+        f"{value:g}"
+        if isinstance(value, float) and abs(value) < 1e6
+        else ("nothing" if value is None else f"{value}")
+    )

@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
-from ...account.scaling import (
-    scalable_targets,
-    scaling_policies,
-    tracked_metric,
-    tracked_value,
-)
+from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
 from ...account.stacks import stack_ids, template_resources
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
@@ -40,26 +35,33 @@ def in_service(context: EndpointContext) -> Iterator[Outcome]:
         yield passed(f"InService with configuration {endpoint.configuration_name}")
     else:
         reason = endpoint.failure_reason
-        yield failed(f"{endpoint.status}{f': {reason}' if reason else ''}",
-                     "Wait while it is being changed; else mend what the reason names.")
+        yield failed(
+            f"{endpoint.status}{f': {reason}' if reason else ''}",
+            "Wait while it is being changed; else mend what the reason names.",
+        )
 
 
 @check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
 def instance_type(context: EndpointContext) -> Iterator[Outcome]:
     """Of each variant."""
-    yield from _each_variant(context, "instance_type",
-                             lambda variant: ", ".join(variant.instance_types))
+    yield from _each_variant(
+        context, "instance_type", lambda variant: ", ".join(variant.instance_types)
+    )
 
 
-@check("LLV403", "The routing strategy is the plan's",
-       source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html")
+@check(
+    "LLV403",
+    "The routing strategy is the plan's",
+    source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+)
 def routing(context: EndpointContext) -> Iterator[Outcome]:
     """Of each variant; RANDOM where none is stated."""
     yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
 
 
-def _each_variant(context: EndpointContext, decision: str,
-                  value: Callable[[DeployedVariant], str]) -> Iterator[Outcome]:
+def _each_variant(
+    context: EndpointContext, decision: str, value: Callable[[DeployedVariant], str]
+) -> Iterator[Outcome]:
     endpoint, planned = context.read(), context.planned(decision)
     for name, variant in (endpoint.variants if endpoint else {}).items():
         found = value(variant)
@@ -85,9 +87,12 @@ def counts(context: EndpointContext) -> Iterator[Outcome]:
             continue
         evidence = f"{now} of {wanted} wanted"
         if now != wanted:
-            yield warned(f"{evidence}: the fleet is changing",
-                         "Look again in some minutes; if it stays so, the type may be short of "
-                         "capacity in a zone.", about=name)
+            yield warned(
+                f"{evidence}: the fleet is changing",
+                "Look again in some minutes; if it stays so, the type may be short of "
+                "capacity in a zone.",
+                about=name,
+            )
         elif lowest is None or highest is None:
             yield unknown(f"{evidence}; {_NO_PLAN}", about=name)
         elif not lowest <= now <= highest:
@@ -109,17 +114,24 @@ def scaling(context: EndpointContext) -> Iterator[Outcome]:
         if name not in stated and target is None:
             yield passed("off, as the template has it", about=name)
         elif name not in stated:
-            yield warned("registered, which the template does not state",
-                         "Deregister it, or turn scaling on in the settings.", about=name)
+            yield warned(
+                "registered, which the template does not state",
+                "Deregister it, or turn scaling on in the settings.",
+                about=name,
+            )
         elif target is None:
-            yield failed("not registered: the number of instances does not follow the load",
-                         _DEPLOY, about=name)
+            yield failed(
+                "not registered: the number of instances does not follow the load",
+                _DEPLOY,
+                about=name,
+            )
         else:
             yield from _registered(context, name, target, *stated[name])
 
 
-def _stated_targets(context: EndpointContext,
-                    ) -> dict[str, tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+def _stated_targets(
+    context: EndpointContext,
+) -> dict[str, tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
     """Variant name to its scalable target and policies, as the template states them."""
     resources = template_resources(context.account, context.stack.stack_name)
     found = {}
@@ -130,38 +142,59 @@ def _stated_targets(context: EndpointContext,
         if resource["Type"] != "AWS::ApplicationAutoScaling::ScalableTarget" or not ours:
             continue
         variant = text.rpartition("/variant/")[2].partition('"')[0]
-        policies = [other["Properties"] for other in resources.values()
-                    if other["Type"] == "AWS::ApplicationAutoScaling::ScalingPolicy"
-                    and other["Properties"].get("ScalingTargetId") == {"Ref": logical_id}]
+        policies = [
+            other["Properties"]
+            for other in resources.values()
+            if other["Type"] == "AWS::ApplicationAutoScaling::ScalingPolicy"
+            and other["Properties"].get("ScalingTargetId") == {"Ref": logical_id}
+        ]
         found[variant] = (properties, policies)
     return found
 
 
-def _registered(context: EndpointContext, variant: str, target: Mapping[str, Any],
-                stated: Mapping[str, Any], policies: list[Mapping[str, Any]],
-                ) -> Iterator[Outcome]:
-    problems = list(differences({key: stated[key] for key in ("MinCapacity", "MaxCapacity")
-                                 if key in stated}, target))
+def _registered(
+    context: EndpointContext,
+    variant: str,
+    target: Mapping[str, Any],
+    stated: Mapping[str, Any],
+    policies: list[Mapping[str, Any]],
+) -> Iterator[Outcome]:
+    problems = list(
+        differences(
+            {key: stated[key] for key in ("MinCapacity", "MaxCapacity") if key in stated}, target
+        )
+    )
     suspended = [key for key, value in target.get("SuspendedState", {}).items() if value]
-    aims = {_metric(each): tracked_value(each) for each in scaling_policies(
-        context.account, context.stated.name, variant)}
+    aims = {
+        _metric(each): tracked_value(each)
+        for each in scaling_policies(context.account, context.stated.name, variant)
+    }
     wanted = {_metric(each): tracked_value(each) for each in policies}
     planned = context.planned("scaling_metric")
     if planned in wanted and context.planned("scaling_target") is not None:
         wanted[planned] = context.planned("scaling_target")
-    problems += [f"the policy on {metric} is missing" if metric not in aims
-                 else f"{metric} aims at {aims[metric]:g}, the plan says {value:g}"
-                 for metric, value in wanted.items()
-                 if metric not in aims or (value is not None and aims[metric] != value)]
-    evidence = "; ".join([f"{target['MinCapacity']} to {target['MaxCapacity']} instances",
-                          *(f"{metric} at {value:g}" for metric, value in aims.items()
-                            if value is not None)])
+    problems += [
+        f"the policy on {metric} is missing"
+        if metric not in aims
+        else f"{metric} aims at {aims[metric]:g}, the plan says {value:g}"
+        for metric, value in wanted.items()
+        if metric not in aims or (value is not None and aims[metric] != value)
+    ]
+    evidence = "; ".join(
+        [
+            f"{target['MinCapacity']} to {target['MaxCapacity']} instances",
+            *(f"{metric} at {value:g}" for metric, value in aims.items() if value is not None),
+        ]
+    )
     if problems:
         yield failed("; ".join(problems), _DEPLOY, about=variant)
     elif suspended:
-        yield warned(f"{evidence}; suspended: {', '.join(suspended)}",
-                     "Resume it: `aws application-autoscaling register-scalable-target "
-                     "--suspended-state ...`.", about=variant)
+        yield warned(
+            f"{evidence}; suspended: {', '.join(suspended)}",
+            "Resume it: `aws application-autoscaling register-scalable-target "
+            "--suspended-state ...`.",
+            about=variant,
+        )
     else:
         yield passed(evidence, about=variant)
 
@@ -179,13 +212,15 @@ def deployment(context: EndpointContext) -> Iterator[Outcome]:
         return
     found = endpoint.description.get("LastDeploymentConfig")
     if not found:
-        yield unknown("SageMaker tells no deployment configuration; the next update uses the "
-                      "template's")
+        yield unknown(
+            "SageMaker tells no deployment configuration; the next update uses the template's"
+        )
         return
     rollback = stated.pop("AutoRollbackConfiguration", {})
     problems = list(differences(stated, found))
-    alarms = {each["AlarmName"] for each in
-              found.get("AutoRollbackConfiguration", {}).get("Alarms", ())}
+    alarms = {
+        each["AlarmName"] for each in found.get("AutoRollbackConfiguration", {}).get("Alarms", ())
+    }
     wanted = _alarm_names(context, rollback)
     missing = sorted(wanted - alarms)
     problems += [f"{name} does not roll back" for name in missing]
@@ -205,8 +240,9 @@ def configuration(context: EndpointContext) -> Iterator[Outcome]:
         return
     stated = context.stated.properties.get("EndpointConfigName")
     if isinstance(stated, Mapping):
-        physical = stack_ids(context.account, context.stack.stack_name,
-                             "AWS::SageMaker::EndpointConfig")
+        physical = stack_ids(
+            context.account, context.stack.stack_name, "AWS::SageMaker::EndpointConfig"
+        )
         logical_id = stated.get("Ref") or (stated.get("Fn::GetAtt") or [""])[0]
         stated = physical.get(logical_id)
     if not stated:
@@ -217,10 +253,12 @@ def configuration(context: EndpointContext) -> Iterator[Outcome]:
     if serving.lower() == name.lower():
         yield passed(serving)
     else:
-        yield failed(f"{serving} serves, the stack has {name}",
-                     "SageMaker rolled an update back, or somebody updated the endpoint by hand. "
-                     "Do not delete what serves. Mend the cause, change something of the "
-                     "configuration and deploy: a new configuration takes over.")
+        yield failed(
+            f"{serving} serves, the stack has {name}",
+            "SageMaker rolled an update back, or somebody updated the endpoint by hand. "
+            "Do not delete what serves. Mend the cause, change something of the "
+            "configuration and deploy: a new configuration takes over.",
+        )
 
 
 @check("LLV408", "SageMaker names no failure of the last change", source=_DESCRIBE)
@@ -231,15 +269,20 @@ def no_failure(context: EndpointContext) -> Iterator[Outcome]:
     if found is None:
         return
     if reason := found.get("FailureReason"):
-        yield failed(f"{found['EndpointStatus']}, FailureReason: {reason}",
-                     "The last update or scaling failed; mend what the reason names. The reason "
-                     "goes with the next change that succeeds.")
+        yield failed(
+            f"{found['EndpointStatus']}, FailureReason: {reason}",
+            "The last update or scaling failed; mend what the reason names. The reason "
+            "goes with the next change that succeeds.",
+        )
     else:
         yield passed("no FailureReason")
 
 
-@check("LLV409", "The configuration that serves exists",
-       source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html")
+@check(
+    "LLV409",
+    "The configuration that serves exists",
+    source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
+)
 def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
     """Deleted, the endpoint goes on serving; its next update or scaling fails."""
     # What serves may have no configuration any more.
@@ -248,9 +291,12 @@ def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
         return
     name = found["EndpointConfigName"]
     if describe_configuration(context.account, name) is None:
-        yield failed(f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
-                     "not patched", "Make a configuration of that name again, from its model and "
-                     "the variants in DescribeEndpoint; or deploy under another endpoint_name.")
+        yield failed(
+            f"{name} is deleted: the endpoint can be neither updated nor scaled, and is "
+            "not patched",
+            "Make a configuration of that name again, from its model and "
+            "the variants in DescribeEndpoint; or deploy under another endpoint_name.",
+        )
     else:
         yield passed(f"{name}")
 
@@ -268,5 +314,14 @@ def _alarm_names(context: EndpointContext, rollback: Mapping[str, Any]) -> set[s
     return names
 
 
-ENDPOINT_CHECKS = (in_service, instance_type, routing, counts, scaling, deployment,
-                   configuration, no_failure, configuration_exists)
+ENDPOINT_CHECKS = (
+    in_service,
+    instance_type,
+    routing,
+    counts,
+    scaling,
+    deployment,
+    configuration,
+    no_failure,
+    configuration_exists,
+)

@@ -39,9 +39,11 @@ _NO_LINK = "no interface endpoint: see LLV201"
 
 def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
     """Address to zone name of the interface endpoint's network interfaces."""
-    return {each["PrivateIpAddress"]: each["AvailabilityZone"]
-            for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
-            if "PrivateIpAddress" in each}
+    return {
+        each["PrivateIpAddress"]: each["AvailabilityZone"]
+        for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
+        if "PrivateIpAddress" in each
+    }
 
 
 def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
@@ -61,16 +63,21 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
     return name, list(context.machine.resolve(name))
 
 
-@check("LLV301", "The runtime's name resolves to the interface endpoint in the same zone",
-       source=_PRIVATE_LINK)
+@check(
+    "LLV301",
+    "The runtime's name resolves to the interface endpoint in the same zone",
+    source=_PRIVATE_LINK,
+)
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
     """Only this machine's own answer is told, so it needs one run in each client zone."""
     link = chosen_interface_endpoint(context)
     if link is None:
         yield unknown(_NO_LINK)
         return
-    if (not link.get("PrivateDnsEnabled")
-            and stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False):
+    if (
+        not link.get("PrivateDnsEnabled")
+        and stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False
+    ):
         return  # the runtime's name is left alone on purpose
     name, answers = _resolved(context, link)
     zones = _addresses(context.account, link)
@@ -78,9 +85,11 @@ def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
     if not here:
         if _is_inside(context, link):
             got = ", ".join(answers) or "nothing"
-            yield failed(f"{name} resolves to {got}, none of them {link['VpcEndpointId']}'s",
-                         "Turn on its private DNS, and both DNS attributes of the VPC; check "
-                         "that the VPC's own resolver is used.")
+            yield failed(
+                f"{name} resolves to {got}, none of them {link['VpcEndpointId']}'s",
+                "Turn on its private DNS, and both DNS attributes of the VPC; check "
+                "that the VPC's own resolver is used.",
+            )
         else:
             yield unknown(_OUTSIDE, _GO_INSIDE)
         return
@@ -94,17 +103,22 @@ def _own_zone(context: VerificationContext) -> str | None:
         return None
     if zone.name:
         return zone.name
-    return next((name for name, zone_id in zones(context.account).items()
-                 if zone_id == zone.zone_id), None)
+    return next(
+        (name for name, zone_id in zones(context.account).items() if zone_id == zone.zone_id), None
+    )
 
 
 def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     evidence = f"{name} is " + ", ".join(f"{ip} in {zone}" for ip, zone in zones.items())
-    mend = ("Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
-            "which finds it.")
+    mend = (
+        "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
+        "which finds it."
+    )
     if own is None:
-        return unknown(f"{evidence}; the zone of this machine is not known",
-                       "Set LOW_LATENCY_CLIENT_ZONE to it.")
+        return unknown(
+            f"{evidence}; the zone of this machine is not known",
+            "Set LOW_LATENCY_CLIENT_ZONE to it.",
+        )
     if set(zones.values()) == {own}:
         return passed(f"{evidence}, this machine's zone")
     if own in zones.values():
@@ -149,13 +163,18 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
     try:
         covered = context.machine.tls_names(name)
     except ssl.SSLCertVerificationError as error:
-        return failed(f"{name}: {getattr(error, 'verify_message', '') or error}",
-                      "Use the runtime's own name, or runtime_client(), which checks the "
-                      "certificate against it.", about=zone)
+        return failed(
+            f"{name}: {getattr(error, 'verify_message', '') or error}",
+            "Use the runtime's own name, or runtime_client(), which checks the "
+            "certificate against it.",
+            about=zone,
+        )
     except OSError as error:
-        return failed(f"{name} does not answer: {error}",
-                      "Let this machine in on port 443: security group (LLV303), network ACLs, "
-                      "routes.", about=zone)
+        return failed(
+            f"{name} does not answer: {error}",
+            "Let this machine in on port 443: security group (LLV303), network ACLs, routes.",
+            about=zone,
+        )
     return passed(f"{name}: certificate for {', '.join(covered[:3])}", about=zone)
 
 
@@ -170,8 +189,10 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     sources = https_sources(context.account, groups)
     evidence = f"{', '.join(groups)} lets {sources} in on port 443"
     if not sources:
-        yield failed(f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
-                     "State `private_link.allow_cidrs`, or call allow_from(...).")
+        yield failed(
+            f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
+            "State `private_link.allow_cidrs`, or call allow_from(...).",
+        )
         return
     if sources.everybody:
         yield warned(evidence, "Let in the callers' ranges or security groups only.")
@@ -179,14 +200,17 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
     outside = [each["CidrBlock"] for each in subnets if not sources.cover(each["CidrBlock"])]
     if outside and not sources.groups and not sources.prefix_lists:
-        yield warned(f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
-                     "Add their range to `private_link.allow_cidrs` if callers run there.")
+        yield warned(
+            f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
+            "Add their range to `private_link.allow_cidrs` if callers run there.",
+        )
     else:
         yield passed(evidence)
 
 
-@check("LLV304", "The endpoint policy lets this endpoint be invoked, and others not",
-       source=_POLICY)
+@check(
+    "LLV304", "The endpoint policy lets this endpoint be invoked, and others not", source=_POLICY
+)
 def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
     """Judged from the policy's text, for principals of this account and of another.
 
@@ -210,16 +234,23 @@ def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
         return
     found = verdict(policy, _INVOKE, stem + name, mine)
     if found.allowed is None:
-        yield unknown(f"whether the policy lets {name} be invoked depends on what is not read "
-                      f"here: {', '.join(found.depends_on)}")
+        yield unknown(
+            f"whether the policy lets {name} be invoked depends on what is not read "
+            f"here: {', '.join(found.depends_on)}"
+        )
     elif not found.allowed:
-        yield failed(f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
-                     f"Allow {_INVOKE} on {stem + name} in the policy.")
+        yield failed(
+            f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
+            f"Allow {_INVOKE} on {stem + name} in the policy.",
+        )
     else:
-        others = {what: verdict(policy, _INVOKE, resource, who) for what, resource, who in (
-            ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
-            ("other accounts' principals", stem + name, strangers),
-        )}
+        others = {
+            what: verdict(policy, _INVOKE, resource, who)
+            for what, resource, who in (
+                ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
+                ("other accounts' principals", stem + name, strangers),
+            )
+        }
         stated = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
         wide = ':endpoint/*"' in json.dumps(stated)
         if wide:
@@ -227,14 +258,18 @@ def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
         open_to = [what for what, one in others.items() if one.allowed]
         doubts = sorted({each for one in others.values() for each in one.depends_on})
         if open_to:
-            yield warned(f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
-                         "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
-                         "others share the interface endpoint.")
+            yield warned(
+                f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
+                "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
+                "others share the interface endpoint.",
+            )
         elif doubts:
-            yield unknown(f"the policy lets {name} be invoked by this account; what else it lets "
-                          f"through depends on what is not read here: {', '.join(doubts)}")
+            yield unknown(
+                f"the policy lets {name} be invoked by this account; what else it lets "
+                f"through depends on what is not read here: {', '.join(doubts)}"
+            )
         else:
-            rest = ("and the account's other endpoints, as stated" if wide else "and nothing else")
+            rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
             yield passed(f"the policy lets {name} be invoked by this account, {rest}")
 
 

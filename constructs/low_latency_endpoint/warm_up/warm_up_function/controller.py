@@ -239,10 +239,14 @@ def deployment(event: Mapping[str, Any]) -> str:
         settings = json.loads(os.environ["WARM_UP"])
         # One request at a time in each zone: most of them reach the fleet that serves callers.
         start_sender({"seconds": SLICE_SECONDS, "requests": settings["requests_per_zone"]})
-    _log({
-        "event": "deployment", "outcome": outcome, "statuses": statuses,
-        "configuration": pending.get("EndpointConfigName"),
-    })
+    _log(
+        {
+            "event": "deployment",
+            "outcome": outcome,
+            "statuses": statuses,
+            "configuration": pending.get("EndpointConfigName"),
+        }
+    )
     return outcome
 
 
@@ -255,11 +259,15 @@ def keep_warm(order: Mapping[str, Any]) -> str:
     tps = traffic(settings["endpoint"], settings["variants"], int(order["window_seconds"]))
     outcome = SENT if tps < float(order["below_tps"]) else SKIPPED
     if outcome == SENT:
-        start_sender(
-            {"seconds": KEEP_WARM_SECONDS, "requests": int(order["requests_per_zone"])}
-        )
-    _log({"event": "keep-warm", "outcome": outcome, "tps": round(tps, 3),
-          "below_tps": order["below_tps"]})
+        start_sender({"seconds": KEEP_WARM_SECONDS, "requests": int(order["requests_per_zone"])})
+    _log(
+        {
+            "event": "keep-warm",
+            "outcome": outcome,
+            "tps": round(tps, 3),
+            "below_tps": order["below_tps"],
+        }
+    )
     return outcome
 
 
@@ -343,13 +351,13 @@ def _embedded(report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "_aws": {
             "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [{
-                "Namespace": "LowLatencyEndpoint",
-                "Dimensions": [["EndpointName"]],
-                "Metrics": [
-                    {"Name": name, "Unit": unit} for name, (_, unit) in values.items()
-                ],
-            }],
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "LowLatencyEndpoint",
+                    "Dimensions": [["EndpointName"]],
+                    "Metrics": [{"Name": name, "Unit": unit} for name, (_, unit) in values.items()],
+                }
+            ],
         },
         "EndpointName": report["endpoint"],
         **{name: value for name, (value, _) in values.items()},

@@ -72,10 +72,16 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "refused": refused,
         "settled": all(zone.settled(run.requests, run.keep, run.target) for zone in zones.values()),
     }
-    print(json.dumps({
-        "event": "warm-up requests", "endpoint": settings["endpoint"], "refused": refused,
-        "zones": {name: zone.report() for name, zone in zones.items()},
-    }))
+    print(
+        json.dumps(
+            {
+                "event": "warm-up requests",
+                "endpoint": settings["endpoint"],
+                "refused": refused,
+                "zones": {name: zone.report() for name, zone in zones.items()},
+            }
+        )
+    )
     return answer
 
 
@@ -110,8 +116,15 @@ def send(run: Run, zones: Mapping[str, Zone], calls: Mapping[str, Callable[[int]
 class _Line:
     """The requests of one zone, sent by as many threads as the run allows."""
 
-    def __init__(self, run: Run, zone: Zone, call: Callable[[int], None], ends: float,
-                 stop: threading.Event, refusals: list[str]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        zone: Zone,
+        call: Callable[[int], None],
+        ends: float,
+        stop: threading.Event,
+        refusals: list[str],
+    ) -> None:
         self._run, self._zone, self._call = run, zone, call
         self._ends, self._stop, self._refusals = ends, stop, refusals
         self._lock = threading.Lock()

@@ -238,7 +238,6 @@ def not_emulated(type_name: str, path: str) -> str:
 
 def invalid(logical_id: str, wrong: list[str]) -> str:
     """Word the refusal of properties that CloudFormation's schema does not allow."""
-    return (
-        f"Properties validation failed for resource {logical_id} with message:\n"
-        + "\n".join(wrong)
+    return f"Properties validation failed for resource {logical_id} with message:\n" + "\n".join(
+        wrong
     )

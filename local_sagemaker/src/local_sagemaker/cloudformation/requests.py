@@ -37,8 +37,15 @@ def stacks_of(caller: Caller) -> StackStore:
 def place_of(caller: Caller, stack: Stack) -> Place:
     """Give the place that a stack's resources belong to."""
     return Place(
-        caller.account, caller.region, caller.url, stack.name, stack.id, "", "",
-        caller.runtime.clock, caller.runtime.options,
+        caller.account,
+        caller.region,
+        caller.url,
+        stack.name,
+        stack.id,
+        "",
+        "",
+        caller.runtime.clock,
+        caller.runtime.options,
     )
 
 

@@ -128,12 +128,7 @@ class Stack:
         resource.status, resource.reason, resource.changed = status, reason, now()
         self.events.append(
             Event(
-                resource.logical_id,
-                resource.physical_id,
-                resource.type,
-                status,
-                reason,
-                self.token,
+                resource.logical_id, resource.physical_id, resource.type, status, reason, self.token
             )
         )
 

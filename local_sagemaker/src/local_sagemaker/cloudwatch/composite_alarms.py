@@ -192,9 +192,13 @@ def _judge(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> None:
         )
     data = reason_data(
         triggeringAlarms=[
-            {"arn": child.alarm_arn,
-             "state": {"value": child.state,
-                       "timestamp": child.outcome["StateTransitionedTimestamp"]}}
+            {
+                "arn": child.alarm_arn,
+                "state": {
+                    "value": child.state,
+                    "timestamp": child.outcome["StateTransitionedTimestamp"],
+                },
+            }
             for child in children
             if child.state == "ALARM"
         ]
@@ -236,7 +240,8 @@ def _suppress(
 
 def _period_under_way(alarm: AlarmRecord, at: datetime) -> str | None:
     for name, since in (
-        ("WaitPeriod", alarm.waiting_since), ("ExtensionPeriod", alarm.suppressor_left),
+        ("WaitPeriod", alarm.waiting_since),
+        ("ExtensionPeriod", alarm.suppressor_left),
     ):
         length = timedelta(seconds=int(alarm.settings[f"ActionsSuppressor{name}"]))
         if since is not None and at < since + length:

@@ -9,9 +9,7 @@ from typing import Any
 from .metric_store import as_seconds
 
 
-def detector_key(
-    namespace: str, name: str, dimensions: list[dict[str, str]], stat: str
-) -> str:
+def detector_key(namespace: str, name: str, dimensions: list[dict[str, str]], stat: str) -> str:
     """Write what makes a detector unique: its metric and statistic."""
     pairs = sorted((d["Name"], d["Value"]) for d in dimensions)
     return json.dumps([namespace, name, pairs, stat])

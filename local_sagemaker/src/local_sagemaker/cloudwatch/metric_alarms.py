@@ -151,7 +151,10 @@ def main_query(
 
 
 def _points(
-    settings: Mapping[str, Any], queries: Queries, main: Mapping[str, Any], window: Window,
+    settings: Mapping[str, Any],
+    queries: Queries,
+    main: Mapping[str, Any],
+    window: Window,
     period: int,
 ) -> list[Point | None]:
     """Give the datapoints of the window, the newest first."""
@@ -212,8 +215,12 @@ def too_few_samples(settings: Mapping[str, Any], store: MetricStore, window: Win
 
 
 def _explained(
-    state: str, settings: Mapping[str, Any], points: Sequence[Point | None], count: int,
-    needed: int, missing: str,
+    state: str,
+    settings: Mapping[str, Any],
+    points: Sequence[Point | None],
+    count: int,
+    needed: int,
+    missing: str,
 ) -> Outcome:
     real = [point for point in points if point is not None][:count]
     threshold = settings.get("Threshold")
@@ -263,9 +270,7 @@ def problem_of(settings: Mapping[str, Any]) -> str | None:
         return f"ComparisonOperator {settings.get('ComparisonOperator')} is not known"
     periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
     if needed and needed > periods:
-        return (
-            "Datapoints to alarm must be less than or equal to the number of evaluation periods."
-        )
+        return "Datapoints to alarm must be less than or equal to the number of evaluation periods."
     if (settings["ComparisonOperator"] in BAND_OPERATORS) != ("ThresholdMetricId" in settings):
         return "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
     if "ThresholdMetricId" not in settings and settings.get("Threshold") is None:
@@ -276,7 +281,10 @@ def problem_of(settings: Mapping[str, Any]) -> str | None:
             "options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore."
         )
     if settings.get("TreatMissingData", "missing") not in (
-        "missing", "ignore", "breaching", "notBreaching",
+        "missing",
+        "ignore",
+        "breaching",
+        "notBreaching",
     ):
         return f"TreatMissingData {settings['TreatMissingData']} is not known"
     if not settings.get("Metrics"):

@@ -53,8 +53,13 @@ def _with_services(state: CloudWatchState) -> MetricStore:
         dimensions = [{"Name": d.name, "Value": d.value} for d in datum.dimensions]
         store.put(
             datum.namespace,
-            {"MetricName": datum.name, "Dimensions": dimensions, "Timestamp": datum.timestamp,
-             "Unit": datum.unit, "Value": datum.value},
+            {
+                "MetricName": datum.name,
+                "Dimensions": dimensions,
+                "Timestamp": datum.timestamp,
+                "Unit": datum.unit,
+                "Value": datum.value,
+            },
             now(),
         )
     return MetricStore({**store.samples, **state.metrics.samples})
@@ -117,9 +122,7 @@ def get_metric_statistics(state: CloudWatchState, request: Request) -> dict[str,
     """GetMetricStatistics: statistics and extended statistics of one metric."""
     simple, extended = request.get("Statistics") or [], request.get("ExtendedStatistics") or []
     if not simple and not extended:
-        raise InvalidParameterCombination(
-            "Must specify either Statistics or ExtendedStatistics"
-        )
+        raise InvalidParameterCombination("Must specify either Statistics or ExtendedStatistics")
     start, end = as_seconds(request["StartTime"]), as_seconds(request["EndTime"])
     if start >= end:
         raise InvalidParameterValue(
@@ -134,7 +137,10 @@ def get_metric_statistics(state: CloudWatchState, request: Request) -> dict[str,
     datapoints = []
     with state.lock:
         found = by_period(
-            _with_services(state), key, period, Window(_rounded(start, period), end),
+            _with_services(state),
+            key,
+            period,
+            Window(_rounded(start, period), end),
             request.get("Unit"),
         )
     for time, samples in sorted(found.items()):

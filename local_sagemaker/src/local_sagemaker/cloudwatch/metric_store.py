@@ -66,9 +66,7 @@ class MetricStore:
         return kept[0].time if kept else None
 
 
-def metric_key(
-    namespace: str, name: str, dimensions: Iterable[Mapping[str, str]]
-) -> MetricKey:
+def metric_key(namespace: str, name: str, dimensions: Iterable[Mapping[str, str]]) -> MetricKey:
     """Write what identifies a metric."""
     return namespace, name, frozenset((d["Name"], d["Value"]) for d in dimensions)
 
@@ -82,8 +80,12 @@ def _samples(datum: Mapping[str, Any], time: float) -> Iterator[Sample]:
             yield _single(time, unit, float(value), float(count))
     elif statistics:
         yield Sample(
-            time, unit, float(statistics["Minimum"]), float(statistics["Maximum"]),
-            float(statistics["Sum"]), float(statistics["SampleCount"]),
+            time,
+            unit,
+            float(statistics["Minimum"]),
+            float(statistics["Maximum"]),
+            float(statistics["Sum"]),
+            float(statistics["SampleCount"]),
         )
     else:
         yield _single(time, unit, float(datum["Value"]), 1.0)

@@ -150,7 +150,11 @@ class Queries:
             stat = query["MetricStat"]
             return Series(
                 metric_series(
-                    self.store, _key(stat), stat["Stat"], int(stat["Period"]), window,
+                    self.store,
+                    _key(stat),
+                    stat["Stat"],
+                    int(stat["Period"]),
+                    window,
                     stat.get("Unit"),
                 ),
                 query.get("Label") or stat["Metric"]["MetricName"],

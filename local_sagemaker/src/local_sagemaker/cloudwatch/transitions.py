@@ -58,12 +58,21 @@ def act(
     for action in alarm.settings.get(_ACTIONS[alarm.state], []):
         problem = _publish(state, alarm, change, action)
         state.published.append(
-            {"AlarmName": alarm.name, "Action": action, "StateValue": alarm.state, "Time": at,
-             "Problem": problem}
+            {
+                "AlarmName": alarm.name,
+                "Action": action,
+                "StateValue": alarm.state,
+                "Time": at,
+                "Problem": problem,
+            }
         )
         done = "Failed to execute" if problem else "Successfully executed"
-        data = {"actionState": "Failed" if problem else "Succeeded", "stateUpdateTimestamp": at,
-                "notificationResource": action, "error": problem}
+        data = {
+            "actionState": "Failed" if problem else "Succeeded",
+            "stateUpdateTimestamp": at,
+            "notificationResource": action,
+            "error": problem,
+        }
         state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
 
 
@@ -109,8 +118,20 @@ def _message(
     if alarm.composite:
         return {**message, "AlarmRule": settings["AlarmRule"]}
     trigger = (
-        "MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Unit", "Dimensions", "Period",
-        "EvaluationPeriods", "DatapointsToAlarm", "ComparisonOperator", "Threshold",
-        "TreatMissingData", "EvaluateLowSampleCountPercentile", "Metrics", "ThresholdMetricId",
+        "MetricName",
+        "Namespace",
+        "Statistic",
+        "ExtendedStatistic",
+        "Unit",
+        "Dimensions",
+        "Period",
+        "EvaluationPeriods",
+        "DatapointsToAlarm",
+        "ComparisonOperator",
+        "Threshold",
+        "TreatMissingData",
+        "EvaluateLowSampleCountPercentile",
+        "Metrics",
+        "ThresholdMetricId",
     )
     return {**message, "Trigger": {n: settings[n] for n in trigger if settings.get(n) is not None}}

@@ -20,8 +20,15 @@ with read_once():
         unknown_operations,
     )
 
-_ALL = (cloudwatch_alarms, ecs, lambda_functions, networks, policies, private_names,
-        unknown_operations)
+_ALL = (
+    cloudwatch_alarms,
+    ecs,
+    lambda_functions,
+    networks,
+    policies,
+    private_names,
+    unknown_operations,
+)
 
 
 @functools.cache

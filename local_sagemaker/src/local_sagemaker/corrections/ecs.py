@@ -228,15 +228,26 @@ def _stop(self: Any, cluster_str: str, task_str: str, reason: str) -> Any:
     return task
 
 
-def _list(self: Any, cluster_str: str | None = None, container_instance: str | None = None,
-          family: str | None = None, started_by: str | None = None,
-          service_name: str | None = None, desiredStatus: str | None = None) -> list[Any]:  # noqa: N803
+def _list(
+    self: Any,
+    cluster_str: str | None = None,
+    container_instance: str | None = None,
+    family: str | None = None,
+    started_by: str | None = None,
+    service_name: str | None = None,
+    desiredStatus: str | None = None,
+) -> list[Any]:
     for tasks in self.tasks.values():
         for task in tasks.values():
             if hasattr(task, "running"):
                 task.advance()
     found: list[Any] = _list_tasks(
-        self, cluster_str, container_instance, family, started_by, service_name,
+        self,
+        cluster_str,
+        container_instance,
+        family,
+        started_by,
+        service_name,
         desiredStatus or "RUNNING",  # as ECS has it; moto lists stopped ones too
     )
     return found

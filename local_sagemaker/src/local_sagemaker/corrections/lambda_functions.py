@@ -100,7 +100,8 @@ def _unreserved(backend: Any, but: str = "") -> int:
     """Give what is left of the quota, without the reservation of one function."""
     return _quota() - sum(
         int(each.reserved_concurrency or 0)
-        for each in backend.list_functions() if each.function_name != but
+        for each in backend.list_functions()
+        if each.function_name != but
     )
 
 
@@ -120,13 +121,19 @@ def _keep_to_quota() -> None:
 
     def get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
         functions = self.backend.list_functions()
-        return 200, {}, json.dumps({
-            "AccountLimit": {
-                "ConcurrentExecutions": _quota(),
-                "UnreservedConcurrentExecutions": _unreserved(self.backend),
-            },
-            "AccountUsage": {"FunctionCount": len(functions)},
-        })
+        return (
+            200,
+            {},
+            json.dumps(
+                {
+                    "AccountLimit": {
+                        "ConcurrentExecutions": _quota(),
+                        "UnreservedConcurrentExecutions": _unreserved(self.backend),
+                    },
+                    "AccountUsage": {"FunctionCount": len(functions)},
+                }
+            ),
+        )
 
     LambdaBackend.put_function_concurrency = put_function_concurrency
     LambdaResponse.get_account_settings = get_account_settings

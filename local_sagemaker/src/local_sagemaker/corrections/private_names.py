@@ -29,9 +29,15 @@ def _refuse_second_zones() -> None:
     associate = Route53Backend.associate_vpc_with_hosted_zone
 
     @functools.wraps(create)
-    def create_hosted_zone(self: Any, name: str, private_zone: bool, *rest: Any,
-                           vpcid: str | None = None, vpcregion: str | None = None,
-                           **more: Any) -> Any:
+    def create_hosted_zone(
+        self: Any,
+        name: str,
+        private_zone: bool,
+        *rest: Any,
+        vpcid: str | None = None,
+        vpcregion: str | None = None,
+        **more: Any,
+    ) -> Any:
         if vpcid:
             _refuse_second(self, name, vpcid, str(vpcregion))
         return create(self, name, private_zone, *rest, vpcid=vpcid, vpcregion=vpcregion, **more)
@@ -48,8 +54,11 @@ def _refuse_second_zones() -> None:
 def private_zone_named(account_id: str, partition: str, name: str, vpc_id: str) -> str | None:
     """The ID of the hosted zone by which the VPC resolves the name."""
     for zone in route53_backends[account_id][partition].zones.values():
-        if zone.private_zone and zone.name.rstrip(".") == name.rstrip(".") and any(
-                each["vpc_id"] == vpc_id for each in zone.vpcs):
+        if (
+            zone.private_zone
+            and zone.name.rstrip(".") == name.rstrip(".")
+            and any(each["vpc_id"] == vpc_id for each in zone.vpcs)
+        ):
             return str(zone.id).rpartition("/")[2]
     return None
 
@@ -60,8 +69,11 @@ def _refuse_second(backend: Any, name: str, vpc_id: str, region: str) -> None:
     for each in endpoints:
         # The zone that PrivateLink makes for private DNS is the last of an endpoint's names.
         entry = (each.dns_entries or [{}])[-1]
-        if (each.vpc_id == vpc_id and each.private_dns_enabled
-                and entry.get("dns_name", "") == name.rstrip(".")):
+        if (
+            each.vpc_id == vpc_id
+            and each.private_dns_enabled
+            and entry.get("dns_name", "") == name.rstrip(".")
+        ):
             zone = entry["hosted_zone_id"]
     if zone is not None:
         raise Route53ClientError(

@@ -94,13 +94,19 @@ def _of_script(path: Path) -> ModelServer:
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as Python: {error}") from None
     defined = {getattr(one, "name", "") for one in tree.body}
-    imported = {alias.asname or alias.name for one in tree.body
-                if isinstance(one, ast.ImportFrom) for alias in one.names}
+    imported = {
+        alias.asname or alias.name
+        for one in tree.body
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
     if "model_fn" in defined | imported:
         return handlers_model_server(path)
     has = ", ".join(sorted(_HANDLERS & defined)) or "no handler"
-    raise ValueError(f"{path} has {has}, and no model_fn, with which it would be served; to run it "
-                     f"as a server of its own: 'python {path}'")
+    raise ValueError(
+        f"{path} has {has}, and no model_fn, with which it would be served; to run it "
+        f"as a server of its own: 'python {path}'"
+    )
 
 
 def _of_command(text: str) -> ModelServer:

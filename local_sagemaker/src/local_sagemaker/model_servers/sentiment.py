@@ -26,8 +26,12 @@ _GOOD = ("good", "great", "excellent", "wonderful", "delightful", "superb", "bri
 _BAD = ("bad", "awful", "terrible", "horrible", "dreadful", "poor", "boring", "disappointing")
 _THINGS = ("film", "story", "service", "meal", "book", "room", "team", "product", "plot", "song")
 _FRAMES = (
-    "the {thing} was {word}", "what a {word} {thing}", "i found the {thing} rather {word}",
-    "a {word} {thing} from start to end", "honestly the {thing} is {word}", "{word} {thing}",
+    "the {thing} was {word}",
+    "what a {word} {thing}",
+    "i found the {thing} rather {word}",
+    "a {word} {thing} from start to end",
+    "honestly the {thing} is {word}",
+    "{word} {thing}",
 )
 
 

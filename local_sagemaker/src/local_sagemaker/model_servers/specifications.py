@@ -119,14 +119,22 @@ class SimulatedModelServer:
         for name in ("concurrency", "max_batch_size", "stream_chunks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {getattr(self, name)}")
-        for name in ("cold_start", "cold_requests", "batch_slope", "slope", "cold_factor",
-                     "queue_limit"):
+        for name in (
+            "cold_start",
+            "cold_requests",
+            "batch_slope",
+            "slope",
+            "cold_factor",
+            "queue_limit",
+        ):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
         for place, factor in self.slow_instances.items():
             if place < 0 or not 0 <= factor < math.inf:
-                raise ValueError("slow_instances are places from 0 with a factor of at least 0: "
-                                 f"{place}: {factor}")
+                raise ValueError(
+                    "slow_instances are places from 0 with a factor of at least 0: "
+                    f"{place}: {factor}"
+                )
         if not 200 <= self.ping_status <= 599:
             raise ValueError(f"ping_status must be 200 to 599: {self.ping_status}")
         if not 400 <= self.failure_status <= 599:
@@ -161,8 +169,9 @@ class CommandModelServer:
         if not self.command or not self.command[0]:
             raise ValueError("a command is needed")
         if any(not name or "=" in name for name in self.environment):
-            raise ValueError(f"names of variables are not empty and have no '=': "
-                             f"{', '.join(self.environment)}")
+            raise ValueError(
+                f"names of variables are not empty and have no '=': {', '.join(self.environment)}"
+            )
         texts = (*self.command, *self.environment, *self.environment.values())
         if any("\0" in text for text in (*texts, self.directory or "")):
             raise ValueError("no process can be given a text with a NUL character")
@@ -190,8 +199,7 @@ class UrlModelServer:
         except ValueError:
             good = False
         if not good or parts.path not in ("", "/") or parts.query or parts.username is not None:
-            raise ValueError(
-                f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
+            raise ValueError(f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
 
 
 _LOOPBACK = (("http", "127.0.0.1"), ("http", "localhost"))
@@ -199,7 +207,9 @@ _LOOPBACK = (("http", "127.0.0.1"), ("http", "localhost"))
 ModelServer = SimulatedModelServer | CommandModelServer | UrlModelServer
 
 _KINDS: dict[str, type[Any]] = {
-    "simulated": SimulatedModelServer, "command": CommandModelServer, "url": UrlModelServer,
+    "simulated": SimulatedModelServer,
+    "command": CommandModelServer,
+    "url": UrlModelServer,
 }
 
 ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=10_000)
@@ -221,7 +231,9 @@ def sentiment_model_server() -> CommandModelServer:
     if importlib.util.find_spec("sklearn") is None:
         raise ModuleNotFoundError(
             "the sentiment model server needs scikit-learn: "
-            "pip install 'local-sagemaker[sentiment]'", name="sklearn")
+            "pip install 'local-sagemaker[sentiment]'",
+            name="sklearn",
+        )
     return CommandModelServer((sys.executable, "-m", f"{__package__}.sentiment"))
 
 
@@ -264,26 +276,30 @@ def from_document(document: Mapping[str, Any]) -> ModelServer:
     ServiceTime(kind='lognormal', values=(0.02, 0.08))
     """
     if not isinstance(document, Mapping):
-        raise ValueError("a model server is an object such as {\"kind\": \"simulated\"}, not "
-                         f"{_short(document)}")
+        raise ValueError(
+            f'a model server is an object such as {{"kind": "simulated"}}, not {_short(document)}'
+        )
     fields = dict(document)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"kind: one of {', '.join(_KINDS)}, not {_short(kind)}")
     known = {f.name for f in dataclasses.fields(_KINDS[kind]) if f.init}
     if unknown := sorted(map(str, fields.keys() - known)):
-        raise ValueError(f"{kind} has no {_short(', '.join(unknown))}; "
-                         f"it has {', '.join(sorted(known))}")
+        raise ValueError(
+            f"{kind} has no {_short(', '.join(unknown))}; it has {', '.join(sorted(known))}"
+        )
     try:
         # As JSON, where a list is a tuple and a key a number, but no text is a number.
         text = json.dumps(fields, allow_nan=False)
         return cast("ModelServer", _adapter(kind).validate_json(text, strict=True))
     except ValidationError as error:
-        raise ValueError("; ".join(
-            f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg'].removeprefix('Value error, ')}"
-            + (f", not {_short(one.get('input'))}" if one["loc"] else "")
-            for one in error.errors()
-        )) from None
+        raise ValueError(
+            "; ".join(
+                f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg'].removeprefix('Value error, ')}"
+                + (f", not {_short(one.get('input'))}" if one["loc"] else "")
+                for one in error.errors()
+            )
+        ) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{kind}: {error}") from None
 

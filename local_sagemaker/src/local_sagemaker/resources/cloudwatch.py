@@ -30,8 +30,13 @@ class _Alarm(ResourceType):
         # Put keeps the tags of an alarm that exists: they are changed by themselves.
         self._put(at, existing.physical_id, without(properties, "Tags"))
         cloudwatch, arn = at.client("cloudwatch"), existing.attributes["Arn"]
-        retag(existing.properties, properties, cloudwatch.tag_resource, cloudwatch.untag_resource,
-              ResourceARN=arn)
+        retag(
+            existing.properties,
+            properties,
+            cloudwatch.tag_resource,
+            cloudwatch.untag_resource,
+            ResourceARN=arn,
+        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
@@ -140,8 +145,16 @@ class LogGroup(ResourceType):
                 logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
             else:
                 logs.disassociate_kms_key(logGroupName=name)
-        retag(old, properties, logs.tag_log_group, logs.untag_log_group, "tags", "tags", tag_map,
-              logGroupName=name)
+        retag(
+            old,
+            properties,
+            logs.tag_log_group,
+            logs.untag_log_group,
+            "tags",
+            "tags",
+            tag_map,
+            logGroupName=name,
+        )
 
 
 @emulated

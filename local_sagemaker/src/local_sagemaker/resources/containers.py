@@ -48,8 +48,7 @@ class Repository(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         ecr, name = at.client("ecr"), existing.physical_id
         ecr.put_image_tag_mutability(
-            repositoryName=name,
-            imageTagMutability=properties.get("ImageTagMutability", "MUTABLE"),
+            repositoryName=name, imageTagMutability=properties.get("ImageTagMutability", "MUTABLE")
         )
         scanning = properties.get("ImageScanningConfiguration") or {"scanOnPush": False}
         call(
@@ -58,8 +57,15 @@ class Repository(ResourceType):
             {"repositoryName": name, "imageScanningConfiguration": scanning},
         )
         self._policies(at, name, existing.properties, properties)
-        retag(existing.properties, properties, ecr.tag_resource, ecr.untag_resource,
-              "tags", "tagKeys", resourceArn=existing.attributes["Arn"])
+        retag(
+            existing.properties,
+            properties,
+            ecr.tag_resource,
+            ecr.untag_resource,
+            "tags",
+            "tagKeys",
+            resourceArn=existing.attributes["Arn"],
+        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ecr").delete_repository(
@@ -75,8 +81,16 @@ def _lower(tags: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _update_tags(at: Place, arn: str, existing: Existing, properties: Properties) -> None:
     ecs = at.client("ecs")
-    retag(existing.properties, properties, ecs.tag_resource, ecs.untag_resource,
-          "tags", "tagKeys", _lower, resourceArn=arn)
+    retag(
+        existing.properties,
+        properties,
+        ecs.tag_resource,
+        ecs.untag_resource,
+        "tags",
+        "tagKeys",
+        _lower,
+        resourceArn=arn,
+    )
 
 
 @emulated
@@ -126,9 +140,7 @@ class ClusterCapacityProviders(ResourceType):
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ecs").put_cluster_capacity_providers(
-            cluster=existing.physical_id,
-            capacityProviders=[],
-            defaultCapacityProviderStrategy=[],
+            cluster=existing.physical_id, capacityProviders=[], defaultCapacityProviderStrategy=[]
         )
 
 

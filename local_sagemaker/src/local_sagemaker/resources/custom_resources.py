@@ -116,8 +116,9 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
     return Created(str(received["PhysicalResourceId"]), received.get("Data") or {})
 
 
-def _asked(at: Place, found: Any, event: dict[str, Any], received: dict[str, Any],
-           timeout: float) -> list[lambda_runner.Outcome]:
+def _asked(
+    at: Place, found: Any, event: dict[str, Any], received: dict[str, Any], timeout: float
+) -> list[lambda_runner.Outcome]:
     """Ask a function, and wait until it, or whoever it has told, answers.
 
     The time is by the clock, and no shorter than the function's own by a real one: functions run
@@ -128,8 +129,10 @@ def _asked(at: Place, found: Any, event: dict[str, Any], received: dict[str, Any
     arn = str(found.function_arn)
     deadline, own = at.clock.now() + timeout, time.monotonic() + int(found.timeout or 3)
     lambda_runner.in_background(arn, lambda: outcomes.append(run(found, at.url, event)))
-    while not received and lambda_runner.is_running() and (
-        at.clock.now() < deadline or time.monotonic() < own
+    while (
+        not received
+        and lambda_runner.is_running()
+        and (at.clock.now() < deadline or time.monotonic() < own)
     ):
         time.sleep(_PAUSE)
     ends = time.monotonic() + _ENDING

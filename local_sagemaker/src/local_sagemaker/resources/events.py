@@ -40,8 +40,13 @@ class Rule(ResourceType):
         gone = [t["Id"] for t in old.get("Targets") or [] if t["Id"] not in kept]
         if gone:
             events.remove_targets(Rule=name, Ids=gone, **only(properties, "EventBusName"))
-        retag(old, properties, events.tag_resource, events.untag_resource,
-              ResourceARN=existing.attributes["Arn"])
+        retag(
+            old,
+            properties,
+            events.tag_resource,
+            events.untag_resource,
+            ResourceARN=existing.attributes["Arn"],
+        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         events, name = at.client("events"), existing.physical_id

@@ -46,8 +46,14 @@ class Key(ResourceType):
                 KeyId=key, PolicyName="default", Policy=as_text(properties["KeyPolicy"])
             )
         self._switches(kms, key, existing.properties, properties)
-        retag(existing.properties, properties, kms.tag_resource, kms.untag_resource, spelt=_spelt,
-              KeyId=key)
+        retag(
+            existing.properties,
+            properties,
+            kms.tag_resource,
+            kms.untag_resource,
+            spelt=_spelt,
+            KeyId=key,
+        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         days = int(existing.properties.get("PendingWindowInDays", 30))
@@ -105,8 +111,14 @@ class Parameter(ResourceType):
         ssm, name = at.client("ssm"), existing.physical_id
         arguments = {"Description": "", **without(properties, "Tags"), "Name": name}
         call(ssm, "put_parameter", {**arguments, "Overwrite": True})
-        retag(existing.properties, properties, ssm.add_tags_to_resource,
-              ssm.remove_tags_from_resource, ResourceType="Parameter", ResourceId=name)
+        retag(
+            existing.properties,
+            properties,
+            ssm.add_tags_to_resource,
+            ssm.remove_tags_from_resource,
+            ResourceType="Parameter",
+            ResourceId=name,
+        )
         return self._created(name, properties)
 
     @staticmethod

@@ -88,8 +88,14 @@ class Function(ResourceType):
         configuration = {**_DEFAULTS, **only(properties, *_CONFIGURATION)}
         call(lambda_, "update_function_configuration", {"FunctionName": name, **configuration})
         self._reserve(at, name, old, properties)
-        retag(old, properties, lambda_.tag_resource, lambda_.untag_resource, spelt=tag_map,
-              Resource=existing.attributes["Arn"])
+        retag(
+            old,
+            properties,
+            lambda_.tag_resource,
+            lambda_.untag_resource,
+            spelt=tag_map,
+            Resource=existing.attributes["Arn"],
+        )
 
 
 def _code(properties: Properties) -> dict[str, Any]:

@@ -129,9 +129,14 @@ def tag_map(tags: Any) -> dict[str, str]:
 
 
 def retag(
-    old: Mapping[str, Any], new: Mapping[str, Any], tag: Callable[..., Any],
-    untag: Callable[..., Any], tags: str = "Tags", keys: str = "TagKeys",
-    spelt: Callable[[Any], Any] = tag_list, **resource: Any,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    tag: Callable[..., Any],
+    untag: Callable[..., Any],
+    tags: str = "Tags",
+    keys: str = "TagKeys",
+    spelt: Callable[[Any], Any] = tag_list,
+    **resource: Any,
 ) -> None:
     """Bring a resource's tags from what they were to what the template says.
 

@@ -22,8 +22,9 @@ _ENDPOINT_TIMEOUT = 600.0
 
 def _update_tags(at: Place, existing: Existing, properties: Properties) -> None:
     sagemaker, arn = at.client("sagemaker"), existing.physical_id
-    retag(existing.properties, properties, sagemaker.add_tags, sagemaker.delete_tags,
-          ResourceArn=arn)
+    retag(
+        existing.properties, properties, sagemaker.add_tags, sagemaker.delete_tags, ResourceArn=arn
+    )
 
 
 @emulated
@@ -101,8 +102,10 @@ class Endpoint(ResourceType):
         """
         name = existing.attributes["EndpointName"]
         arguments = {k: v for k, v in properties.items() if k not in ("EndpointName", "Tags")}
-        if any(properties.get(key) != existing.properties.get(key)
-               for key in self.properties - {"EndpointName", "Tags"}):
+        if any(
+            properties.get(key) != existing.properties.get(key)
+            for key in self.properties - {"EndpointName", "Tags"}
+        ):
             call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
             self._wait(at, name, properties["EndpointConfigName"])
         _update_tags(at, existing, properties)
@@ -115,8 +118,7 @@ class Endpoint(ResourceType):
             found = at.client("sagemaker").describe_endpoint(EndpointName=name)
             if found["EndpointStatus"] == "InService":
                 # One that SageMaker rolled back is in service too, with its old configuration.
-                if (at.options.endpoint_handler == "waits"
-                        or found["EndpointConfigName"] == config):
+                if at.options.endpoint_handler == "waits" or found["EndpointConfigName"] == config:
                     return
                 break
             if found["EndpointStatus"] in ("Failed", "UpdateRollbackFailed", "OutOfService"):

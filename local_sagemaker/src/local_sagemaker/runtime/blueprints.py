@@ -33,9 +33,7 @@ def _chosen(
     return model_server_for(_container(model), options.model_servers)
 
 
-def server_of(
-    variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
-) -> ModelServer:
+def server_of(variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> ModelServer:
     """Give the model server of a variant: of the mapping, or the one that echoes.
 
     A container that needs another driver than its instances have never runs.
@@ -53,8 +51,10 @@ _CUDA_13 = re.compile(r"(?<![a-z0-9])cu13\d(?!\d)")
 _DEFAULT_DRIVER_IS_OLDER = {"g4dn", "g5", "g6", "g6e", "p4d", "p4de", "p5", "p5e", "p5en"}
 # Source: botocore 1.44.5, ProductionVariantInferenceAmiVersion (CUDA 12.4 at most).
 _OLDER_AMIS = {
-    "al2-ami-sagemaker-inference-gpu-2", "al2-ami-sagemaker-inference-gpu-2-1",
-    "al2-ami-sagemaker-inference-gpu-3-1", "al2-ami-sagemaker-inference-neuron-2",
+    "al2-ami-sagemaker-inference-gpu-2",
+    "al2-ami-sagemaker-inference-gpu-2-1",
+    "al2-ami-sagemaker-inference-gpu-3-1",
+    "al2-ami-sagemaker-inference-neuron-2",
 }
 
 
@@ -78,8 +78,14 @@ def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 
 
 def fleet_of(
-    place: Place, endpoint: str, config: Mapping[str, Any], hosting: Hosting, clock: Clock,
-    options: RuntimeOptions, running: Callable[[], int], site: Site,
+    place: Place,
+    endpoint: str,
+    config: Mapping[str, Any],
+    hosting: Hosting,
+    clock: Clock,
+    options: RuntimeOptions,
+    running: Callable[[], int],
+    site: Site,
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
@@ -118,7 +124,9 @@ def _zones(place: Place, subnets: Sequence[str]) -> list[str]:
     known = ec2_backends[account][region].subnets
     found = {
         subnet.availability_zone
-        for by_zone in known.values() for subnet in by_zone.values() if subnet.id in subnets
+        for by_zone in known.values()
+        for subnet in by_zone.values()
+        if subnet.id in subnets
     }
     return sorted(found) or [f"{region}a", f"{region}b"]
 
@@ -148,6 +156,9 @@ def instance_dimensions(
     base = variant.invocation_dimensions[0]
     kind = str(variant.settings.get("InstanceType", ""))
     by_zone: Dimensions = (
-        *base, ("Region", region), ("AvailabilityZone", zone), ("InstanceType", kind),
+        *base,
+        ("Region", region),
+        ("AvailabilityZone", zone),
+        ("InstanceType", kind),
     )
     return [(*base, ("InstanceId", instance_id)), by_zone]

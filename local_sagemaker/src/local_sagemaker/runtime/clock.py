@@ -85,8 +85,10 @@ class Clock:
             When it is not between 0 and a day, or leads beyond the year 9999.
         """
         if not 0 <= seconds <= LONGEST_JUMP:  # NaN too
-            raise ValueError("a clock does not run backwards, nor further than a day at a time: "
-                             f"0 to {LONGEST_JUMP:.0f} s, not {seconds}")
+            raise ValueError(
+                "a clock does not run backwards, nor further than a day at a time: "
+                f"0 to {LONGEST_JUMP:.0f} s, not {seconds}"
+            )
         if self.now() + seconds > _LATEST:
             raise ValueError(f"there are no dates after the year 9999: {seconds} s from now")
 
@@ -132,8 +134,9 @@ def check_clock(speed: float, start: float | None = None) -> None:
         For a speed beyond 0 to `FASTEST`, and a start before 1970 or near the year 9999.
     """
     if not 0 <= speed <= FASTEST:  # NaN too
-        raise ValueError(f"a clock does not run backwards, nor faster than {FASTEST:.0f} times: "
-                         f"speed {speed}")
+        raise ValueError(
+            f"a clock does not run backwards, nor faster than {FASTEST:.0f} times: speed {speed}"
+        )
     if start is not None and not 0 <= start <= _LATEST - LONGEST_JUMP:
         raise ValueError(f"a clock starts between 1970 and 9999: {start} s after 1970")
 

@@ -98,7 +98,8 @@ class Container:
         """Give the log of what the server writes: a file, and the stream that AWS would have."""
         stream = f"{self.variant}/{self.instance}"
         return ServerOutput(
-            self.site.folder() / f"{self._name}.log", lambda lines: self.site.log(stream, lines))
+            self.site.folder() / f"{self._name}.log", lambda lines: self.site.log(stream, lines)
+        )
 
     def load(self) -> None:
         """Unpack the model's data.
@@ -132,12 +133,14 @@ class Container:
         model = str(self._base / "model")
         inherited = {n: v for n, v in os.environ.items() if not n.startswith("AWS_")}
         given = {
-            name: model + value[len(_MODEL):] if _is_in_model(value) else value
+            name: model + value[len(_MODEL) :] if _is_in_model(value) else value
             for name, value in self.environment.items()
         }
         return {
             "PYTHONUNBUFFERED": "1",  # what it printed before it died is worth most
-            **inherited, **self.site.variables(), **given,
+            **inherited,
+            **self.site.variables(),
+            **given,
             "SM_MODEL_DIR": model,
             "SAGEMAKER_BASE_DIR": str(self._base),  # of SageMaker's inference toolkit
             **own,

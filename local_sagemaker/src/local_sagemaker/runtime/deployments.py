@@ -223,7 +223,6 @@ class Deployment:
         await asyncio.sleep(0)
         raise RolledBack(reason)
 
-
     async def _roll_back(self, old: Fleet, policy: Mapping[str, Any]) -> None:
         """Bring the old fleet back, new instances ending as old ones serve.
 

@@ -14,8 +14,10 @@ _STRING = 7
 
 def _message(headers: Mapping[str, str], payload: bytes) -> bytes:
     encoded = b"".join(
-        struct.pack("!B", len(name)) + name.encode()
-        + struct.pack("!BH", _STRING, len(value)) + value.encode()
+        struct.pack("!B", len(name))
+        + name.encode()
+        + struct.pack("!BH", _STRING, len(value))
+        + value.encode()
         for name, value in headers.items()
     )
     prelude = struct.pack("!II", 16 + len(encoded) + len(payload), len(encoded))
@@ -26,8 +28,11 @@ def _message(headers: Mapping[str, str], payload: bytes) -> bytes:
 def payload_part(data: bytes) -> bytes:
     """Write one part of the model's answer."""
     return _message(
-        {":message-type": "event", ":event-type": "PayloadPart",
-         ":content-type": "application/octet-stream"},
+        {
+            ":message-type": "event",
+            ":event-type": "PayloadPart",
+            ":content-type": "application/octet-stream",
+        },
         data,
     )
 
@@ -35,7 +40,10 @@ def payload_part(data: bytes) -> bytes:
 def exception_event(kind: str, document: bytes) -> bytes:
     """Write the exception that ends a stream, such as ModelStreamError."""
     return _message(
-        {":message-type": "exception", ":exception-type": kind,
-         ":content-type": "application/json"},
+        {
+            ":message-type": "exception",
+            ":exception-type": kind,
+            ":content-type": "application/json",
+        },
         document,
     )

@@ -92,8 +92,13 @@ class Fleet:
     """
 
     def __init__(
-        self, config_name: str, variants: list[Variant], clock: Clock, options: RuntimeOptions,
-        running: Callable[[], int], site: Site,
+        self,
+        config_name: str,
+        variants: list[Variant],
+        clock: Clock,
+        options: RuntimeOptions,
+        running: Callable[[], int],
+        site: Site,
     ) -> None:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
@@ -186,11 +191,14 @@ class Fleet:
         place = variant.places
         variant.places += 1
         zone = variant.zones[place % len(variant.zones)]
-        container = Container(self._site, variant.name, f"i-0{secrets.token_hex(8)}",
-                              variant.environment, variant.model_data)
-        return Instance(
-            variant.server, place, zone, container, self._clock, self._options.routers
+        container = Container(
+            self._site,
+            variant.name,
+            f"i-0{secrets.token_hex(8)}",
+            variant.environment,
+            variant.model_data,
         )
+        return Instance(variant.server, place, zone, container, self._clock, self._options.routers)
 
     def _retire(self, instances: list[Instance]) -> None:
         """Stop instances once the requests under way on them are answered."""
@@ -238,4 +246,5 @@ async def end_draining(timeout: float) -> None:
     for instance in instances:
         instance.stop()  # a task that was cancelled before its first step has not
     await asyncio.gather(
-        *(loop.run_in_executor(None, one.wait_stopped, timeout) for one in instances))
+        *(loop.run_in_executor(None, one.wait_stopped, timeout) for one in instances)
+    )

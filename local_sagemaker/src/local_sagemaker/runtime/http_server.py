@@ -207,14 +207,22 @@ class Connection(asyncio.Protocol):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         parser, limits = self._parser, self._limits
         request = self._request = Request(
-            parser.get_method().decode("latin-1"), self._target.decode("latin-1"), headers,
-            received=self._began, version=parser.get_http_version(), raw_headers=self._headers,
+            parser.get_method().decode("latin-1"),
+            self._target.decode("latin-1"),
+            headers,
+            received=self._began,
+            version=parser.get_http_version(),
+            raw_headers=self._headers,
             # An upgrade is an offer, which a server may leave (RFC 9110, 7.8).
             keep=parser.should_keep_alive() and not parser.should_upgrade(),
         )
-        large = self._head_size + self._came > _HEAD_LIMIT and (
-            len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
-        ) > _HEAD_LIMIT
+        large = (
+            self._head_size + self._came > _HEAD_LIMIT
+            and (
+                len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers)
+            )
+            > _HEAD_LIMIT
+        )
         # A request to pass on (CONNECT, an absolute target) is for a proxy.
         if request.version not in ("1.0", "1.1") or not request.target.startswith("/"):
             self._refuse(400)
@@ -346,8 +354,13 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     def send(
-        self, status: int, headers: Iterable[tuple[str, str]], body: bytes, reason: str = "",
-        *, length: int | None = None,
+        self,
+        status: int,
+        headers: Iterable[tuple[str, str]],
+        body: bytes,
+        reason: str = "",
+        *,
+        length: int | None = None,
     ) -> None:
         """Send a whole answer; to HEAD without the body whose length it states."""
         lines = [f"HTTP/1.1 {status} {reason or _REASONS.get(status, 'Unknown')}"]
@@ -462,6 +475,7 @@ def listening(
     handler: Handler, *, port: int = 0, admit: Admit = refuse_pages, limits: Limits | None = None
 ) -> Iterator[Listener]:
     """Listen in a thread of its own, and drop every connection at the end."""
+
     async def nothing() -> None:
         return
 

@@ -124,8 +124,11 @@ class Instance:
         if self._process is not None and self._process.exit_code is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._output.settle)
         ending = self._output.ending(_TOLD)
-        told = f"It wrote last, and all of it to {self._output.path}: {ending}" if ending else (
-            "It wrote nothing.")
+        told = (
+            f"It wrote last, and all of it to {self._output.path}: {ending}"
+            if ending
+            else ("It wrote nothing.")
+        )
         return f"{what} {told}".strip()
 
     async def _launch(self) -> None:

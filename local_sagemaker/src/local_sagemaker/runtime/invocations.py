@@ -104,7 +104,8 @@ class Invocations:
         name, streaming = unquote(parts[2]), _SUFFIXES[parts[3]]
         if request.too_large:
             connection.send(
-                413, [("content-type", "text/plain")],
+                413,
+                [("content-type", "text/plain")],
                 f"HTTP content length exceeded {LARGEST_PAYLOAD} bytes.".encode(),
             )
             return
@@ -144,8 +145,7 @@ class Invocations:
         for header in ("inference-component", "target-container-hostname"):
             if PREFIX + header in headers:  # neither is here; AWS refuses both on other endpoints
                 raise Refusal(
-                    400, "ValidationError",
-                    f"Endpoint {endpoint.name} takes no {header} header.",
+                    400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
                 )
         session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
@@ -158,7 +158,8 @@ class Invocations:
         variant = endpoint.choose_variant(fleet, wanted, self._random)
         if variant is None and wanted is not None:
             raise Refusal(
-                400, "ValidationError",
+                400,
+                "ValidationError",
                 f"Variant {wanted} of endpoint {endpoint.name} of account {endpoint.place[0]} "
                 "not found.",
             )
@@ -168,7 +169,8 @@ class Invocations:
             verb = "requires the" if variant.multi_model else "does not support"
             is_or_not = "a" if variant.multi_model else "not a"
             raise Refusal(
-                400, "ValidationError",
+                400,
+                "ValidationError",
                 f"Endpoint {endpoint.name} is {is_or_not} multi-model endpoint and {verb} target "
                 "model header.",
             )
@@ -187,12 +189,12 @@ class Invocations:
         if not ready:
             if "ServerlessConfig" in variant.settings:
                 raise Refusal(
-                    429, "ModelNotReadyException",
+                    429,
+                    "ModelNotReadyException",
                     "The serverless endpoint variant's resources are still being provisioned.",
                 )
             raise Refusal(
-                503, "ServiceUnavailable",
-                f"No instance of variant {variant.name} is in service.",
+                503, "ServiceUnavailable", f"No instance of variant {variant.name} is in service."
             )
         prefix_id = request.headers.get(PREFIX + "prefix-aware-id", "")
         key = prefix_key(variant.routing, request.body, prefix_id)
@@ -201,7 +203,12 @@ class Invocations:
     # --------------------------------------------------------------------------------- with a model
 
     async def _serve(
-        self, choice: _Choice, request: Request, connection: Connection, zone: str | None, *,
+        self,
+        choice: _Choice,
+        request: Request,
+        connection: Connection,
+        zone: str | None,
+        *,
         streaming: bool,
     ) -> None:
         """Call the model, answer, and count."""
@@ -238,7 +245,11 @@ class Invocations:
             self._count(choice, instance, request.received, status, model_seconds)
 
     def _count(
-        self, choice: _Choice, instance: Instance | None, received: float, status: int,
+        self,
+        choice: _Choice,
+        instance: Instance | None,
+        received: float,
+        status: int,
         model_seconds: float | None,
     ) -> None:
         total = time.perf_counter() - received
@@ -256,7 +267,12 @@ class Invocations:
         )
 
     async def _ask(
-        self, choice: _Choice, instance: Instance, headers: list[tuple[str, str]], body: bytes, *,
+        self,
+        choice: _Choice,
+        instance: Instance,
+        headers: list[tuple[str, str]],
+        body: bytes,
+        *,
         streaming: bool,
     ) -> Response:
         """Call the container; what is not 2xx becomes a ModelError."""
@@ -289,36 +305,49 @@ class Invocations:
                 0, Refusal(429, "ModelNotReadyException", f"Model {model} is still being loaded.")
             )
         return ModelFailed.of(
-            choice.endpoint, 0,
+            choice.endpoint,
+            0,
             "Your invocation timed out while waiting for a response from container primary. Review "
             "the latency metrics for each container in Amazon CloudWatch, resolve the issue, and "
             "try again.",
         )
 
     async def _call(
-        self, choice: _Choice, instance: Instance, headers: list[tuple[str, str]],
-        request: Request, connection: Connection,
+        self,
+        choice: _Choice,
+        instance: Instance,
+        headers: list[tuple[str, str]],
+        request: Request,
+        connection: Connection,
     ) -> tuple[int, float]:
         response = await self._ask(choice, instance, headers, request.body, streaming=False)
         ended = time.perf_counter()
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.send(
-            200, [("content-type", content_type), *self._returned(choice, instance, request,
-                                                                 response)],
+            200,
+            [("content-type", content_type), *self._returned(choice, instance, request, response)],
             response.body,
         )
         return response.status, ended
 
     async def _call_stream(
-        self, choice: _Choice, instance: Instance, headers: list[tuple[str, str]],
-        request: Request, connection: Connection,
+        self,
+        choice: _Choice,
+        instance: Instance,
+        headers: list[tuple[str, str]],
+        request: Request,
+        connection: Connection,
     ) -> tuple[int, float]:
         response = await self._ask(choice, instance, headers, request.body, streaming=True)
         assert response.chunks is not None
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.start_stream(
-            200, [("content-type", _STREAM_TYPE), (f"{PREFIX}content-type", content_type),
-                  *self._returned(choice, instance, request, response)],
+            200,
+            [
+                ("content-type", _STREAM_TYPE),
+                (f"{PREFIX}content-type", content_type),
+                *self._returned(choice, instance, request, response),
+            ],
         )
         problem: tuple[str, str] | None = None
         try:
@@ -326,8 +355,10 @@ class Invocations:
                 async for chunk in response.chunks:
                     await connection.send_chunk(payload_part(chunk))
         except TimeoutError:
-            problem = ("ModelInvocationTimeExceeded",
-                       "The model did not finish sending its response in time.")
+            problem = (
+                "ModelInvocationTimeExceeded",
+                "The model did not finish sending its response in time.",
+            )
         except Broken:
             problem = ("StreamBroken", "The connection to the model was closed.")
         ended = time.perf_counter()
@@ -341,7 +372,10 @@ class Invocations:
     def _count_stream_errors(self, choice: _Choice, broken: bool) -> None:
         for dimensions in choice.endpoint.dimensions(choice.fleet, choice.variant):
             self._meter.put(
-                choice.endpoint.place, INVOCATIONS, dimensions, self._clock.now(),
+                choice.endpoint.place,
+                INVOCATIONS,
+                dimensions,
+                self._clock.now(),
                 [{"MetricName": "MidStreamErrors", "Unit": "None", "Value": float(broken)}],
             )
 

@@ -75,12 +75,16 @@ class Series:
         """Write PutMetricData's MetricData without dimensions and time."""
         ones = {"Unit": "None"}
         data: list[dict[str, Any]] = [
-            {"MetricName": "Invocations", **ones, "Values": [1.0], "Counts": [self.requests]},
+            {"MetricName": "Invocations", **ones, "Values": [1.0], "Counts": [self.requests]}
         ]
         if self.shares:
             data.append(
-                {"MetricName": "InvocationsPerInstance", **ones, "Values": list(self.shares),
-                 "Counts": list(self.shares.values())}
+                {
+                    "MetricName": "InvocationsPerInstance",
+                    **ones,
+                    "Values": list(self.shares),
+                    "Counts": list(self.shares.values()),
+                }
             )
         for name, count in (
             ("Invocation4XXErrors", self.errors_4xx),
@@ -96,14 +100,25 @@ class Series:
         times = Counter(self.model_microseconds)
         if times:
             data.append(
-                {"MetricName": "ModelLatency", "Unit": "Microseconds", "Values": list(times),
-                 "Counts": list(times.values())}
+                {
+                    "MetricName": "ModelLatency",
+                    "Unit": "Microseconds",
+                    "Values": list(times),
+                    "Counts": list(times.values()),
+                }
             )
         data.append(
             # A set without its values: AWS lists no percentiles for OverheadLatency.
-            {"MetricName": "OverheadLatency", "Unit": "Microseconds",
-             "StatisticValues": {"SampleCount": self.overhead_count, "Sum": self.overhead_sum,
-                                 "Minimum": self.overhead_least, "Maximum": self.overhead_most}}
+            {
+                "MetricName": "OverheadLatency",
+                "Unit": "Microseconds",
+                "StatisticValues": {
+                    "SampleCount": self.overhead_count,
+                    "Sum": self.overhead_sum,
+                    "Minimum": self.overhead_least,
+                    "Maximum": self.overhead_most,
+                },
+            }
         )
         return data
 
@@ -118,8 +133,14 @@ class Meter:
         self._data: list[tuple[Place, str, Dimensions, float, list[dict[str, Any]]]] = []
 
     def count(
-        self, place: Place, all_dimensions: Iterable[Dimensions], at: float, instances: int,
-        status: int, model: int | None, overhead: int,
+        self,
+        place: Place,
+        all_dimensions: Iterable[Dimensions],
+        at: float,
+        instances: int,
+        status: int,
+        model: int | None,
+        overhead: int,
     ) -> None:
         """Count one request into each of some sets of dimensions; see `Series.add`."""
         bucket = int(at // BUCKET_SECONDS)
@@ -132,7 +153,11 @@ class Meter:
                 series.add(instances, status, model, overhead)
 
     def put(
-        self, place: Place, namespace: str, dimensions: Dimensions, at: float,
+        self,
+        place: Place,
+        namespace: str,
+        dimensions: Dimensions,
+        at: float,
         data: list[dict[str, Any]],
     ) -> None:
         """Add data of another kind; goes out with the next flush."""
@@ -157,7 +182,8 @@ class Meter:
         for (account, region), namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
             common: Mapping[str, Any] = {
-                "Dimensions": written, "Timestamp": datetime.fromtimestamp(at, UTC),
+                "Dimensions": written,
+                "Timestamp": datetime.fromtimestamp(at, UTC),
             }
             state = state_of(cloudwatch_backends[account][region])
             put_metric_data(state, namespace, [{**datum, **common} for datum in data])

@@ -44,8 +44,11 @@ class ModelData:
             return None
         source = (container.get("ModelDataSource") or {}).get("S3DataSource")
         if source:
-            return cls(source["S3Uri"], prefix=source.get("S3DataType") == "S3Prefix",
-                       archive=source.get("CompressionType") == "Gzip")
+            return cls(
+                source["S3Uri"],
+                prefix=source.get("S3DataType") == "S3Prefix",
+                archive=source.get("CompressionType") == "Gzip",
+            )
         uri = container.get("ModelDataUrl")
         return cls(uri) if uri else None
 
@@ -63,7 +66,8 @@ class ModelData:
         except S3ClientError:
             raise self._missing() from None
         found = {
-            name: objects[name] for name in list(objects)
+            name: objects[name]
+            for name in list(objects)
             if (name.startswith(key) if self.prefix else name == key) and not name.endswith("/")
         }
         if not found:
@@ -77,13 +81,16 @@ class ModelData:
                 _copy(found, key, target)
         except (OSError, Unpackable) as error:
             raise ModelDataError(
-                f"Failed to extract model data from {self.uri}: {error}.") from None
+                f"Failed to extract model data from {self.uri}: {error}."
+            ) from None
 
     def _missing(self) -> ModelDataError:
         # AWS's first sentence: CreateModel's ValidationException (aws-ia/ecs-blueprints#223). Here
         # data may come after the model, and is missed only by a server that would need it.
-        return ModelDataError(f"Could not find model data at {self.uri}. Put it into the local "
-                              f"AWS: aws s3 cp FILE {self.uri}")
+        return ModelDataError(
+            f"Could not find model data at {self.uri}. Put it into the local "
+            f"AWS: aws s3 cp FILE {self.uri}"
+        )
 
 
 def _copy(objects: Mapping[str, Any], key: str, target: Path) -> None:
@@ -92,7 +99,7 @@ def _copy(objects: Mapping[str, Any], key: str, target: Path) -> None:
         raise Unpackable(f"it has more than {MOST_ENTRIES} objects")
     base = key.rpartition("/")[0]
     for name, each in objects.items():
-        path = PurePosixPath(name[len(base):].lstrip("/"))
+        path = PurePosixPath(name[len(base) :].lstrip("/"))
         if ".." in path.parts or "\0" in name:
             raise Unpackable(f"the object {name} would lie outside of the model's folder")
         file = target / path

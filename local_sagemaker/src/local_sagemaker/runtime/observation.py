@@ -29,8 +29,11 @@ class Observation:
             told: dict[Instance, dict[str, float]] = {}
             if at % endpoint.frequency < TICK:
                 instances = [
-                    instance for fleet in endpoint.fleets for variant in fleet
-                    for instance in variant.instances if instance.in_service
+                    instance
+                    for fleet in endpoint.fleets
+                    for variant in fleet
+                    for instance in variant.instances
+                    if instance.in_service
                 ]
                 answers = await asyncio.gather(*(one.utilization() for one in instances))
                 told = dict(zip(instances, answers, strict=True))
@@ -52,14 +55,24 @@ class Observation:
             if not instance.in_service:
                 continue
             peak, instance.peak = instance.peak, instance.under_way
-            data = [{"MetricName": "ConcurrentRequestsPerModel", "Unit": "None",
-                     "Value": float(peak), "StorageResolution": 1}]
+            data = [
+                {
+                    "MetricName": "ConcurrentRequestsPerModel",
+                    "Unit": "None",
+                    "Value": float(peak),
+                    "StorageResolution": 1,
+                }
+            ]
             for dimensions in _with_instance(endpoint, base, instance):
                 self._meter.put(endpoint.place, INVOCATIONS, dimensions, begin, data)
 
     def _utilization(
-        self, endpoint: RuntimeEndpoint, variant: Variant, base: list[Dimensions],
-        told: dict[Instance, dict[str, float]], at: float,
+        self,
+        endpoint: RuntimeEndpoint,
+        variant: Variant,
+        base: list[Dimensions],
+        told: dict[Instance, dict[str, float]],
+        at: float,
     ) -> None:
         """Tell what the model servers told of their machines."""
         begin = at - endpoint.frequency
@@ -89,7 +102,8 @@ class Observation:
         """Have all alarms judged: every minute, or every tick when one has a shorter period."""
         quick = any(
             _period(alarm.settings) < _MINUTE
-            for state in all_states() for alarm in state.alarms.values()
+            for state in all_states()
+            for alarm in state.alarms.values()
         )
         if quick or at % _MINUTE < TICK:
             evaluation.evaluate(as_moment(at))

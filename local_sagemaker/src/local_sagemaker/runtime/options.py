@@ -122,8 +122,10 @@ class RuntimeOptions:
         for name in ("invocation_timeout", "stream_timeout"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0: {getattr(self, name)}")
-        for name, choices in (("endpoint_handler", get_args(EndpointHandler)),
-                              ("unchanged_configuration", get_args(UnchangedConfiguration))):
+        for name, choices in (
+            ("endpoint_handler", get_args(EndpointHandler)),
+            ("unchanged_configuration", get_args(UnchangedConfiguration)),
+        ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
         for name in ("provision_time", "interfaces_stay"):

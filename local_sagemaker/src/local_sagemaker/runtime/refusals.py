@@ -39,7 +39,11 @@ class ModelFailed(Exception):
             f"#logEventViewer:group={group} in account {account} for more information."
         )
         refusal = Refusal(
-            424, "ModelError", text, OriginalStatusCode=status, OriginalMessage=message,
+            424,
+            "ModelError",
+            text,
+            OriginalStatusCode=status,
+            OriginalMessage=message,
             LogStreamArn=f"arn:aws:logs:{region}:{account}:log-group:{group}",
         )
         return cls(status, refusal)
@@ -49,8 +53,11 @@ def refuse(connection: Connection, refusal: Refusal) -> None:
     """Send a refusal."""
     connection.send(
         refusal.status,
-        [("content-type", "application/json"), ("x-amzn-requestid", str(uuid.uuid4())),
-         ("x-amzn-errortype", refusal.code)],
+        [
+            ("content-type", "application/json"),
+            ("x-amzn-requestid", str(uuid.uuid4())),
+            ("x-amzn-errortype", refusal.code),
+        ],
         json.dumps(refusal.document).encode(),
     )
 
@@ -63,9 +70,14 @@ def not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "12345
 
 PREFIX = "x-amzn-sagemaker-"
 _LENGTHS = {
-    "custom-attributes": 1024, "target-model": 1024, "target-variant": 63,
-    "target-container-hostname": 63, "inference-id": 64, "inference-component": 63,
-    "session-id": 256, "prefix-aware-id": 64,
+    "custom-attributes": 1024,
+    "target-model": 1024,
+    "target-variant": 63,
+    "target-container-hostname": 63,
+    "inference-id": 64,
+    "inference-component": 63,
+    "session-id": 256,
+    "prefix-aware-id": 64,
 }
 
 
@@ -83,7 +95,8 @@ def check_lengths(headers: dict[str, str]) -> None:
             words = name.split("-")
             member = words[0] + "".join(word.capitalize() for word in words[1:])
             raise Refusal(
-                400, "ValidationError",
+                400,
+                "ValidationError",
                 f"1 validation error detected: Value '{value}' at '{member}' failed to satisfy "
                 f"constraint: Member must have length less than or equal to {longest}",
             )
@@ -102,7 +115,8 @@ def forwarded(headers: dict[str, str], streaming: bool) -> list[tuple[str, str]]
     if accept:
         found.append(("accept", accept))
     found += [
-        (name, value) for name, value in headers.items()
+        (name, value)
+        for name, value in headers.items()
         if name.startswith(PREFIX) and name != f"{PREFIX}accept"
     ]
     return found

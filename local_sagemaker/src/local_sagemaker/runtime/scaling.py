@@ -33,7 +33,9 @@ PREDEFINED: dict[str, tuple[str, str, int]] = {
     "SageMakerVariantInvocationsPerInstance": ("InvocationsPerInstance", "Sum", _MINUTE),
     # AWS lists Minimum and Maximum for this metric; the busiest instance decides here.
     "SageMakerVariantConcurrentRequestsPerModelHighResolution": (
-        "ConcurrentRequestsPerModel", "Maximum", 10,
+        "ConcurrentRequestsPerModel",
+        "Maximum",
+        10,
     ),
 }
 """Metric, statistic and period in seconds of the predefined metrics of a variant."""
@@ -50,10 +52,14 @@ def _queries(
             return None
         _, endpoint, _, variant = resource_id.split("/")
         return {
-            "Namespace": "AWS/SageMaker", "MetricName": known[0], "Statistic": known[1],
+            "Namespace": "AWS/SageMaker",
+            "MetricName": known[0],
+            "Statistic": known[1],
             "Period": period,
-            "Dimensions": [{"Name": "EndpointName", "Value": endpoint},
-                           {"Name": "VariantName", "Value": variant}],
+            "Dimensions": [
+                {"Name": "EndpointName", "Value": endpoint},
+                {"Name": "VariantName", "Value": variant},
+            ],
         }
     custom = configuration.get("CustomizedMetricSpecification") or {}
     if custom.get("Metrics"):
@@ -61,8 +67,11 @@ def _queries(
     if not custom.get("MetricName"):
         return None
     return {
-        "Namespace": custom["Namespace"], "MetricName": custom["MetricName"],
-        "Statistic": custom["Statistic"], "Period": period, "Unit": custom.get("Unit"),
+        "Namespace": custom["Namespace"],
+        "MetricName": custom["MetricName"],
+        "Statistic": custom["Statistic"],
+        "Period": period,
+        "Unit": custom.get("Unit"),
         "Dimensions": custom.get("Dimensions") or [],
     }
 
@@ -206,7 +215,8 @@ class TargetTracking:
             return
         suspended = target["SuspendedState"]
         policies = [
-            policy for (owner, _), policy in list(state.policies.items())
+            policy
+            for (owner, _), policy in list(state.policies.items())
             if owner == key and policy.get("TargetTrackingScalingPolicyConfiguration")
         ]
         outs: list[tuple[int, Mapping[str, Any], str]] = []
@@ -230,7 +240,11 @@ class TargetTracking:
                 self._begin(place, state, key, most, cooling, out=False)
 
     def _wish(
-        self, place: Place, policy: Mapping[str, Any], target: Mapping[str, Any], capacity: int,
+        self,
+        place: Place,
+        policy: Mapping[str, Any],
+        target: Mapping[str, Any],
+        capacity: int,
         at: float,
     ) -> tuple[int, Mapping[str, Any], str] | None:
         """Give the capacity that a policy wants and the alarm it goes by; None for no change."""
@@ -253,8 +267,14 @@ class TargetTracking:
         return None
 
     def _begin(
-        self, place: Place, state: Scaling, key: TargetKey,
-        wish: tuple[int, Mapping[str, Any], str], cooling: _Cooling, *, out: bool,
+        self,
+        place: Place,
+        state: Scaling,
+        key: TargetKey,
+        wish: tuple[int, Mapping[str, Any], str],
+        cooling: _Cooling,
+        *,
+        out: bool,
     ) -> None:
         count, policy, alarm = wish
         began = _moment(self.now())

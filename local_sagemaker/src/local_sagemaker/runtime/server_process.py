@@ -38,7 +38,8 @@ class ServerOutput:
     def follow(self, pipe: IO[bytes]) -> None:
         """Keep what comes through a pipe, until it ends."""
         self._reader = threading.Thread(
-            target=self._read, args=[pipe], name=f"output {self.path.stem}", daemon=True)
+            target=self._read, args=[pipe], name=f"output {self.path.stem}", daemon=True
+        )
         self._reader.start()
 
     def settle(self) -> None:
@@ -106,12 +107,20 @@ class ServerProcess:
         When no process can be started so.
     """
 
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str],
-                 directory: str | None, output: ServerOutput) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        directory: str | None,
+        output: ServerOutput,
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(SUPERVISOR), str(_GRACE_SECONDS), *command],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=dict(variables), cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(variables),
+            cwd=directory,
         )
         assert self._process.stdout is not None
         output.follow(self._process.stdout)

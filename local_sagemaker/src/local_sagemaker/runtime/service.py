@@ -64,8 +64,12 @@ class Runtime:
         The local AWS's main URL, for model servers that call AWS; empty while it has none.
     """
 
-    def __init__(self, options: RuntimeOptions | None = None, region: str = "us-east-1",
-                 folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        options: RuntimeOptions | None = None,
+        region: str = "us-east-1",
+        folder: Path | None = None,
+    ) -> None:
         self.aws_url = ""
         self._folder = folder
         self._held: HeldFolder | None = None
@@ -77,9 +81,7 @@ class Runtime:
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
         self._thread = LoopThread(self._begin, self._end)
-        self._invocations = Invocations(
-            self._find, self.meter, self.clock, self.options, region
-        )
+        self._invocations = Invocations(self._find, self.meter, self.clock, self.options, region)
         self._ticks: Ticks | None = None
         self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
         self._background: list[asyncio.Task[None]] = []
@@ -112,7 +114,9 @@ class Runtime:
         return [
             instance
             for endpoint in self._endpoints.values()
-            for fleet in endpoint.fleets for variant in fleet for instance in variant.instances
+            for fleet in endpoint.fleets
+            for variant in fleet
+            for instance in variant.instances
         ]
 
     def reset(self) -> None:
@@ -153,7 +157,8 @@ class Runtime:
     async def _listen(self, zone: str | None) -> Listener:
         if zone not in self._listeners:
             self._listeners[zone] = await listen(
-                self._invocations.handler(zone), admit=admit_known(self.credentials),
+                self._invocations.handler(zone),
+                admit=admit_known(self.credentials),
                 limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
@@ -201,7 +206,12 @@ class Runtime:
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
         endpoint.take_metrics_config(config)
         fleet = fleet_of(
-            endpoint.place, endpoint.name, config, endpoint.hosting, self.clock, self.options,
+            endpoint.place,
+            endpoint.name,
+            config,
+            endpoint.hosting,
+            self.clock,
+            self.options,
             running=lambda: len(self._instances()),
             site=self._site(endpoint),
         )
@@ -219,9 +229,14 @@ class Runtime:
 
     def _site(self, endpoint: RuntimeEndpoint) -> Site:
         account, region = endpoint.place
-        return Site(endpoint.name, account, region, lambda: self.folder,
-                    lambda: aws_variables(region, self.aws_url, self.credentials),
-                    self.clock.now if endpoint.live else None)
+        return Site(
+            endpoint.name,
+            account,
+            region,
+            lambda: self.folder,
+            lambda: aws_variables(region, self.aws_url, self.credentials),
+            self.clock.now if endpoint.live else None,
+        )
 
     def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take other model servers: new instances have them, simulated ones change at once."""
@@ -246,9 +261,7 @@ class Runtime:
 
     def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
         """Say whether an endpoint with this configuration is started rather than there at once."""
-        return bool(self.options.model_servers) and is_live(
-            config, hosting(*place), self.options
-        )
+        return bool(self.options.model_servers) and is_live(config, hosting(*place), self.options)
 
     def owns(self, place: Place, name: str) -> bool:
         """Say whether an endpoint that exists is one that was started."""
@@ -279,8 +292,13 @@ class Runtime:
         in_service(endpoint.hosting, record, self.clock.moment())
 
     def update(
-        self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
-        deployment: Mapping[str, Any] | None, done: Callable[[], None],
+        self,
+        place: Place,
+        name: str,
+        config: Mapping[str, Any],
+        described: Mapping[str, Any],
+        deployment: Mapping[str, Any] | None,
+        done: Callable[[], None],
     ) -> None:
         """Replace an endpoint's fleet, whose record says Updating.
 
@@ -296,8 +314,13 @@ class Runtime:
         self._thread.run(self._update(place, name, config, described, deployment or {}, done))
 
     async def _update(
-        self, place: Place, name: str, config: Mapping[str, Any], described: Mapping[str, Any],
-        deployment: Mapping[str, Any], done: Callable[[], None],
+        self,
+        place: Place,
+        name: str,
+        config: Mapping[str, Any],
+        described: Mapping[str, Any],
+        deployment: Mapping[str, Any],
+        done: Callable[[], None],
     ) -> None:
         endpoint = self._endpoints[place, name]
         endpoint.work = asyncio.create_task(
@@ -305,8 +328,12 @@ class Runtime:
         )
 
     async def _deploy(
-        self, endpoint: RuntimeEndpoint, config: Mapping[str, Any], described: Mapping[str, Any],
-        deployment: Mapping[str, Any], done: Callable[[], None],
+        self,
+        endpoint: RuntimeEndpoint,
+        config: Mapping[str, Any],
+        described: Mapping[str, Any],
+        deployment: Mapping[str, Any],
+        done: Callable[[], None],
     ) -> None:
         record = endpoint.record
         assert record is not None
@@ -318,10 +345,16 @@ class Runtime:
 
         assert self._ticks is not None
         work = Deployment(
-            endpoint, self._fleet(endpoint, config), desired_counts(described), deployment,
-            self.clock, self._ticks.caught_up, alarms_on,
+            endpoint,
+            self._fleet(endpoint, config),
+            desired_counts(described),
+            deployment,
+            self.clock,
+            self._ticks.caught_up,
+            alarms_on,
             lambda status: pending(
-                endpoint.hosting, record, self.clock.moment(), config, described, status),
+                endpoint.hosting, record, self.clock.moment(), config, described, status
+            ),
         )
         try:
             await work.run()
@@ -331,8 +364,9 @@ class Runtime:
             reason = str(error) if self.options.keeps_failure_reason else None
             in_service(endpoint.hosting, record, self.clock.moment(), reason)
         except FleetFailed as error:
-            set_status(endpoint.hosting, record, self.clock.moment(), "UpdateRollbackFailed",
-                       str(error))
+            set_status(
+                endpoint.hosting, record, self.clock.moment(), "UpdateRollbackFailed", str(error)
+            )
         else:
             done()
             assert endpoint.fleet is not None
@@ -340,8 +374,13 @@ class Runtime:
             in_service(endpoint.hosting, record, self.clock.moment())
         finally:
             if endpoint.record is record:  # else it was deleted meanwhile, with all it had
-                let_go(endpoint.place, endpoint.name, self.clock, self.options,
-                       but_for=record["EndpointConfigName"])
+                let_go(
+                    endpoint.place,
+                    endpoint.name,
+                    self.clock,
+                    self.options,
+                    but_for=record["EndpointConfigName"],
+                )
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
@@ -363,8 +402,10 @@ class Runtime:
         problem = None
         try:
             await asyncio.gather(
-                *(fleet.scale(fleet.variants[name], count)
-                  for name, count in desired_counts(record).items())
+                *(
+                    fleet.scale(fleet.variants[name], count)
+                    for name, count in desired_counts(record).items()
+                )
             )
         except FleetFailed as error:
             problem = str(error)
@@ -377,8 +418,7 @@ class Runtime:
             ended(problem)
 
     def _scale_for_policy(
-        self, place: Place, name: str, variant: str, count: int,
-        ended: Callable[[str | None], None],
+        self, place: Place, name: str, variant: str, count: int, ended: Callable[[str | None], None]
     ) -> bool:
         """Move a variant's capacity for a scaling policy; runs in the loop."""
         endpoint = self._endpoints.get((place, name))

@@ -10,8 +10,7 @@ from ..hosting import Hosting
 
 
 def set_status(
-    hosting: Hosting, record: dict[str, Any], at: datetime, status: str,
-    reason: str | None = None,
+    hosting: Hosting, record: dict[str, Any], at: datetime, status: str, reason: str | None = None
 ) -> None:
     """Write an EndpointStatus and, when there is one, its FailureReason."""
     with hosting.lock:
@@ -52,8 +51,12 @@ def failed(hosting: Hosting, record: dict[str, Any], at: datetime, reason: str) 
 
 
 def pending(
-    hosting: Hosting, record: dict[str, Any], at: datetime, config: Mapping[str, Any],
-    described: Mapping[str, Any], status: str,
+    hosting: Hosting,
+    record: dict[str, Any],
+    at: datetime,
+    config: Mapping[str, Any],
+    described: Mapping[str, Any],
+    status: str,
 ) -> None:
     """Describe a deployment under way: where it stands, and what comes."""
     with hosting.lock:
