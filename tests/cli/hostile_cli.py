@@ -160,13 +160,7 @@ def _remake_streams(encoding: str) -> None:
             os.fstat(descriptor)
         except OSError:
             return None
-        return open(
-            descriptor,
-            mode,
-            encoding=encoding,
-            errors=errors,
-            closefd=False,
-        )
+        return open(descriptor, mode, encoding=encoding, errors=errors, closefd=False)
 
     sys.stdin = sys.__stdin__ = made(0, "r", "strict")
     sys.stdout = sys.__stdout__ = made(1, "w", "strict")

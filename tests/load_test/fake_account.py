@@ -81,7 +81,7 @@ class FakeAws:
 
         return call
 
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.missing:
             raise ClientError(
                 {
@@ -123,10 +123,7 @@ class FakeAws:
         }
 
     def _get_metric_data(
-        self,
-        MetricDataQueries: list[dict[str, Any]],
-        StartTime: datetime,  # noqa: N803
-        **_: Any,
+        self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
     ) -> dict[str, Any]:
         counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
         results = []
@@ -152,7 +149,7 @@ class TwoVariants(FakeAws):
 
     types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
 
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
         return {
             "EndpointConfigName": "c",
             "ProductionVariants": [

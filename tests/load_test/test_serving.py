@@ -47,10 +47,7 @@ def test_cloudwatch_is_read_of_all_of_them() -> None:
     @dataclass
     class Counted(TwoVariants):
         def _get_metric_data(
-            self,
-            MetricDataQueries: list[dict[str, Any]],  # noqa: N803
-            StartTime: datetime,
-            **_: Any,
+            self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
         ) -> dict[str, Any]:
             values = {
                 ("a", "Invocations"): 300,

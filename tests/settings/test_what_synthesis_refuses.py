@@ -293,17 +293,8 @@ def test_a_broken_endpoint_does_not_hide_what_the_plan_refuses_of_another() -> N
 
 
 def many_endpoints(count: int, zones: int = 2) -> str:
-    values = yaml.safe_load(
-        text_of(
-            {
-                "client_zones": "{ids: [%s]}"
-                % ", ".join(
-                    f"use1-az{number}" for number in range(1, zones + 1)
-                )
-            },
-            {},
-        )
-    )
+    ids = ", ".join(f"use1-az{number}" for number in range(1, zones + 1))
+    values = yaml.safe_load(text_of({"client_zones": f"{{ids: [{ids}]}}"}, {}))
     endpoint = values["endpoints"].pop("sentiment")
     values["endpoints"] = {
         f"e{number}": {**endpoint, "endpoint_name": f"e{number}"} for number in range(count)

@@ -63,7 +63,7 @@ class FakeEc2:
         self.failure, self.failures = failure, failures
         self.calls = []
 
-    def describe_security_groups(self, *, GroupIds):  # noqa: N803 - boto3's names
+    def describe_security_groups(self, *, GroupIds):
         self.calls.append("describe")
         if self.failure and self.failures:
             self.failures -= 1
@@ -85,10 +85,10 @@ class FakeEc2:
         self.calls.append(side)
         self.rules[side] = []
 
-    def revoke_security_group_ingress(self, *, GroupId, IpPermissions):  # noqa: N803
+    def revoke_security_group_ingress(self, *, GroupId, IpPermissions):
         self._revoke("ingress", GroupId, IpPermissions)
 
-    def revoke_security_group_egress(self, *, GroupId, IpPermissions):  # noqa: N803
+    def revoke_security_group_egress(self, *, GroupId, IpPermissions):
         self._revoke("egress", GroupId, IpPermissions)
 
 
@@ -109,7 +109,7 @@ def run(stack, parts, template_of, monkeypatch):
             context,
             responseStatus,
             responseData,
-            physicalResourceId=None,  # noqa: N803
+            physicalResourceId=None,
             noEcho=False,
             reason=None,
         ):

@@ -163,7 +163,7 @@ class Account:
         self.refused = False
         self.throttled = 0
 
-    def describe_network_interfaces(self, *, Filters):  # noqa: N803 - boto3's names
+    def describe_network_interfaces(self, *, Filters):
         assert Filters == [{"Name": "group-id", "Values": ["sg-own"]}]
         if self.refused:
             raise RuntimeError("UnauthorizedOperation")
@@ -174,11 +174,11 @@ class Account:
         there = self.now - self.started < self.leave_after
         return {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] if there else []}
 
-    def describe_stacks(self, *, StackName):  # noqa: N803
+    def describe_stacks(self, *, StackName):
         assert StackName == "the-stack"
         return {"Stacks": [{"StackStatus": self.status}]}
 
-    def invoke(self, *, FunctionName, InvocationType, Payload):  # noqa: N803
+    def invoke(self, *, FunctionName, InvocationType, Payload):
         assert (FunctionName, InvocationType) == ("arn:itself", "Event")
         self.event = json.loads(Payload)
 
@@ -203,7 +203,7 @@ def ask(stack, parts, template_of, monkeypatch):
             context,
             responseStatus,
             responseData,
-            physicalResourceId=None,  # noqa: N803
+            physicalResourceId=None,
             noEcho=False,
             reason=None,
         ):

@@ -112,7 +112,7 @@ class SageMaker:
         self.answers = list(answers)
         self.asked = 0
 
-    def describe_endpoint(self, *, EndpointName):  # noqa: N803 - boto3's names
+    def describe_endpoint(self, *, EndpointName):
         assert EndpointName == "sentiment"
         self.asked += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -147,7 +147,7 @@ def run(stack, parts, template_of, monkeypatch):
             context,
             responseStatus,
             responseData,
-            physicalResourceId=None,  # noqa: N803
+            physicalResourceId=None,
             noEcho=False,
             reason=None,
         ):
@@ -155,7 +155,7 @@ def run(stack, parts, template_of, monkeypatch):
             sent.append((responseStatus, reason))
 
         class CloudFormation:
-            def describe_stacks(self, *, StackName):  # noqa: N803
+            def describe_stacks(self, *, StackName):
                 assert StackName == "arn:stack"
                 return {"Stacks": [{"StackStatus": stack_status}]}
 

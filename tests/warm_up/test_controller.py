@@ -101,7 +101,7 @@ def cloudformation(monkeypatch):
         "boto3",
         SimpleNamespace(
             client=lambda name: SimpleNamespace(
-                describe_stacks=lambda StackName: {"Stacks": [{"StackStatus": state.status}]}  # noqa: N803
+                describe_stacks=lambda StackName: {"Stacks": [{"StackStatus": state.status}]}
             )
         ),
     )

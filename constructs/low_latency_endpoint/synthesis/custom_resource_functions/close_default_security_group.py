@@ -27,12 +27,10 @@ def close(group_id):
             group = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
             if group["IpPermissions"]:
                 ec2.revoke_security_group_ingress(
-                    GroupId=group_id, IpPermissions=group["IpPermissions"]
-                )
+                    GroupId=group_id, IpPermissions=group["IpPermissions"])
             if group["IpPermissionsEgress"]:
                 ec2.revoke_security_group_egress(
-                    GroupId=group_id, IpPermissions=group["IpPermissionsEgress"]
-                )
+                    GroupId=group_id, IpPermissions=group["IpPermissionsEgress"])
             return
         except Exception as error:
             # The role is seconds old: its rights may not have reached EC2 yet.

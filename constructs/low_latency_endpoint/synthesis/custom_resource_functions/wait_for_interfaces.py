@@ -22,11 +22,9 @@ def handler(event, context):
                 return  # the next invocation goes on, and answers
             if left:
                 status = cfnresponse.FAILED
-                reason = (
-                    f"SageMaker still has {len(left)} network interfaces in "
-                    f"{', '.join(groups)} after {WAIT // 60} minutes: {', '.join(left[:9])}."
-                    " Delete the stack again later; role and network wait for that."
-                )
+                reason = (f"SageMaker still has {len(left)} network interfaces in "
+                          f"{', '.join(groups)} after {WAIT // 60} minutes: {', '.join(left[:9])}."
+                          " Delete the stack again later; role and network wait for that.")
     except Exception as error:
         # Who may not look must not hold the stack: CloudFormation tries the groups for itself.
         print(f"waiting for {groups} ended: {error!r}")
@@ -47,8 +45,7 @@ def drained(event, context, groups):
     while True:
         try:
             found = ec2.describe_network_interfaces(
-                Filters=[{"Name": "group-id", "Values": groups}]
-            )["NetworkInterfaces"]
+                Filters=[{"Name": "group-id", "Values": groups}])["NetworkInterfaces"]
             left = [interface["NetworkInterfaceId"] for interface in found]
         except Exception as error:  # throttled, or the network: the next look may do
             if "UnauthorizedOperation" in str(error) or "AccessDenied" in str(error):
@@ -66,9 +63,7 @@ def drained(event, context, groups):
         pause = min(15, waited + 1)  # 1, 2, 4, 8, and then every 15 seconds
         if context.get_remaining_time_in_millis() < (pause + 15) * 1000:
             boto3.client("lambda").invoke(
-                FunctionName=context.invoked_function_arn,
-                InvocationType="Event",
-                Payload=json.dumps(event),
-            )
+                FunctionName=context.invoked_function_arn, InvocationType="Event",
+                Payload=json.dumps(event))
             return None
         time.sleep(pause)

@@ -235,7 +235,7 @@ def _list(
     family: str | None = None,
     started_by: str | None = None,
     service_name: str | None = None,
-    desiredStatus: str | None = None,
+    desiredStatus: str | None = None,  # noqa: N803
 ) -> list[Any]:
     for tasks in self.tasks.values():
         for task in tasks.values():
