@@ -229,9 +229,9 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
         path.write_text(
             path.read_text(encoding="utf-8")
             .replace(
-                "load_test.open_loop import OpenLoopSageMakerUser",
-                "load_test.users import SageMakerUser\n"
-                "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001",
+                "load_test.engine.open_loop import OpenLoopSageMakerUser",
+                "load_test.engine.users import SageMakerUser\n"
+                "from low_latency_endpoint.load_test.engine import users\nusers.CPU_SHARE = 0.001",
             )
             .replace("OpenLoopSageMakerUser", "SageMakerUser"),
             encoding="utf-8",

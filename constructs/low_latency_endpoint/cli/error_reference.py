@@ -42,13 +42,13 @@ def all_rules() -> list[Rule]:
 
     A rule stands beside the code that checks it, so this imports each module that registers one.
     """
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for path in sorted(package.rglob("*.py")):
         if _REGISTERS.search(path.read_text(encoding="utf-8")):
             name = ".".join(path.relative_to(package).with_suffix("").parts)
             # Without the extra that a module needs, its errors cannot occur either.
             with suppress(ModuleNotFoundError):
-                import_module(f".{name}", __package__)
+                import_module(f"{package.name}.{name}")
     return list(rules())
 
 
