@@ -28,7 +28,7 @@ def test_the_documented_lines_run(
         lambda profile, region: (lambda service: aws, region),
     )
     monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing._processes",
+        "low_latency_endpoint.load_test.search.load_testing.GeneratorProcess.of_profile",
         lambda *given: FakeGenerator(),
     )
     exec(compile(code, "docs/load-tests.md", "exec"), {})

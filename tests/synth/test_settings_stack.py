@@ -316,7 +316,7 @@ def test_the_plan_of_another_request_is_refused(stack, parts):
 
 
 #: Words of people's remedies name options too: what a reader of an account says of them.
-READERS = ("operations", "local_aws", "load_test")
+READERS = ("account", "operate", "load_test")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What the stack would refuse about settings that are shared, with the line of each setting.
 
-The checks are those of :mod:`..planning`, which the constructs call too. They see the settings as
+The checks are those of :mod:`..plan`, which the constructs call too. They see the settings as
 given, so that they speak up even where others are wrong.
 """
 

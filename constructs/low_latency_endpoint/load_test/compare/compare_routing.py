@@ -1,6 +1,6 @@
 """RANDOM against LEAST_OUTSTANDING_REQUESTS: load in blocks, to one side and the other in turn.
 
-``run`` needs a plan and a generator for each side (:class:`.steps.Generator`); ``compare_routing``
+``run`` needs a plan and a generator for each side (:class:`..engine.steps.Generator`); ``compare_routing``
 is all of it for this machine: look at the sides, send, compare.
 
 Examples

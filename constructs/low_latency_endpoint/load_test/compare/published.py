@@ -2,7 +2,7 @@
 
 Four callers for each of 1, 5, 10, 15 and 20 instances on either side; AWS saw 15 to 16 % more
 throughput per instance and a P99 4 to 33 % shorter from 5 to 20 instances
-(:mod:`..planning.simulation.published`). Which needs as many instances: this module changes the
+(:mod:`...simulate.published`). Which needs as many instances: this module changes the
 desired counts of both variants from size to size, and sets them back, however it ends.
 
 Permissions beside the comparison's: ``sagemaker:UpdateEndpointWeightsAndCapacities``.

@@ -116,8 +116,8 @@ def summary_lines(result: StepResult) -> list[str]:
 
     Examples
     --------
-    >>> from .arrivals import ConstantArrivals
-    >>> from .steps import Step
+    >>> from ..engine.arrivals import ConstantArrivals
+    >>> from ..engine.steps import Step
     >>> some = LatencyHistogram.of([0.020] * 999 + [0.080])
     >>> result = StepResult(Step("s", 10, ConstantArrivals(100)), 0, 10, 1000, 1000, 1000, 1000,
     ...                     {}, some, some, None, LatencyHistogram.of([0.0001] * 1000))

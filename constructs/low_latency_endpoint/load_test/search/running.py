@@ -1,6 +1,6 @@
 """Runs a load test: steps through a generator, judged as they end. Where it runs is its own matter.
 
-``run`` needs a plan, anything that runs steps (:class:`.steps.Generator`: processes of this
+``run`` needs a plan, anything that runs steps (:class:`..engine.steps.Generator`: processes of this
 machine, a fleet, a formula) and somebody to tell. ``load_test`` is all of it for this machine, in
 one call.
 """
