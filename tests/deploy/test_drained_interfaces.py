@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import re
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from low_latency_endpoint.local_aws import (
     deploy_template,
 )
 from low_latency_endpoint.local_aws.model_servers.specifications import CommandModelServer
+from tests.deploy.runtime.test_process_servers import archive
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 DRAIN = "Custom::DrainedInterfaces"
@@ -121,17 +120,10 @@ def test_a_stack_goes_in_one_go(aws, synthesise):
     assert aws.leftovers() == []
 
 
-def archive() -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        tar.addfile(tarfile.TarInfo("model.txt"))
-    return packed.getvalue()
-
-
 def test_a_first_create_that_fails_is_rolled_back_in_one_go(aws, synthesise):
     s3 = aws.client("s3")  # what the crashing server is started with
     s3.create_bucket(Bucket="models")
-    s3.put_object(Bucket="models", Key="model.tar.gz", Body=archive())
+    s3.put_object(Bucket="models", Key="model.tar.gz", Body=archive({"model.txt": b""}))
     made = deploy_template(aws, synthesise("Crashes", image="crashing"), "Crashes",
                            expect_failure=True)
     assert "ping health check" in str(made.failure_reason)
