@@ -30,14 +30,14 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.in_process(region="us-east-1", model_servers={"*": _WARM},
                              runtime=options) as running:
         running.client("sagemaker").create_model(
-            ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ModelName="cold-fleets", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
         yield running
 
 
 def _configure(aws: LocalAws, name: str) -> None:
     aws.client("sagemaker").create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{
-        "VariantName": _VARIANT, "ModelName": "model", "InstanceType": "ml.c7i.xlarge",
+        "VariantName": _VARIANT, "ModelName": "cold-fleets", "InstanceType": "ml.c7i.xlarge",
         "InitialInstanceCount": 2}])
 
 
