@@ -34,24 +34,24 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
-            ModelName="model",
+            ModelName="account-clock",
             ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         sagemaker.create_endpoint_config(
-            EndpointConfigName="config",
+            EndpointConfigName="account-clock",
             ProductionVariants=[
                 {
                     "VariantName": "primary",
                     "InstanceType": "ml.c7i.xlarge",
-                    "ModelName": "model",
+                    "ModelName": "account-clock",
                     "InitialInstanceCount": 1,
                 }
             ],
         )
-        sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
+        sagemaker.create_endpoint(EndpointName="account-clock", EndpointConfigName="account-clock")
         sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+            EndpointName="account-clock", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
         )
         yield running
 
@@ -69,13 +69,13 @@ def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(pointed: LocalA
     runtime = pointed.client("sagemaker-runtime")
     for _ in range(20):
         runtime.invoke_endpoint(
-            EndpointName="sentiment", Body=b'{"inputs": "x"}', ContentType="application/json"
+            EndpointName="account-clock", Body=b'{"inputs": "x"}', ContentType="application/json"
         )["Body"].read()
     pointed.flush_metrics()
     time.sleep(2 * 60 / SPEED)  # two of its minutes
 
     done = CliRunner().invoke(
-        app, ["diagnose", "sentiment", "--since", "30m", "--json", "--target", "p99=10s"]
+        app, ["diagnose", "account-clock", "--since", "30m", "--json", "--target", "p99=10s"]
     )
     found = json.loads(done.stdout)
     (variant,) = found["variants"]

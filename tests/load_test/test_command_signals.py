@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -25,8 +26,12 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    with LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws:
+    with (
+        LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws,
+        contextlib.ExitStack() as leaving,
+    ):
         aws.reset()  # all in one process share their state
+        leaving.callback(aws.reset)
         serve_sentiment(aws, instances=1)
         with subprocess.Popen(
             [

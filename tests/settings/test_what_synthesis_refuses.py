@@ -168,11 +168,21 @@ def test_an_endpoint_named_like_a_part_of_the_stack(key: str) -> None:
     assert problems(text) == [(line_of(text, key), "LLE381")]
 
 
-def test_an_endpoint_named_like_what_another_one_brings_along() -> None:
-    values = yaml.safe_load(text_of({}, {"kms_key_arn": KEY}))
-    values["endpoints"]["sentiment-Key"] = values["endpoints"]["sentiment"]
+@pytest.mark.parametrize(
+    ("setting", "taken"),
+    [
+        ({"kms_key_arn": KEY}, "sentiment-Key"),
+        # How the CDK keeps a role of another account than the stack's.
+        ({"role_arn": "arn:aws:iam::999999999999:role/foreign"}, "MutableRolesentiment-Role"),
+    ],
+)
+def test_an_endpoint_named_like_what_another_one_brings_along(
+    setting: dict[str, str | None], taken: str
+) -> None:
+    values = yaml.safe_load(text_of({}, setting))
+    values["endpoints"][taken] = values["endpoints"]["sentiment"]
     text = yaml.safe_dump(values, sort_keys=False)
-    assert problems(text) == [(line_of(text, "sentiment-Key"), "LLE381")]
+    assert problems(text) == [(line_of(text, taken), "LLE381")]
 
 
 def test_a_region_without_a_known_registry() -> None:

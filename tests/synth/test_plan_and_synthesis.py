@@ -56,6 +56,17 @@ def test_what_the_cases_start_from_holds(folder: Path, values: Any) -> None:
     assert (judged.accepted, judged.fault) == (True, "")
 
 
+@pytest.mark.parametrize("account", [None, "123456789012", "999999999999"])
+def test_a_role_of_another_account(folder: Path, account: str | None) -> None:
+    """Found by seed 1856 of 20,000: a part of the stack that the plan did not know."""
+    values = bases()[0]
+    values["account"] = account
+    for endpoint in values["endpoints"].values():
+        endpoint["role_arn"] = "arn:aws:iam::999999999999:role/foreign"
+    judged = judge(text_of({k: v for k, v in values.items() if v}), folder, synthesise=True)
+    assert (judged.accepted, judged.fault) == (True, "")
+
+
 def test_a_stack_is_full_where_the_plan_says_so() -> None:
     """Not one endpoint too many is accepted, and not one too few."""
     most = bisect_right(range(1, 60), 500, key=_resources)

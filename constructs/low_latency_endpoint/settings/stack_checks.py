@@ -40,6 +40,8 @@ NAMES_OF_PARTS = frozenset(
         "FunctionRole",
         "InterfaceEndpoint",
         "LowLatencyEndpointDrain",
+        "MutableRoleFlowLogRole",
+        "MutableRoleFunctionRole",
         "Network",
         "PrivateLink",
         "S3PrefixList",
@@ -113,6 +115,8 @@ def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
     for setting, name in _OF_ENDPOINT.items():
         if setting in endpoint:
             yield f"{key}-{name}"
+    if "role_arn" in endpoint:
+        yield f"MutableRole{key}-Role"  # how the CDK keeps a role of another account
     for setting, name in (("core_dump", "CoreDumpKey"), ("data_capture", "CaptureKey")):
         if "kms_key_arn" in mapping_of(endpoint, setting):
             yield f"{key}-{name}"

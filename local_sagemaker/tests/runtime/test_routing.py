@@ -102,19 +102,21 @@ class TestPrefixAware:
 
 
 def test_least_outstanding_avoids_a_slow_instance_and_random_does_not(site):
-    # The slow instance holds what least outstanding gives it longer than all other requests take
-    # on a busy machine, so that the share does not depend on the machine.
+    # With least outstanding the slow instance holds what it is given longer than all other requests
+    # take on a busy machine, so that its share does not depend on the machine.
+    here = site(
+        {
+            name: SimulatedModelServer(
+                service_time=ServiceTime.constant(0.004), concurrency=2, slow_instances={0: slower}
+            )
+            for name, slower in (("random", 15.0), ("lor", 500.0))
+        }
+    )
     shares = {}
-    for name, routing, slower in (
-        ("random", {"RoutingStrategy": "RANDOM"}, 2.0),
-        ("lor", LOR, 500.0),
-    ):
-        server = SimulatedModelServer(
-            service_time=ServiceTime.constant(0.004), concurrency=2, slow_instances={0: slower}
-        )
-        here = site({"model": server})
+    for name, routing in (("random", {"RoutingStrategy": "RANDOM"}), ("lor", LOR)):
         endpoint = here.endpoint(
-            {"InitialInstanceCount": 4, "RoutingConfig": routing}, MetricsConfig=ENHANCED
+            {"InitialInstanceCount": 4, "RoutingConfig": routing, "ModelName": here.model(name)},
+            MetricsConfig=ENHANCED,
         )
         here.invoke_many(endpoint, 160, at_once=6)
         counts = here.by_instance(endpoint)

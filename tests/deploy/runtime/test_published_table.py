@@ -244,14 +244,22 @@ def test_size_as_simulated_over_all_sizes(measured_at_all, simulated):
 
 
 def test_the_intervals_hold_what_is_simulated(measured, routed, simulated):
-    """At 99 %, all of eight: a comparison that is surer than it may be would fail here."""
+    """A comparison that is surer than it may be would fail here.
+
+    Of eight right intervals at 99 %, two or more miss once in 380 runs; one at 99.99 % misses
+    once in 1,250.
+    """
+    missed = []
     for size in routed:
-        found = changes([pair.pair for pair in measured[size].pairs], confidence=0.99)
-        for change, paper in (
-            (found["throughput"], simulated[size].throughput),
-            (found["p99"], simulated[size].p99),
-        ):
-            assert change.low <= paper.mean <= change.high, (size, change.statistic)
+        pairs = [pair.pair for pair in measured[size].pairs]
+        papers = {"throughput": simulated[size].throughput, "p99": simulated[size].p99}
+        for statistic, paper in papers.items():
+            wide = changes(pairs, confidence=0.9999)[statistic]
+            assert wide.low <= paper.mean <= wide.high, (size, statistic)
+            change = changes(pairs, confidence=0.99)[statistic]
+            if not change.low <= paper.mean <= change.high:
+                missed.append((size, statistic))
+    assert len(missed) <= 1, missed
 
 
 def test_on_one_instance_there_is_nothing_to_route(measured, simulated):

@@ -34,7 +34,7 @@ def aws() -> Iterator[LocalAws]:
         region="us-east-1", model_servers={"*": _WARM}, runtime=options
     ) as running:
         running.client("sagemaker").create_model(
-            ModelName="model",
+            ModelName="cold-fleets",
             ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
@@ -47,7 +47,7 @@ def _configure(aws: LocalAws, name: str) -> None:
         ProductionVariants=[
             {
                 "VariantName": _VARIANT,
-                "ModelName": "model",
+                "ModelName": "cold-fleets",
                 "InstanceType": "ml.c7i.xlarge",
                 "InitialInstanceCount": 2,
             }
