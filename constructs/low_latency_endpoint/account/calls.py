@@ -20,8 +20,6 @@ from .sessions import (
     who_is_asking,
 )
 
-__all__ = ["READ_ONLY", "Account", "Unknown", "Unreadable"]
-
 #: How the operations begin that may be called here; none of them changes anything.
 READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "simulate_")
 

@@ -10,18 +10,6 @@ from .calls import Account
 from .error_codes import ENDPOINT_EXISTS
 from .sessions import Unreadable
 
-__all__ = [
-    "DeployedEndpoint",
-    "DeployedVariant",
-    "describe_configuration",
-    "describe_endpoint",
-    "describe_model",
-    "endpoints_in_service",
-    "existing_endpoint",
-    "find_model",
-    "read_endpoint",
-]
-
 #: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..errors import rule
 
-__all__ = ["CREDENTIALS", "ENDPOINT_EXISTS", "STACK_EXISTS"]
-
 ENDPOINT_EXISTS = rule(
     "LLE581",
     "the endpoint must exist in this account and region",

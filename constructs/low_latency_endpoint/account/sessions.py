@@ -24,21 +24,6 @@ from botocore.utils import validate_region_name
 from ..errors import ConfigurationError, LowLatencyEndpointError
 from .error_codes import CREDENTIALS
 
-__all__ = [
-    "AwsUnavailable",
-    "ClientFactory",
-    "Unreadable",
-    "aws_errors_in_words",
-    "client_config",
-    "error_code",
-    "iam_action",
-    "in_words",
-    "is_denied",
-    "open_clients",
-    "open_session",
-    "who_is_asking",
-]
-
 ClientFactory = Callable[[str], Any]
 """Service name to boto3 client."""
 

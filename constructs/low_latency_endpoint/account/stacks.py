@@ -10,18 +10,6 @@ from typing import Any
 from .calls import Account
 from .sessions import Unreadable
 
-__all__ = [
-    "PLAN_METADATA",
-    "StackEndpoint",
-    "owner_of",
-    "stack_description",
-    "stack_endpoints",
-    "stack_ids",
-    "stack_resources",
-    "template",
-    "template_resources",
-]
-
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
 

@@ -12,8 +12,6 @@ from .output import print_json, print_parts, progress_on_terminal
 if TYPE_CHECKING:
     from ..operate.checking.results import Report
 
-__all__ = ["finish", "with_progress"]
-
 OnCheck = Callable[[str, int, int], None]
 
 

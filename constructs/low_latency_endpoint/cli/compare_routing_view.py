@@ -12,8 +12,6 @@ from ..load_test.engine.latencies import milliseconds
 from .live_display import LiveDisplay
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
-
 
 class Live(LiveDisplay):
     """The blocks while they run, and what can be said so far; where nobody looks, a line a pair."""

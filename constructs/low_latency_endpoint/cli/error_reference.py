@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ..errors import Rule, rules
 
-__all__ = ["all_rules", "errors_markdown", "explained"]
-
 _REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
 
 _AREAS = {

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..load_test.engine.steps import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
 
-__all__ = ["Results", "Sending", "seconds_of"]
-
 
 @dataclass
 class Sending:

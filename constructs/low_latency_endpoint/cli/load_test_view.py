@@ -20,8 +20,6 @@ from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
-
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 

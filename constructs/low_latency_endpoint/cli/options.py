@@ -11,19 +11,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-__all__ = [
-    "Html",
-    "Json",
-    "Profile",
-    "Quiet",
-    "Region",
-    "SettingsFile",
-    "SettingsRegion",
-    "Strict",
-    "Verbose",
-    "grouped",
-]
-
 SettingsFile = Annotated[
     Path, typer.Argument(show_default=False, help="The settings file, such as endpoint.yaml.")
 ]

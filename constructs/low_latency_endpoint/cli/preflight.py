@@ -8,8 +8,6 @@ import typer
 
 from .options import Json, Profile, Quiet, SettingsFile, SettingsRegion, Strict, Verbose
 
-__all__ = ["preflight"]
-
 
 def preflight(
     settings: SettingsFile,

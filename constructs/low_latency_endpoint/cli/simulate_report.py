@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..simulate.assumptions import Model
     from ..simulate.search_goals import Found, SearchResult
 
-__all__ = ["Report"]
-
 
 class Report:
     """The answer of one command, made by one of its methods and shown by the last."""

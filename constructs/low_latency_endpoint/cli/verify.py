@@ -8,8 +8,6 @@ import typer
 
 from .options import Json, Profile, Quiet, Region, Strict, Verbose
 
-__all__ = ["verify"]
-
 
 def verify(
     stack: Annotated[

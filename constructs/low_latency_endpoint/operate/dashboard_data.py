@@ -11,8 +11,6 @@ from typing import Any
 from ..account.calls import Account
 from ..account.metrics import metric_data
 
-__all__ = ["Graph", "GraphSeries", "Line", "read_dashboard_body", "read_graphs"]
-
 
 @dataclass(frozen=True)
 class GraphSeries:

@@ -12,8 +12,6 @@ from .charts import Chart
 from .colours import COLOURS
 from .tables import Table
 
-__all__ = ["Code", "Finding", "Listed", "Part", "Section", "Soft", "page"]
-
 
 @dataclass(frozen=True)
 class Soft:

@@ -11,18 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend import VpcConfig
-from low_latency_endpoint.operate.recommend.generative_jobs import (
-    RECOMMENDATION,
-    check_boto3,
-    read_generative,
-)
 from low_latency_endpoint.operate.recommend.generative_requests import (
     Benchmark,
     GenerativeRecommendation,
     Workload,
+    check_boto3,
     workload_of_file,
 )
+from low_latency_endpoint.operate.recommend.job_requests import VpcConfig
+from low_latency_endpoint.operate.recommend.jobs import GENERATIVE, read
 from low_latency_endpoint.settings import load_settings
 
 from .account import GROUPS, ROLE, SUBNETS, THEN, Account
@@ -235,7 +232,7 @@ def test_an_old_boto3_is_named() -> None:
 # --- answers -----------------------------------------------------------------------------------
 def test_an_answer(account: Account) -> None:
     describes(account, "llm-1", "Completed", recommendation())
-    job = read_generative(account, RECOMMENDATION, "llm-1")
+    job = read(account, GENERATIVE, "llm-1")
     [found] = job.results
     assert job.succeeded
     assert found.instance_type == "ml.g6e.12xlarge"

@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.network import zones
+from ...account.sessions import Unreadable
 from ...errors import AWS_DOCS
 from .results import Outcome, Report, Result, unknown
-
-__all__ = ["Check", "check", "guarded", "run_checks"]
 
 C = TypeVar("C")
 

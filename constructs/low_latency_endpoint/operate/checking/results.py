@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Outcome", "Report", "Result", "Status", "failed", "passed", "unknown", "warned"]
-
 
 class Status(StrEnum):
     """How a check ends; ``unknown`` is what could not be read, and never a pass."""

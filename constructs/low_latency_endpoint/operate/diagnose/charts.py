@@ -11,8 +11,6 @@ from .diagnosis import Diagnosis
 from .measurements import VariantReading
 from .view import VariantView
 
-__all__ = ["chart"]
-
 _EVENT_COLOURS = {"deployment": "purple", "scaling": "green", "alarm": "red"}
 _MEMBERS = 12  # lines of one panel that can still be told apart
 

@@ -16,8 +16,6 @@ from .members import members
 from .reading import read_measurements
 from .tree import walk
 
-__all__ = ["Diagnosis", "Split", "diagnose", "split"]
-
 
 @dataclass(frozen=True, slots=True)
 class Split:

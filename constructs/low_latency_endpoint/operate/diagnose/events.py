@@ -13,8 +13,6 @@ from .instance_starts import Start, after_starts
 from .measurements import Measurements
 from .view import WARMING, VariantView
 
-__all__ = ["Event", "cold_start", "endpoint_state", "events", "named", "new_version"]
-
 COLD_MODEL = kind(
     "LLD121",
     "New instances answer slowly until they are warm",

@@ -19,8 +19,6 @@ from .findings import (
 )
 from .view import VariantView, runs
 
-__all__ = ["errors", "multi_model", "silence"]
-
 OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors", LOAD_TESTING)
 SERVER_ERRORS = kind("LLD402", "The container fails on instances with room", LOAD_TESTING)
 CLIENT_ERRORS = kind("LLD403", "Callers send what SageMaker or the model refuses", MONITORING)

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from ...errors import AWS_DOCS
 
-__all__ = ["Change", "Evidence", "Finding", "FindingKind", "kind", "kinds"]
-
 Confidence = Literal["high", "medium", "low"]
 
 KNOWLEDGE_CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"

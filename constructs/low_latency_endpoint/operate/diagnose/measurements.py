@@ -14,22 +14,6 @@ from ...account.calls import Unknown
 from ...account.metrics import MetricSeries, Series
 from ...plan.instance_types import InstanceFacts, instance_facts
 
-__all__ = [
-    "Activity",
-    "AlarmReading",
-    "AlarmTransition",
-    "Deployment",
-    "Measurements",
-    "PlanFacts",
-    "Rise",
-    "ScalingReading",
-    "Threshold",
-    "Unstarted",
-    "VariantReading",
-    "rises",
-    "serving",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:

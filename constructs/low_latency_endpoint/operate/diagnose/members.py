@@ -8,8 +8,6 @@ from typing import Any
 
 from ...account.metrics import MetricSeries, Series
 
-__all__ = ["Member", "members"]
-
 
 @dataclass(frozen=True, slots=True)
 class Member:

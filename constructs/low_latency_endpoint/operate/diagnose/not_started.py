@@ -16,8 +16,6 @@ from ...plan.images import cuda_words, driver_doubts, needed_inference_ami
 from .findings import GUIDE, Change, Evidence, Finding, kind
 from .measurements import Measurements, Unstarted
 
-__all__ = ["not_started", "read_unstarted"]
-
 DRIVER = kind(
     "LLD119",
     "No container has started: the driver may not fit the image's CUDA",

@@ -10,8 +10,6 @@ from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, k
 from .instance_starts import after_starts
 from .view import WARMING, VariantView
 
-__all__ = ["client", "overhead"]
-
 COLD = kind("LLD201", "OverheadLatency is high after new instances started", KNOWLEDGE_CENTER)
 INFREQUENT = kind(
     "LLD202", "OverheadLatency is high because requests are infrequent", KNOWLEDGE_CENTER

@@ -29,8 +29,6 @@ from .terminal import (
     window_text,
 )
 
-__all__ = ["page", "write_page"]
-
 _TONES = {"high": "bad", "medium": "careful", "low": "soft"}
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...account.calls import Account, Unknown, Unreadable
+from ...account.calls import Account, Unknown
 from ...account.endpoints import (
     DeployedEndpoint,
     DeployedVariant,
@@ -34,7 +34,7 @@ from ...account.metrics import (
     read_queries,
     variant_queries,
 )
-from ...account.sessions import ClientFactory, who_is_asking
+from ...account.sessions import ClientFactory, Unreadable, who_is_asking
 from ...errors import rule
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .measurements import (
@@ -50,8 +50,6 @@ from .measurements import (
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-
-__all__ = ["read_measurements"]
 
 METRICS_READABLE = rule(
     "LLE582",

@@ -22,8 +22,6 @@ from .measurements import Activity, ScalingReading
 from .target_tracking import TrackedMetric
 from .view import PERIODS, VariantView
 
-__all__ = ["at_the_limit", "saturated"]
-
 _ACTIVITIES = (
     AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
 )

@@ -11,8 +11,6 @@ from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
 from .instance_starts import after_starts, instance_starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView
 
-__all__ = ["skew"]
-
 SLOW_INSTANCE = kind("LLD501", "One instance is slower than the others", ROUTING)
 SLOW_ZONE = kind(
     "LLD503",

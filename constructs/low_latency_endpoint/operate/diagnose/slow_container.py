@@ -20,8 +20,6 @@ from .findings import (
 )
 from .view import FULL_MEMORY_PERCENT, VariantView
 
-__all__ = ["slow_container"]
-
 WORKERS = kind("LLD111", "Requests queue in the container: too few workers", LOAD_TESTING)
 SLOW_MODEL = kind("LLD112", "Each request takes long on instances with room", KNOWLEDGE_CENTER)
 SLOW_TAIL = kind("LLD113", "Most requests are fast, some take far longer", LOAD_TESTING)

@@ -19,19 +19,6 @@ from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
 from .members import Member, members
 
-__all__ = [
-    "CLOUDWATCH_LACKS",
-    "alarms_text",
-    "events_table",
-    "evidence_text",
-    "members_table",
-    "print_report",
-    "split_table",
-    "variant_line",
-    "verdict",
-    "window_text",
-]
-
 CLOUDWATCH_LACKS = (
     "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
     "nothing of the callers' network."

@@ -17,8 +17,6 @@ from .findings import Evidence
 from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
 from .target_tracking import INVOCATIONS, TrackedMetric, tracked_unit
 
-__all__ = ["VariantView", "runs"]
-
 #: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
 #: (the load-testing post).
 SATURATED_PERCENT = 85.0

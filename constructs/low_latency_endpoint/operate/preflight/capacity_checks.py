@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
 from ...account.stacks import stack_description, template_resources
 from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext, PreflightContext
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
 
 _QUOTAS = "/servicequotas/latest/userguide/intro.html"
 _SAGEMAKER_QUOTAS = "/general/latest/gr/sagemaker.html"

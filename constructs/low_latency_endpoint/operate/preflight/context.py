@@ -11,8 +11,6 @@ from ...account.network import resolve
 from ...plan.latency_plan import Plan
 from ...settings import EndpointSettings, Settings, instances_in_update
 
-__all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
-
 Fetch = Callable[[str], bytes]
 
 _FETCH_SECONDS = 10

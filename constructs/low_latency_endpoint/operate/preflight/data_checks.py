@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext
-
-__all__ = ["ENDPOINT_CHECKS"]
 
 #: What is assumed of a download: AWS publishes no rate.
 ASSUMED_BYTES_PER_SECOND = 100_000_000

@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
 from ...plan.instance_types import instance_facts
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown
 from .context import EndpointContext, Fetch
 from .image_uris import EcrImage, ecr_image
-
-__all__ = ["ENDPOINT_CHECKS"]
 
 _MEDIA_TYPES = [
     "application/vnd.docker.distribution.manifest.v2+json",

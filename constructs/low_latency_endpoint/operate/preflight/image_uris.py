@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ...plan.images import dlc_account
 from ...settings import ImageSettings
 
-__all__ = ["EcrImage", "ecr_image"]
-
 _ECR = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z0-9.]+/"
     r"(?P<repository>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>sha256:[0-9a-f]+))?"

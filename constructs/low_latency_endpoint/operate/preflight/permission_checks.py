@@ -10,8 +10,6 @@ from ..checking.policies import document_of, items
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext, PreflightContext
 
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
-
 SAGEMAKER = "sagemaker.amazonaws.com"
 QUALIFIER = "hnb659fds"
 

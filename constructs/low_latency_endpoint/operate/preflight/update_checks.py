@@ -19,8 +19,6 @@ from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown
 from .context import EndpointContext
 
-__all__ = ["ENDPOINT_CHECKS", "deployed_endpoint"]
-
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.error_codes import STACK_EXISTS
-from ...account.sessions import ClientFactory
+from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import stack_description, stack_endpoints
 from ..checking.checks import Check, check, run_checks
 from ..checking.results import Outcome, Report, passed, unknown, warned

@@ -16,8 +16,6 @@ from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext, VerificationContext
 from .drift import differences
 
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
-
 ALARM = "AWS::CloudWatch::Alarm"
 WINDOW = timedelta(hours=3)
 PERIOD_SECONDS = 300

@@ -15,14 +15,6 @@ from ...account.network import describe_subnets, resolve, vpc_endpoints
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
-__all__ = [
-    "EndpointContext",
-    "Machine",
-    "VerificationContext",
-    "describe_interface_endpoints",
-    "stated_interface_endpoint",
-]
-
 TLS_SECONDS = 5
 
 

@@ -14,8 +14,6 @@ from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext
 from .drift import differences
 
-__all__ = ["ENDPOINT_CHECKS"]
-
 _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 _SCALING = "/sagemaker/latest/dg/endpoint-auto-scaling.html"
 _GUARDRAILS = "/sagemaker/latest/dg/deployment-guardrails.html"

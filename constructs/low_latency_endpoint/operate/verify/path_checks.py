@@ -24,8 +24,6 @@ from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import EndpointContext, VerificationContext, inside, stated_interface_endpoint
 from .zone_checks import chosen_interface_endpoint
 
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
-
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 _ZONAL = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
 _POLICY = "/sagemaker/latest/dg/interface-vpc-endpoint.html"

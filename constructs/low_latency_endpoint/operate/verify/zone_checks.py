@@ -17,8 +17,6 @@ from .context import (
     stated_interface_endpoint,
 )
 
-__all__ = ["CHECKS", "ENDPOINT_CHECKS", "chosen_interface_endpoint", "zones_of"]
-
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 _NO_PLAN = "the template has no plan: it was not made by LowLatencyEndpoint"
 _NO_LINK = "the VPC of the models has no interface endpoint for SageMaker Runtime"
