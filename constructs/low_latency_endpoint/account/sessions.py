@@ -183,7 +183,7 @@ def iam_action(service: str, operation: str) -> str:
     return _ACTIONS.get((service, operation), f"{_PREFIXES.get(service, service)}:{operation}")
 
 
-def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | None:
+def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError | None:
     """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
@@ -218,9 +218,9 @@ def aws_errors_in_words() -> Iterator[None]:
     except Unreadable as refusal:
         if refusal.error is None:
             raise
-        raise who_is_asking(refusal.error) or _unavailable(refusal.error) from refusal.error
+        raise credentials_error(refusal.error) or _unavailable(refusal.error) from refusal.error
     except (ClientError, BotoCoreError) as error:
-        raise who_is_asking(error) or _unavailable(error) from error
+        raise credentials_error(error) or _unavailable(error) from error
 
 
 def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:

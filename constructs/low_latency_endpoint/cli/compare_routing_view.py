@@ -13,7 +13,7 @@ from .live_display import LiveDisplay
 from .output import print_parts
 
 
-class Live(LiveDisplay):
+class ComparisonDisplay(LiveDisplay):
     """The blocks while they run, and what can be said so far; where nobody looks, a line a pair."""
 
     def __init__(self, *, quiet: bool) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..report.tables import Table
-from .options import Json, Profile, SettingsRegion
+from .options import Json, Profile, SettingsRegion, flag, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -28,32 +28,19 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 class JobOptions:
     """A job that AWS runs: a new one, or one to come back to."""
 
-    endpoint: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Endpoint of the file, when it has several.")
-    ] = None
-    job_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the new job. Default: made from endpoint and time."
-        ),
-    ] = None
-    job: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Come back to a job: follow it, show its results."),
-    ] = None
-    list_: Annotated[bool, typer.Option("--list", help="List the newest jobs.")] = False
-    stop: Annotated[bool, typer.Option("--stop", help="With --job: stop it.")] = False
-    adopt: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="With --job: write result N into the settings file, after showing the difference.",
-        ),
-    ] = None
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not follow the job to its end.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    endpoint: str | None = option("Endpoint of the file, when it has several.", metavar="NAME")
+    job_name: str | None = option(
+        "Name of the new job. Default: made from endpoint and time.", metavar="NAME"
+    )
+    job: str | None = option("Come back to a job: follow it, show its results.", metavar="NAME")
+    list_: bool = flag("List the newest jobs.")
+    stop: bool = flag("With --job: stop it.")
+    adopt: int | None = option(
+        "With --job: write result N into the settings file, after showing the difference.",
+        metavar="N",
+    )
+    no_wait: bool = flag("Do not follow the job to its end.")
+    yes: bool = flag("Do not ask.", short="-y")
     json: Json = False
     profile: Profile = None
     region: SettingsRegion = None
@@ -72,7 +59,7 @@ class JobOptions:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedJob:
     """A job that could be started: what to say of it, and what has to be there before."""
 
     job: JobRequest
@@ -121,7 +108,7 @@ class JobCommand:
         )
 
     def run(
-        self, kind: JobKind[R], prepare: Callable[[], Prepared], show: Callable[[Job[R]], None]
+        self, kind: JobKind[R], prepare: Callable[[], PreparedJob], show: Callable[[Job[R]], None]
     ) -> None:
         """Do what the options say: list, stop, or follow a job, which may be a new one.
 
@@ -166,7 +153,7 @@ class JobCommand:
         else:
             typer.echo("There are no jobs in this account and region.")
 
-    def _start(self, prepared: Prepared) -> str:
+    def _start(self, prepared: PreparedJob) -> str:
         from ..operate.recommend.jobs import job_errors_in_words, start
 
         prepared.job.request()  # what is wrong with it is said before the question

@@ -23,7 +23,7 @@ from .output import print_parts
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 
-class Live(LiveDisplay):
+class LoadTestDisplay(LiveDisplay):
     """The steps while they run: a table that grows; where nobody looks, a line for each step."""
 
     def __init__(self, target: Target, plan: RunPlan, *, quiet: bool) -> None:

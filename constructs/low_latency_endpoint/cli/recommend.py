@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .job_following import JobCommand, JobOptions, Prepared, opened
-from .options import SettingsFile, grouped
+from .job_following import JobCommand, JobOptions, PreparedJob, opened
+from .options import SettingsFile, flag, grouped, option
 from .output import print_parts
 
 if TYPE_CHECKING:
@@ -23,112 +23,71 @@ if TYPE_CHECKING:
 class Tests:
     """What is tried, and with which traffic."""
 
-    instance_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--instance-type",
-            "-t",
-            metavar="TYPE",
-            help="Type to try; again for each, up to ten. "
-            "Makes it a load test (Advanced job). Default: the settings' recommendation; without any, "
-            "AWS chooses (Default job).",
-        ),
-    ] = None
-    any_type: Annotated[
-        bool,
-        typer.Option("--any-type", help="Let AWS choose the types, though the settings name some."),
-    ] = False
-    phase: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SHAPE",
-            help="users=1,spawn-rate=3,duration=10m; again for each phase. Default: "
-            "the settings' recommendation, else this one.",
-        ),
-    ] = None
-    stairs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHAPE", help="steps=5,users-per-step=3,duration=10m, instead of phases."
-        ),
-    ] = None
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=A,B",
-            help="Environment variable of the container to try with several "
-            "values; each combination is a test.",
-        ),
-    ] = None
-    latency_threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STAT=TIME",
-            help="Where a test ends, such as p95=150ms. Default: the settings' latency target.",
-        ),
-    ] = None
-    max_invocations: Annotated[
-        int, typer.Option(metavar="N", help="Requests per minute at which a test ends.")
-    ] = 30_000
-    max_duration: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="AWS stops the load test after this time, at most 5h."),
-    ] = "2h"
-    max_parallel: Annotated[int, typer.Option(metavar="N", help="Tests at the same time.")] = 3
-    continue_when_flat: Annotated[
-        bool, typer.Option("--continue-when-flat", help="Go on when the rate no longer rises.")
-    ] = False
+    instance_type: list[str] | None = option(
+        "Type to try; again for each, up to ten. Makes it a load test (Advanced job). Default: "
+        "the settings' recommendation; without any, AWS chooses (Default job).",
+        metavar="TYPE",
+        short="-t",
+    )
+    any_type: bool = flag("Let AWS choose the types, though the settings name some.")
+    phase: list[str] | None = option(
+        "users=1,spawn-rate=3,duration=10m; again for each phase. Default: the settings' "
+        "recommendation, else this one.",
+        metavar="SHAPE",
+    )
+    stairs: str | None = option(
+        "steps=5,users-per-step=3,duration=10m, instead of phases.", metavar="SHAPE"
+    )
+    vary: list[str] | None = option(
+        "Environment variable of the container to try with several values; each combination is "
+        "a test.",
+        metavar="NAME=A,B",
+    )
+    latency_threshold: str | None = option(
+        "Where a test ends, such as p95=150ms. Default: the settings' latency target.",
+        metavar="STAT=TIME",
+    )
+    max_invocations: int = option("Requests per minute at which a test ends.", 30_000, metavar="N")
+    max_duration: str = option(
+        "AWS stops the load test after this time, at most 5h.", "2h", metavar="TIME"
+    )
+    max_parallel: int = option("Tests at the same time.", 3, metavar="N")
+    continue_when_flat: bool = flag("Go on when the rate no longer rises.")
 
 
 @dataclass
 class TestedModel:
     """The model that is tested, and what it is asked."""
 
-    role_arn: Annotated[
-        str | None,
-        typer.Option(metavar="ARN", help="Role with which AWS makes the endpoints under test."),
-    ] = None
-    sample_payload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Request to send: s3://bucket/name.tar.gz, or a file. Default: the "
-            "warm-up's payload of the settings.",
-        ),
-    ] = None
-    upload_to: Annotated[
-        str | None,
-        typer.Option(metavar="S3_PREFIX", help="Where a payload goes that is not in S3 yet."),
-    ] = None
-    content_type: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="Content type of the payload. Default: the warm-up's."),
-    ] = None
-    model_name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Model in SageMaker. Default: the deployed endpoint's."),
-    ] = None
-    model_package_arn: Annotated[
-        str | None,
-        typer.Option(metavar="ARN", help="Version in the model registry, instead of a model."),
-    ] = None
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
-            "Default, here and below: what image and HF_TASK say."
-        ),
-    ] = None
-    task: Annotated[
-        str | None,
-        typer.Option(help="Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER."),
-    ] = None
-    framework: Annotated[
-        str | None, typer.Option(help="TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.")
-    ] = None
-    framework_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Such as 2.6.0.")
-    ] = None
+    role_arn: str | None = option(
+        "Role with which AWS makes the endpoints under test.", metavar="ARN"
+    )
+    sample_payload: str | None = option(
+        "Request to send: s3://bucket/name.tar.gz, or a file. Default: the warm-up's payload "
+        "of the settings.",
+        metavar="FILE",
+    )
+    upload_to: str | None = option(
+        "Where a payload goes that is not in S3 yet.", metavar="S3_PREFIX"
+    )
+    content_type: str | None = option(
+        "Content type of the payload. Default: the warm-up's.", metavar="TYPE"
+    )
+    model_name: str | None = option(
+        "Model in SageMaker. Default: the deployed endpoint's.", metavar="NAME"
+    )
+    model_package_arn: str | None = option(
+        "Version in the model registry, instead of a model.", metavar="ARN"
+    )
+    domain: str | None = option(
+        "Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
+        "Default, here and below: what image and HF_TASK say."
+    )
+    task: str | None = option(
+        "Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER."
+    )
+    framework: str | None = option("TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.")
+    framework_version: str | None = option("Such as 2.6.0.", metavar="VERSION")
 
 
 @grouped
@@ -184,7 +143,7 @@ def recommend(
 
 def _prepared(
     command: JobCommand, tests: Tests, model: TestedModel, threshold: LatencyThreshold
-) -> Prepared:
+) -> PreparedJob:
     """The job, what it sends, and what is doubtful about it."""
     from ..operate.recommend.container import describe_container
     from ..operate.recommend.job_requests import JOB_ROLE, RecommendationRequest, check_types_to_try
@@ -220,7 +179,7 @@ def _prepared(
     lines = list(price_lines(request, doubts))
     if payload.archive is not None:
         lines.append(f"The payload is uploaded to {payload.uri}.")
-    return Prepared(request, lines, lambda: upload(command.client, payload))
+    return PreparedJob(request, lines, lambda: upload(command.client, payload))
 
 
 def _load_test(

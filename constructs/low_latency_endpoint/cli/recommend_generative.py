@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from .job_following import JobCommand, JobOptions, Prepared, opened
-from .options import SettingsFile, grouped
+from .job_following import JobCommand, JobOptions, PreparedJob, opened
+from .options import SettingsFile, flag, grouped, option
 from .output import print_parts
 
 if TYPE_CHECKING:
     from ..operate.recommend.generative_requests import (
         Benchmark,
         GenerativeRecommendation,
-        Workload,
+        TokenWorkload,
     )
     from ..operate.recommend.jobs import Job
     from ..operate.recommend.results import GenerativeResult
@@ -27,63 +27,34 @@ if TYPE_CHECKING:
 class ModelOrEndpoint:
     """What is found out, of which model."""
 
-    benchmark: Annotated[
-        bool,
-        typer.Option(
-            "--benchmark", help="Measure the deployed endpoint, instead of finding a type."
-        ),
-    ] = False
-    role_arn: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARN", help="Role with which AWS reads the model or calls the endpoint."
-        ),
-    ] = None
-    output: Annotated[
-        str | None, typer.Option(metavar="S3_PREFIX", help="Where the results go.")
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S3_PREFIX",
-            help="Hugging Face checkpoint with SafeTensors. Default: s3_prefix "
-            "of the settings' model data.",
-        ),
-    ] = None
-    goal: Annotated[
-        str,
-        typer.Option(metavar="METRIC", help="ttft-ms (time to first token), throughput or cost."),
-    ] = "ttft-ms"
-    instance_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--instance-type",
-            "-t",
-            metavar="TYPE",
-            help="GPU type to try; again for each, up to three. Default: AWS chooses.",
-        ),
-    ] = None
-    framework: Annotated[str | None, typer.Option(help="LMI or VLLM. Default: AWS chooses.")] = None
-    optimize: Annotated[
-        bool,
-        typer.Option(
-            "--optimize",
-            help="Let AWS change the model too (speculative decoding, kernels): hours "
-            "instead of minutes.",
-        ),
-    ] = False
-    model_package_group: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where an optimized model is registered.")
-    ] = None
-    inference_component: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="With --benchmark: inference component to call; again for each."
-        ),
-    ] = None
-    no_vpc: Annotated[
-        bool, typer.Option("--no-vpc", help="With --benchmark: call from outside the model's VPC.")
-    ] = False
+    benchmark: bool = flag("Measure the deployed endpoint, instead of finding a type.")
+    role_arn: str | None = option(
+        "Role with which AWS reads the model or calls the endpoint.", metavar="ARN"
+    )
+    output: str | None = option("Where the results go.", metavar="S3_PREFIX")
+    model: str | None = option(
+        "Hugging Face checkpoint with SafeTensors. Default: s3_prefix of the settings' model data.",
+        metavar="S3_PREFIX",
+    )
+    goal: str = option(
+        "ttft-ms (time to first token), throughput or cost.", "ttft-ms", metavar="METRIC"
+    )
+    instance_type: list[str] | None = option(
+        "GPU type to try; again for each, up to three. Default: AWS chooses.",
+        metavar="TYPE",
+        short="-t",
+    )
+    framework: str | None = option("LMI or VLLM. Default: AWS chooses.")
+    optimize: bool = flag(
+        "Let AWS change the model too (speculative decoding, kernels): hours instead of minutes."
+    )
+    model_package_group: str | None = option(
+        "Where an optimized model is registered.", metavar="NAME"
+    )
+    inference_component: list[str] | None = option(
+        "With --benchmark: inference component to call; again for each.", metavar="NAME"
+    )
+    no_vpc: bool = flag("With --benchmark: call from outside the model's VPC.")
 
     def check(self) -> None:
         """What is missing is said before AWS is asked for the endpoint."""
@@ -98,38 +69,28 @@ class ModelOrEndpoint:
 class TokenLoad:
     """What the model is asked."""
 
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Workload configuration that exists. Default: one is made from the "
-            "options below and named as the job.",
-        ),
-    ] = None
-    workload_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="AWS's whole workload specification, YAML or JSON."),
-    ] = None
-    input_tokens: Annotated[int, typer.Option(metavar="N", help="Mean length of prompts.")] = 550
-    output_tokens: Annotated[int, typer.Option(metavar="N", help="Mean length of answers.")] = 150
-    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in flight.")] = 10
-    requests: Annotated[int, typer.Option(metavar="N", help="Requests in all.")] = 300
-    no_streaming: Annotated[
-        bool, typer.Option("--no-streaming", help="Whole answers instead of streams.")
-    ] = False
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Tokenizer on the Hugging Face Hub. Default: AWS's."),
-    ] = None
-    token_secret_arn: Annotated[
-        str | None,
-        typer.Option(metavar="ARN", help="Secret with a Hub token, for a gated tokenizer."),
-    ] = None
-    dataset: Annotated[
-        str | None, typer.Option(metavar="S3_PREFIX", help="Recorded requests, in AWS's formats.")
-    ] = None
+    workload: str | None = option(
+        "TokenWorkload configuration that exists. Default: one is made from the options below and "
+        "named as the job.",
+        metavar="NAME",
+    )
+    workload_file: Path | None = option(
+        "AWS's whole workload specification, YAML or JSON.", metavar="FILE"
+    )
+    input_tokens: int = option("Mean length of prompts.", 550, metavar="N")
+    output_tokens: int = option("Mean length of answers.", 150, metavar="N")
+    concurrency: int = option("Requests in flight.", 10, metavar="N")
+    requests: int = option("Requests in all.", 300, metavar="N")
+    no_streaming: bool = flag("Whole answers instead of streams.")
+    tokenizer: str | None = option(
+        "Tokenizer on the Hugging Face Hub. Default: AWS's.", metavar="NAME"
+    )
+    token_secret_arn: str | None = option(
+        "Secret with a Hub token, for a gated tokenizer.", metavar="ARN"
+    )
+    dataset: str | None = option("Recorded requests, in AWS's formats.", metavar="S3_PREFIX")
 
-    def made(self) -> Workload | None:
+    def made(self) -> TokenWorkload | None:
         """The workload to create; ``None`` where one is named that exists."""
         from ..operate.recommend import generative_requests
 
@@ -142,7 +103,7 @@ class TokenLoad:
             return None
         if self.workload_file is not None:
             return generative_requests.workload_of_file(self.workload_file, self.dataset)
-        return generative_requests.Workload(
+        return generative_requests.TokenWorkload(
             self.input_tokens,
             self.output_tokens,
             self.concurrency,
@@ -196,7 +157,7 @@ def recommend_generative(
     )
 
 
-def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> Prepared:
+def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> PreparedJob:
     from ..operate.recommend.generative_requests import Benchmark, doubtful_types
     from ..operate.recommend.view import generative_price_lines
 
@@ -212,7 +173,7 @@ def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> P
         if workload is not None:
             command.client("sagemaker").create_ai_workload_config(**workload.request(name))
 
-    return Prepared(job, generative_price_lines(job, described, doubts), before)
+    return PreparedJob(job, generative_price_lines(job, described, doubts), before)
 
 
 def _request(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..simulate.search_goals import Found, SearchResult
 
 
-class Report:
+class SimulationReport:
     """The answer of one command, made by one of its methods and shown by the last."""
 
     def __init__(

@@ -36,7 +36,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FindingCard:
     """Something that was found: what shows it, what to change, and who says so.
 
     Attributes
@@ -68,7 +68,7 @@ class Section:
     parts: Sequence[Part]
 
 
-Part = str | Soft | Listed | Code | Table | Chart | Finding | Section
+Part = str | Soft | Listed | Code | Table | Chart | FindingCard | Section
 
 
 def page(

@@ -14,7 +14,7 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.recommend.generative_requests import (
     Benchmark,
     GenerativeRecommendation,
-    Workload,
+    TokenWorkload,
     check_boto3,
     workload_of_file,
 )
@@ -99,7 +99,7 @@ def describes(
 
 # --- requests ----------------------------------------------------------------------------------
 def test_the_workload() -> None:
-    request = Workload(
+    request = TokenWorkload(
         2000,
         500,
         32,
@@ -209,7 +209,7 @@ def test_any_options(
 ) -> None:
     """A request that AWS's model takes, or a coded error of ours."""
     try:
-        workload = Workload(*numbers).request(name)
+        workload = TokenWorkload(*numbers).request(name)
         job = GenerativeRecommendation(
             name, ROLE, model, OUT, name, goal, tuple(types), framework
         ).request()

@@ -9,10 +9,10 @@ from typing import Any
 
 from ...account.metrics import Series
 from ...account.sessions import ClientFactory
+from .breakdown import breakdown
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .members import members
 from .reading import read_measurements
 from .tree import walk
 
@@ -66,9 +66,9 @@ class Diagnosis:
             "findings": [finding.to_dict() for finding in self.findings],
             "latency_ms": {v.name: [_split_dict(s) for s in split(m, v)] for v in m.variants},
             "instances": {
-                v.name: [each.to_dict() for each in members(v.instances)] for v in m.variants
+                v.name: [each.to_dict() for each in breakdown(v.instances)] for v in m.variants
             },
-            "zones": {v.name: [each.to_dict() for each in members(v.zones)] for v in m.variants},
+            "zones": {v.name: [each.to_dict() for each in breakdown(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
             "events": [
                 {"time": e.time.isoformat(), "kind": e.kind, "text": e.text} for e in self.events

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ...account.metrics import Series
 from ...report.numbers import milliseconds
-from .findings import GUIDE, Change, Evidence, Finding, kind
+from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .instance_starts import Start, after_starts
 from .measurements import Measurements
 from .view import WARMING, VariantView
@@ -76,11 +76,11 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
             "high",
             ("deployments", "failed"),
             (
-                Change(
+                Remedy(
                     "startup_health_check_timeout", "", "if the container did not answer in time"
                 ),
-                Change("model_data_download_timeout", "", "if the model did not arrive in time"),
-                Change("deployment.rollback_on_alarms", "true"),
+                Remedy("model_data_download_timeout", "", "if the model did not arrive in time"),
+                Remedy("deployment.rollback_on_alarms", "true"),
             ),
             "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
         )
@@ -101,8 +101,8 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
                 "medium",
                 ("deployments", "instances missing"),
                 (
-                    Change("instance_type", "", "a type with more supply"),
-                    Change("capacity_reservation_arn", "", "reserved instances come"),
+                    Remedy("instance_type", "", "a type with more supply"),
+                    Remedy("capacity_reservation_arn", "", "reserved instances come"),
                 ),
                 "Look again in some minutes: instances that are starting count as missing too.",
             )
@@ -151,15 +151,15 @@ def new_version(view: VariantView) -> Iterator[Finding]:
             "high",
             ("ModelLatency high", "instances not saturated", "since a deployment"),
             (
-                Change("containers[].image", "", "back to the version before"),
-                Change("containers[].data", "", "back to the model before"),
-                Change(
+                Remedy("containers[].image", "", "back to the version before"),
+                Remedy("containers[].data", "", "back to the model before"),
+                Remedy(
                     "alarms.model_latency",
                     "",
                     "a threshold below what was missed, so that alarms roll back",
                 ),
-                Change("deployment.rollback_on_alarms", "true"),
-                Change("deployment.canary.wait", "10m", "longer than the alarm takes to see it"),
+                Remedy("deployment.rollback_on_alarms", "true"),
+                Remedy("deployment.canary.wait", "10m", "longer than the alarm takes to see it"),
             ),
             "Compare both versions outside of SageMaker with the same requests.",
         )
@@ -179,7 +179,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
     changes = (
         [
-            Change(
+            Remedy(
                 "deployment.canary",
                 "{size_percent: 10, wait: 10m}",
                 "a small part of the requests meets the cold fleet",
@@ -190,7 +190,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     )
     if not all(start.deployment for start in found):
         changes.append(
-            Change("instances.min", "", "more at all times: fewer starts at the rise of traffic")
+            Remedy("instances.min", "", "more at all times: fewer starts at the rise of traffic")
         )
     yield Finding(
         COLD_MODEL,
@@ -207,7 +207,7 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
         ("ModelLatency high", "instances not saturated", "after new instances started"),
         (
             *changes,
-            Change("containers[].environment", "", "have the server load and compile before /ping"),
+            Remedy("containers[].environment", "", "have the server load and compile before /ping"),
         ),
         ("" if recovered else "Look again later: it has not recovered yet. ")
         + "Warm the model before /ping answers, or send requests before callers do.",

@@ -12,9 +12,9 @@ from .findings import (
     KNOWLEDGE_CENTER,
     LOAD_TESTING,
     MONITORING,
-    Change,
     Evidence,
     Finding,
+    Remedy,
     kind,
 )
 from .view import VariantView, runs
@@ -53,7 +53,7 @@ def errors(view: VariantView) -> Iterator[Finding]:
             (_count(view, client, "4XX errors", share),),
             "high",
             ("errors", "4XX"),
-            (Change("alarms.client_error_rate", "0.05", "says so next time"),),
+            (Remedy("alarms.client_error_rate", "0.05", "says so next time"),),
             "Look at what callers changed: content type, payload size, names of endpoint, variant "
             "or model, permissions. SageMaker refuses these before the model, the container with "
             "its own 4xx.",
@@ -73,8 +73,8 @@ def errors(view: VariantView) -> Iterator[Finding]:
             "medium",
             ("errors", "model errors"),
             (
-                Change("containers[].environment", "", "what the log asks for"),
-                Change("alarms.model_error_rate", "0.01", "says so next time"),
+                Remedy("containers[].environment", "", "what the log asks for"),
+                Remedy("alarms.model_error_rate", "0.01", "says so next time"),
             ),
             "Socket errors, malformed answers and timeouts of the container count here: its log "
             "says which.",
@@ -137,8 +137,8 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
             "high",
             ("errors", "5XX", "at the time limit"),
             (
-                Change("containers[].environment", "", "limit the work of one request"),
-                Change("instance_type", "", "a faster one"),
+                Remedy("containers[].environment", "", "limit the work of one request"),
+                Remedy("instance_type", "", "a faster one"),
             ),
             "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
             "belongs to asynchronous inference.",
@@ -152,8 +152,8 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
             "high",
             ("errors", "5XX", "instances saturated"),
             (
-                Change("instances.max", "", "more instances"),
-                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
+                Remedy("instances.max", "", "more instances"),
+                Remedy("throughput.safety_factor", "", "lower: instances stay emptier"),
             ),
         )
     since = next(
@@ -177,9 +177,9 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
         "high" if since else "medium",
         ("errors", "5XX", "instances not saturated"),
         (
-            Change("containers[].environment", "", "number of workers, memory of each"),
-            Change("containers[].image", "", "the version before, if they began with it"),
-            Change("deployment.rollback_on_alarms", "true"),
+            Remedy("containers[].environment", "", "number of workers, memory of each"),
+            Remedy("containers[].image", "", "the version before, if they began with it"),
+            Remedy("deployment.rollback_on_alarms", "true"),
         ),
         "The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
     )
@@ -196,8 +196,8 @@ def _disk(view: VariantView) -> Iterator[Finding]:
             "high",
             ("utilization", "disk"),
             (
-                Change("volume_size_gib", "", "larger, on types without local storage"),
-                Change("instance_type", "", "one with a larger local disk"),
+                Remedy("volume_size_gib", "", "larger, on types without local storage"),
+                Remedy("instance_type", "", "one with a larger local disk"),
             ),
             "Logs and temporary files of the container are the usual reason.",
             risk=True,
@@ -255,8 +255,8 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
             "high",
             (*path, "download dominates"),
             (
-                Change("containers[].data", "", "smaller artifacts in the endpoint's own region"),
-                Change("instance_type", "", "more network bandwidth"),
+                Remedy("containers[].data", "", "smaller artifacts in the endpoint's own region"),
+                Remedy("instance_type", "", "more network bandwidth"),
             ),
             "Ask for each model once after a deployment, before callers do.",
         )
@@ -268,9 +268,9 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
         "high",
         path,
         (
-            Change("instance_type", "", "more memory holds more models"),
-            Change("instances.min", "", "more instances: each holds some of the models"),
-            Change("alarms.cache_miss_rate", "0.05", "says so next time"),
+            Remedy("instance_type", "", "more memory holds more models"),
+            Remedy("instances.min", "", "more instances: each holds some of the models"),
+            Remedy("alarms.cache_miss_rate", "0.05", "says so next time"),
         ),
         "Put models that are asked for most onto an endpoint of their own.",
     )
@@ -294,7 +294,7 @@ def silence(view: VariantView) -> Iterator[Finding]:
                 ),
                 "high",
                 ("traffic", "none"),
-                (Change("private_link", "", "stack-level: security group and private DNS"),),
+                (Remedy("private_link", "", "stack-level: security group and private DNS"),),
                 "From a caller: does runtime.sagemaker.<region>.amazonaws.com resolve to an "
                 "address of the VPC, and does port 443 answer? `low-latency verify` checks both.",
             )

@@ -72,7 +72,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Remedy:
     """One key of ``endpoint.yaml``, below the endpoint's own entry unless it says otherwise.
 
     ``value`` is empty where only a measurement can say it; ``why`` says what it does.
@@ -109,7 +109,7 @@ class Finding:
         the other causes looked at; ``low``: it is what remains.
     path : tuple of str
         How the decision tree came to it.
-    changes : tuple of Change
+    changes : tuple of Remedy
         What to change in ``endpoint.yaml``.
     besides : str
         What to do that is not in that file.
@@ -122,7 +122,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     confidence: Confidence
     path: tuple[str, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Remedy, ...] = ()
     besides: str = ""
     risk: bool = False
 

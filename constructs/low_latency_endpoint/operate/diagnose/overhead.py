@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...report.numbers import milliseconds, percent
 from .events import named
-from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, kind
+from .findings import KNOWLEDGE_CENTER, MONITORING, Evidence, Finding, Remedy, kind
 from .instance_starts import after_starts
 from .view import WARMING, VariantView
 
@@ -33,7 +33,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if found:
         changes = (
             [
-                Change(
+                Remedy(
                     "deployment.canary",
                     "{size_percent: 10, wait: 10m}",
                     "a small part of the requests meets the new fleet",
@@ -43,7 +43,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
             else []
         )
         if not all(start.deployment for start in found):
-            changes.append(Change("instances.min", "", "more at all times: fewer starts"))
+            changes.append(Remedy("instances.min", "", "more at all times: fewer starts"))
         yield Finding(
             COLD,
             view.variant.name,
@@ -80,14 +80,14 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if view.measurements.data_capture_percent:
         more = f"; data capture records {view.measurements.data_capture_percent} % of the requests"
         changes.append(
-            Change(
+            Remedy(
                 "data_capture.sampling_percentage",
                 "",
                 f"less than {view.measurements.data_capture_percent}",
             )
         )
     changes.append(
-        Change("alarms.overhead_latency", "", "if what was measured is what your requests need")
+        Remedy("alarms.overhead_latency", "", "if what was measured is what your requests need")
     )
     yield Finding(
         STEADY,
@@ -134,8 +134,8 @@ def client(view: VariantView) -> Iterator[Finding]:
             "medium",
             ("client latency", "more than model and overhead"),
             (
-                Change("client_zones.ids", "", "stack-level: the zones that callers really run in"),
-                Change(
+                Remedy("client_zones.ids", "", "stack-level: the zones that callers really run in"),
+                Remedy(
                     "private_link", "", "stack-level: callers that go around it cross the internet"
                 ),
             ),

@@ -10,11 +10,11 @@ from .findings import (
     LOAD_TESTING,
     MONITORING,
     SCALING,
-    Change,
     Confidence,
     Evidence,
     Finding,
     FindingKind,
+    Remedy,
     kind,
 )
 from .instance_starts import scale_outs
@@ -63,7 +63,7 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
         made: FindingKind,
         path: str,
         *more: Evidence,
-        changes: Sequence[Change] = (),
+        changes: Sequence[Remedy] = (),
         besides: str = "",
         confidence: Confidence = "high",
     ) -> Finding:
@@ -89,8 +89,8 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                 times[-1] + view.period,
             ),
             changes=[
-                Change("instance_type", "", "more vCPUs for each GPU"),
-                Change(
+                Remedy("instance_type", "", "more vCPUs for each GPU"),
+                Remedy(
                     "containers[].environment",
                     "",
                     "fewer or lighter steps before the model on the CPU",
@@ -104,8 +104,8 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "scaling unknown",
             confidence="medium",
             changes=[
-                Change("instances.max", _above(needed), "if the fleet is at its maximum"),
-                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
+                Remedy("instances.max", _above(needed), "if the fleet is at its maximum"),
+                Remedy("throughput.safety_factor", "", "lower: instances stay emptier"),
             ],
         )
         return
@@ -114,13 +114,13 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             NO_SCALING,
             "not registered with Application Auto Scaling",
             changes=[
-                Change("scaling.enabled", "true", "instances follow the load"),
-                Change(
+                Remedy("scaling.enabled", "true", "instances follow the load"),
+                Remedy(
                     "throughput",
                     "{peak_tps: ..., tps_per_instance: ...}",
                     "measured in a load test: scaling and its target follow from it",
                 ),
-                Change("instances.min", _above(needed), "until then"),
+                Remedy("instances.min", _above(needed), "until then"),
             ],
         )
         return
@@ -133,7 +133,7 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "sagemaker:variant:DesiredInstanceCount --resource-id "
             f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
             "--suspended-state DynamicScalingOutSuspended=false",
-            changes=[Change("scaling.enabled", "true")],
+            changes=[Remedy("scaling.enabled", "true")],
         )
         return
     failed = [
@@ -196,19 +196,19 @@ def _failed(
     if "quota" in words or "limit" in words:
         why, changes = (
             "the account's quota is used up",
-            [Change("instance_type", "", "a type whose quota has room, until it is raised")],
+            [Remedy("instance_type", "", "a type whose quota has room, until it is raised")],
         )
         besides = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
     elif "capacity" in words:
         why, changes = (
             "AWS has no more instances of this type in the zones",
             [
-                Change("capacity_reservation_arn", "", "reserved instances come"),
-                Change("instance_type", "", "a type with more supply in these zones"),
-                Change(
+                Remedy("capacity_reservation_arn", "", "reserved instances come"),
+                Remedy("instance_type", "", "a type with more supply in these zones"),
+                Remedy(
                     "client_zones.ids", "", "stack-level: another zone, if callers run there too"
                 ),
-                Change(
+                Remedy(
                     "instances.min", "", "holds instances instead of asking for them at the peak"
                 ),
             ],
@@ -217,7 +217,7 @@ def _failed(
     else:
         why, changes = (
             "see AWS's message",
-            [Change("instances.min", "", "holds instances instead of asking for them at the peak")],
+            [Remedy("instances.min", "", "holds instances instead of asking for them at the peak")],
         )
         besides = "SageMaker refuses scaling while the endpoint is being updated."
     return Finding(
@@ -275,7 +275,7 @@ def _maximum(
     if full_below_target or (needed and needed == by_utilization):
         needed, why = by_utilization, "for 65 % utilization"
     more = max(needed or 0, (scaling.maximum or 0) + 1)
-    changes = [Change("instances.max", str(more), why)]
+    changes = [Remedy("instances.max", str(more), why)]
     if full_below_target and tracked and peak is not None:
         changes.append(
             _lower_target(
@@ -290,11 +290,11 @@ def _maximum(
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
         changes.insert(
             0,
-            Change(
+            Remedy(
                 "throughput.peak_tps", f"{_round_up(tps)}", "the plan's maximum follows from it"
             ),
         )
-    changes.append(Change("instance_type", "", "a larger type, if more instances are not wanted"))
+    changes.append(Remedy("instance_type", "", "a larger type, if more instances are not wanted"))
     return Finding(
         AT_MAXIMUM,
         view.variant.name,
@@ -320,9 +320,9 @@ def _too_slow(
     tracked = view.tracked
     most = tracked.peak(times) if tracked else None
     span = (times[0], times[-1] + view.period)
-    headroom = Change("throughput.safety_factor", "", "lower: headroom on each instance")
+    headroom = Remedy("throughput.safety_factor", "", "lower: headroom on each instance")
     if tracked and tracked.concurrency:
-        headroom = Change(
+        headroom = Remedy(
             "scaling.concurrency_target",
             "",
             f"lower than {tracked.target:g}: headroom on each instance",
@@ -331,7 +331,7 @@ def _too_slow(
         changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
         if not tracked.concurrency:
             changes.append(
-                Change("throughput.safety_factor", "", "lower: more instances for the same load")
+                Remedy("throughput.safety_factor", "", "lower: more instances for the same load")
             )
         return Finding(
             TARGET_TOO_HIGH,
@@ -351,7 +351,7 @@ def _too_slow(
     faster = (
         []
         if tracked and tracked.concurrency
-        else [Change("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
+        else [Remedy("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
     )
     if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
         return Finding(
@@ -368,7 +368,7 @@ def _too_slow(
             "high",
             (*root, "spike"),
             (
-                Change(
+                Remedy(
                     "instances.min",
                     _above(needed),
                     "the only thing that helps in the first minutes of a spike",
@@ -389,9 +389,9 @@ def _too_slow(
     changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
         changes.append(
-            Change("scaling.scale_out_cooldown", "60s", f"now {scaling.scale_out_cooldown:g} s")
+            Remedy("scaling.scale_out_cooldown", "60s", f"now {scaling.scale_out_cooldown:g} s")
         )
-    changes += [headroom, Change("instances.min", "", "more at all times")]
+    changes += [headroom, Remedy("instances.min", "", "more at all times")]
     return Finding(
         SCALING_LAGS,
         view.variant.name,
@@ -403,11 +403,11 @@ def _too_slow(
     )
 
 
-def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Change:
+def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Remedy:
     """What the scaling target follows from, at what full instances held."""
     if tracked.concurrency:
-        return Change("scaling.concurrency_target", f"{held:.3g}", why)
-    return Change("throughput.tps_per_instance", f"{held / 60:.3g}", why)
+        return Remedy("scaling.concurrency_target", f"{held:.3g}", why)
+    return Remedy("throughput.tps_per_instance", f"{held / 60:.3g}", why)
 
 
 def _above(needed: int | None) -> str:

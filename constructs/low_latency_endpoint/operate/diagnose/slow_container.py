@@ -13,9 +13,9 @@ from .findings import (
     KNOWLEDGE_CENTER,
     LOAD_TESTING,
     ROUTING,
-    Change,
     Evidence,
     Finding,
+    Remedy,
     kind,
 )
 from .view import FULL_MEMORY_PERCENT, VariantView
@@ -71,14 +71,14 @@ def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
         "high",
         (*_ROOT, "GPU idle"),
         (
-            Change(
+            Remedy(
                 "containers[].image",
                 "",
                 "one for GPUs (-gpu- or cu in its tag)"
                 + (f"; now {images[0].rpartition('/')[2]}" if images else ""),
             ),
-            Change("containers[].environment", "", "see that the model is moved to the GPU"),
-            Change("inference_ami", "", "one whose driver the image's CUDA version runs on"),
+            Remedy("containers[].environment", "", "see that the model is moved to the GPU"),
+            Remedy("inference_ami", "", "one whose driver the image's CUDA version runs on"),
         ),
         "The container's log says which device the framework took.",
     )
@@ -98,8 +98,8 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
         "medium",
         (*_ROOT, "memory full"),
         (
-            Change("instance_type", "", "one with more memory"),
-            Change("containers[].environment", "", "fewer workers: each holds a copy of the model"),
+            Remedy("instance_type", "", "one with more memory"),
+            Remedy("containers[].environment", "", "fewer workers: each holds a copy of the model"),
         ),
     )
 
@@ -136,14 +136,14 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
         return None
     facts = view.variant.facts
     by_concurrency = [
-        Change("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
-        Change("scaling.concurrency_target", stated or "", "what one instance works on at once"),
+        Remedy("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
+        Remedy("scaling.concurrency_target", stated or "", "what one instance works on at once"),
     ]
     if view.concurrency_target:
         # It scales so already: a target above what is worked on at once lets requests queue.
         lower = stated if stated and int(stated) < view.concurrency_target else ""
         by_concurrency = [
-            Change(
+            Remedy(
                 "scaling.concurrency_target",
                 lower,
                 f"what one instance works on at once; now {view.concurrency_target:g}",
@@ -157,7 +157,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
         "high" if sure else "medium",
         (*_ROOT, "requests queue in the container"),
         (
-            Change(
+            Remedy(
                 "containers[].environment",
                 f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
                 "more workers, or batches; the variable's name is the server's",
@@ -221,7 +221,7 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
         []
         if view.variant.instances
         else [
-            Change(
+            Remedy(
                 "metrics.enhanced", "true", "shows whether one instance is slow (billed metrics)"
             )
         ]
@@ -240,7 +240,7 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
             "medium",
             (*path, "RANDOM routing"),
             (
-                Change(
+                Remedy(
                     "routing",
                     "least_outstanding_requests",
                     "requests pass by an instance that is busy or slow",
@@ -255,7 +255,7 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
         "low",
         path,
         (
-            Change("containers[].environment", "", "limit the work of one request (length, batch)"),
+            Remedy("containers[].environment", "", "limit the work of one request (length, batch)"),
             *enhanced,
         ),
         "Profile the inference script on the slowest requests: long inputs, garbage collection, "
@@ -266,15 +266,15 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
 def _slow_model(view: VariantView, span: Span) -> Finding:
     facts = view.variant.facts
     changes = [
-        Change("containers[].image", "", "a newer framework or a faster server"),
-        Change("containers[].environment", "", "the server's and framework's settings"),
+        Remedy("containers[].image", "", "a newer framework or a faster server"),
+        Remedy("containers[].environment", "", "the server's and framework's settings"),
     ]
     if facts is None or facts.accelerator is None:
         changes = [
-            Change(
+            Remedy(
                 "instance_type", "ml.g5.xlarge or ml.g6.xlarge", "a GPU, if the model supports it"
             ),
-            Change(
+            Remedy(
                 "instance_type",
                 "ml.inf2.xlarge",
                 "Inferentia, compiled for it with Neuron: lower cost per request",
@@ -283,7 +283,7 @@ def _slow_model(view: VariantView, span: Span) -> Finding:
         ]
     elif facts.accelerator == "nvidia":
         changes = [
-            Change(
+            Remedy(
                 "instance_type",
                 "",
                 "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron",

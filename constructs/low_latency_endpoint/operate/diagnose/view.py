@@ -34,7 +34,7 @@ WARMING = timedelta(minutes=10)
 
 
 def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:
-    """First and last time of each stretch without a longer gap.
+    """First and last of the times without a longer gap.
 
     Examples
     --------
@@ -74,18 +74,18 @@ class SlowPeriods:
 class VariantView:
     """A variant in its measurements; what several rules need is computed once.
 
-    A view of one stretch sees slow and full periods of this stretch only, and everything else of
+    A view of one time window sees slow and full periods of this window only, and everything else of
     the whole window.
     """
 
     measurements: Measurements
     variant: VariantReading
-    stretch: frozenset[datetime] | None = None
+    window: frozenset[datetime] | None = None
     parent: VariantView | None = None
 
     def within(self, times: Iterable[datetime]) -> VariantView:
         """The same with slow and full periods among these only."""
-        return replace(self, stretch=frozenset(times), parent=self.whole)
+        return replace(self, window=frozenset(times), parent=self.whole)
 
     @property
     def whole(self) -> VariantView:
@@ -93,7 +93,7 @@ class VariantView:
         return self.parent or self
 
     def _seen(self, time: datetime) -> bool:
-        return self.stretch is None or time in self.stretch
+        return self.window is None or time in self.window
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the variant."""

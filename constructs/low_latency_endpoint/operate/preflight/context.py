@@ -73,13 +73,13 @@ class PreflightContext:
         return sum(each.largest_fleet for each in self.endpoints)
 
     @property
-    def endpoints(self) -> tuple[EndpointContext, ...]:
+    def endpoints(self) -> tuple[PlannedEndpoint, ...]:
         """One context per endpoint, in the order of the file."""
-        return tuple(EndpointContext(self, key) for key in self.settings.endpoints)
+        return tuple(PlannedEndpoint(self, key) for key in self.settings.endpoints)
 
 
 @dataclass(frozen=True)
-class EndpointContext:
+class PlannedEndpoint:
     """One endpoint of the settings file."""
 
     stack: PreflightContext

@@ -11,7 +11,7 @@ from ...account.sessions import Unreadable
 from ...plan.instance_types import instance_facts
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown
-from .context import EndpointContext, Fetch
+from .context import Fetch, PlannedEndpoint
 from .image_uris import EcrImage, ecr_image
 
 _MEDIA_TYPES = [
@@ -26,7 +26,7 @@ _BATCH_GET_IMAGE = "/AmazonECR/latest/APIReference/API_BatchGetImage.html"
 
 
 def _each_image(
-    context: EndpointContext, find: Callable[[EndpointContext, EcrImage], Iterator[Outcome]]
+    context: PlannedEndpoint, find: Callable[[PlannedEndpoint, EcrImage], Iterator[Outcome]]
 ) -> Iterator[Outcome]:
     for index, container in enumerate(context.settings.containers):
         if container.image.asset:
@@ -72,12 +72,12 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
 
 
 @check("LLP401", "The image exists in the stack's region", source=_BATCH_GET_IMAGE)
-def image_exists(context: EndpointContext) -> Iterator[Outcome]:
+def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Asked of the registry, with the operation that pulling needs."""
     yield from _each_image(context, _exists)
 
 
-def _exists(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
+def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
         yield failed(
             f"{image} lies in {image.region}: SageMaker pulls from its own region "
@@ -98,7 +98,7 @@ def _exists(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
     "The image's architecture is the instance type's",
     source="https://github.com/opencontainers/image-spec/blob/main/config.md",
 )
-def architecture(context: EndpointContext) -> Iterator[Outcome]:
+def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
     """From the image's index or its configuration, not from its name."""
     facts = instance_facts(context.settings.instance_type)
     if facts is None or facts.architecture is None:
@@ -109,7 +109,7 @@ def architecture(context: EndpointContext) -> Iterator[Outcome]:
     yield from _each_image(context, _fits)
 
 
-def _fits(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
+def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
         yield unknown("not read: see LLP401")
         return

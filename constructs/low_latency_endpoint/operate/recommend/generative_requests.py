@@ -35,7 +35,7 @@ TOKENS = Range(GENERATIVE_FORM, "a number of tokens or requests", 1, 1_000_000_0
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class TokenWorkload:
     """What the callers of a language model send.
 
     Parameters
@@ -126,7 +126,7 @@ class Workload:
         )
 
 
-def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
+def workload_of_file(path: str | Path, dataset: str | None = None) -> TokenWorkload:
     """A workload from a file with AWS's specification, YAML or JSON.
 
     Raises
@@ -147,7 +147,7 @@ def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
         raise GENERATIVE_FORM.error(
             got=f"{path}: {type(found).__name__}", allowed=allowed, where="--workload-file"
         )
-    return Workload(given=text, dataset=dataset)
+    return TokenWorkload(given=text, dataset=dataset)
 
 
 @dataclass(frozen=True, slots=True)

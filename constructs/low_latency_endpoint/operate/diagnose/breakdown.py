@@ -10,7 +10,7 @@ from ...account.metrics import MetricSeries, Series
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class BreakdownRow:
     """Where the time of one instance's or zone's requests went; ``None``: no data.
 
     Latencies are milliseconds, means over the window's periods, weighted by requests; ``share`` is
@@ -38,7 +38,7 @@ class Member:
         }
 
 
-def members(of: Mapping[str, MetricSeries]) -> list[Member]:
+def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
     """Instances or zones of a variant, the slowest first."""
     total = sum(_of(series, "Invocations", "Sum").sum for series in of.values())
     found = []
@@ -51,7 +51,7 @@ def members(of: Mapping[str, MetricSeries]) -> list[Member]:
             return _of(series, metric, statistic).weighted_mean(requests)
 
         found.append(
-            Member(
+            BreakdownRow(
                 name,
                 requests.sum,
                 requests.sum / total if total else None,
