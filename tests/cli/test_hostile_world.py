@@ -179,12 +179,25 @@ def odd_files(folder: Path) -> dict[str, str]:
 
 
 def parameters(command: str, *, files: bool) -> list[Any]:
-    """The command's parameters that take a file, or another value; flags take none."""
+    """The command's parameters that take a file, or another value; flags take none.
+
+    An option that several commands have is declared once and read in one place: the first of them
+    shows what comes of it.
+    """
     application: Any = get_command(app)
+    before = list(COMMANDS)[: list(COMMANDS).index(command)]
+    seen = {
+        (each.name, each.help)
+        for other in before
+        for each in application.commands[other].params
+        if each.param_type_name == "option"
+    }
     return [
         each
         for each in application.commands[command].params
-        if not getattr(each, "is_flag", False) and (each.bare_type is Path) == files
+        if not getattr(each, "is_flag", False)
+        and (each.bare_type is Path) == files
+        and (each.name, getattr(each, "help", "")) not in seen
     ]
 
 
