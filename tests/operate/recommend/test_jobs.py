@@ -70,7 +70,7 @@ def test_a_recorded_answer(account: Account) -> None:
     job = read(account, INFERENCE, "sentiment-1")
     fast, slow = job.results
     assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
-    assert fast.cost_per_inference == pytest.approx(7.456940238625975e-06)
+    assert fast.cost_per_inference_usd == pytest.approx(7.456940238625975e-06)
     assert fast.tps_per_instance == pytest.approx(27.4167, abs=1e-4)
     assert fast.model_latency_ms == 171
     assert (fast.cpu_percent, fast.memory_percent) == (71.4, 22.5)

@@ -188,8 +188,11 @@ def breakdown_table(word: str, found: list[BreakdownRow]) -> Table:
                 each.name,
                 f"{each.requests:,.0f}",
                 percent(each.share),
-                *map(milliseconds, (each.model_average, each.model_p99, each.overhead_average)),
-                f"{each.cpu:.0f} %" if each.cpu is not None else "-",
+                *map(
+                    milliseconds,
+                    (each.model_average_ms, each.model_p99_ms, each.overhead_average_ms),
+                ),
+                f"{each.cpu_percent:.0f} %" if each.cpu_percent is not None else "-",
             )
             for each in found
         ],

@@ -113,7 +113,7 @@ def adopt(
             "tps_per_instance is AWS's figure with its own few users; confirm it with "
             "low-latency load-test --confirm before production relies on it."
         )
-        if recommendation.max_invocations and recommendation.max_invocations >= MOST_INVOCATIONS:
+        if (recommendation.max_invocations_per_minute or 0) >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
     if recommendation.instance_type != endpoint.instance_type and _scales(endpoint):
         notes.append(_type_change_note(endpoint.instance_type, recommendation.instance_type))

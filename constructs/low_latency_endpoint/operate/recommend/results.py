@@ -38,9 +38,9 @@ class Recommendation:
         Empty for a serverless endpoint.
     instance_count : int or None
         Instances behind the numbers.
-    cost_per_hour, cost_per_inference : float or None
+    cost_per_hour_usd, cost_per_inference_usd : float or None
         US dollars.
-    max_invocations : int or None
+    max_invocations_per_minute : int or None
         Requests per minute that one instance held.
     model_latency_ms : float or None
         Milliseconds at that rate.
@@ -56,9 +56,9 @@ class Recommendation:
     recommendation_id: str
     instance_type: str
     instance_count: int | None
-    cost_per_hour: float | None
-    cost_per_inference: float | None
-    max_invocations: int | None
+    cost_per_hour_usd: float | None
+    cost_per_inference_usd: float | None
+    max_invocations_per_minute: int | None
     model_latency_ms: float | None
     cpu_percent: float | None
     memory_percent: float | None
@@ -69,7 +69,7 @@ class Recommendation:
     @property
     def tps_per_instance(self) -> float | None:
         """Requests per second that one instance held."""
-        return None if not self.max_invocations else self.max_invocations / 60
+        return None if not self.max_invocations_per_minute else self.max_invocations_per_minute / 60
 
     def within(self, threshold: LatencyThreshold) -> bool | None:
         """Whether the latency is within the threshold; ``None`` without a latency."""
@@ -80,21 +80,9 @@ class Recommendation:
     def to_dict(self, threshold: LatencyThreshold) -> dict[str, Any]:
         """As JSON holds it."""
         return {
-            "number": self.number,
-            "recommendation_id": self.recommendation_id or None,
-            "instance_type": self.instance_type or None,
-            "instance_count": self.instance_count,
-            "cost_per_hour_usd": self.cost_per_hour,
-            "cost_per_inference_usd": self.cost_per_inference,
-            "max_invocations_per_minute": self.max_invocations,
+            **_filled(asdict(self)),
             "tps_per_instance": self.tps_per_instance,
-            "model_latency_ms": self.model_latency_ms,
             "within_target": self.within(threshold),
-            "cpu_percent": self.cpu_percent,
-            "memory_percent": self.memory_percent,
-            "environment": dict(self.environment),
-            "inference_specification": self.inference_specification or None,
-            "compilation_job": self.compilation_job or None,
         }
 
 
@@ -109,9 +97,9 @@ def recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
         recommendation_id=answer.get("RecommendationId", ""),
         instance_type=endpoint.get("InstanceType", ""),
         instance_count=endpoint.get("InitialInstanceCount"),
-        cost_per_hour=_known(metrics.get("CostPerHour")),
-        cost_per_inference=_known(metrics.get("CostPerInference")),
-        max_invocations=most,
+        cost_per_hour_usd=_known(metrics.get("CostPerHour")),
+        cost_per_inference_usd=_known(metrics.get("CostPerInference")),
+        max_invocations_per_minute=most,
         model_latency_ms=model_latency_ms(metrics.get("ModelLatency"), most),
         cpu_percent=_known(metrics.get("CpuUtilization")),
         memory_percent=_known(metrics.get("MemoryUtilization")),
@@ -184,10 +172,15 @@ class GenerativeResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {
-            name: list(value) if isinstance(value, tuple) else None if value == "" else value
-            for name, value in asdict(self).items()
-        }
+        return _filled(asdict(self))
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON's null for empty text, its lists for tuples."""
+    return {
+        name: list(value) if isinstance(value, tuple) else None if value == "" else value
+        for name, value in values.items()
+    }
 
 
 def generative_result(number: int, answer: Mapping[str, Any]) -> GenerativeResult:

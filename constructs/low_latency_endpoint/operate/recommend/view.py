@@ -160,12 +160,12 @@ def _without_results(job: Job[Recommendation] | Job[GenerativeResult]) -> list[R
 def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Iterator[str | Cell]:
     within = each.within(threshold)
     tones = {None: Cell("?", "other"), True: Cell("yes", "good"), False: Cell("no", "bad")}
-    millions = None if each.cost_per_inference is None else each.cost_per_inference * 1e6
+    millions = None if each.cost_per_inference_usd is None else each.cost_per_inference_usd * 1e6
     yield str(each.number)
     yield tones[within]
     yield _type(each.instance_type or "serverless", current)
     yield _number(each.instance_count, "d")
-    yield _number(each.cost_per_hour, ".3f")
+    yield _number(each.cost_per_hour_usd, ".3f")
     yield _number(millions, ".2f")
     yield _number(each.tps_per_instance, ".1f")
     yield _number(each.model_latency_ms, ".4g")
