@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import rule
 from .calls import Account
-from .error_codes import ENDPOINT_EXISTS
 from .sessions import Unreadable
 
+ENDPOINT_EXISTS = rule(
+    "LLE581",
+    "the endpoint must exist in this account and region",
+    mend="Check the name (aws sagemaker list-endpoints), --region and --profile.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 #: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 

@@ -21,11 +21,18 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 from botocore.utils import validate_region_name
 
-from ..errors import ConfigurationError, LowLatencyEndpointError
-from .error_codes import CREDENTIALS
+from ..errors import ConfigurationError, LowLatencyEndpointError, rule
 
 ClientFactory = Callable[[str], Any]
 """Service name to boto3 client."""
+
+CREDENTIALS = rule(
+    "LLE583",
+    "AWS needs credentials and a region",
+    mend="Give --profile and --region, or set AWS_PROFILE and AWS_REGION; aws configure makes a "
+    "profile.",
+    source="/cli/latest/userguide/cli-configure-quickstart.html",
+)
 
 # How codes begin: services put Exception, Operation or nothing behind them.
 _DENIED = (

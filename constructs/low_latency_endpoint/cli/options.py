@@ -37,14 +37,6 @@ SettingsRegion = Annotated[
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what passes.")]
-
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail on a warning, and on what could not be read.")
-]
-
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Name the page behind each check.")]
-
 
 def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:
     """A field of a group that is an option.

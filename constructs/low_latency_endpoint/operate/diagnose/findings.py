@@ -79,8 +79,8 @@ class Remedy:
     """
 
     key: str
-    value: str = ""
     why: str = ""
+    value: str = ""
 
     @property
     def text(self) -> str:

@@ -67,14 +67,8 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
         besides: str = "",
         confidence: Confidence = "high",
     ) -> Finding:
-        return Finding(
-            made,
-            view.variant.name,
-            (*evidence, *more),
-            confidence,
-            (*root, path),
-            tuple(changes),
-            besides,
+        return view.finding(
+            made, confidence, (*root, path), *evidence, *more, remedies=changes, besides=besides
         )
 
     used = view.utilization(times)
@@ -89,11 +83,9 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                 times[-1] + view.period,
             ),
             changes=[
-                Remedy("instance_type", "", "more vCPUs for each GPU"),
+                Remedy("instance_type", "more vCPUs for each GPU"),
                 Remedy(
-                    "containers[].environment",
-                    "",
-                    "fewer or lighter steps before the model on the CPU",
+                    "containers[].environment", "fewer or lighter steps before the model on the CPU"
                 ),
             ],
         )
@@ -104,8 +96,8 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "scaling unknown",
             confidence="medium",
             changes=[
-                Remedy("instances.max", _above(needed), "if the fleet is at its maximum"),
-                Remedy("throughput.safety_factor", "", "lower: instances stay emptier"),
+                Remedy("instances.max", "if the fleet is at its maximum", _above(needed)),
+                Remedy("throughput.safety_factor", "lower: instances stay emptier"),
             ],
         )
         return
@@ -114,13 +106,13 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             NO_SCALING,
             "not registered with Application Auto Scaling",
             changes=[
-                Remedy("scaling.enabled", "true", "instances follow the load"),
+                Remedy("scaling.enabled", "instances follow the load", "true"),
                 Remedy(
                     "throughput",
-                    "{peak_tps: ..., tps_per_instance: ...}",
                     "measured in a load test: scaling and its target follow from it",
+                    "{peak_tps: ..., tps_per_instance: ...}",
                 ),
-                Remedy("instances.min", _above(needed), "until then"),
+                Remedy("instances.min", "until then", _above(needed)),
             ],
         )
         return
@@ -133,7 +125,7 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "sagemaker:variant:DesiredInstanceCount --resource-id "
             f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
             "--suspended-state DynamicScalingOutSuspended=false",
-            changes=[Remedy("scaling.enabled", "true")],
+            changes=[Remedy("scaling.enabled", value="true")],
         )
         return
     failed = [
@@ -196,46 +188,39 @@ def _failed(
     if "quota" in words or "limit" in words:
         why, changes = (
             "the account's quota is used up",
-            [Remedy("instance_type", "", "a type whose quota has room, until it is raised")],
+            [Remedy("instance_type", "a type whose quota has room, until it is raised")],
         )
         besides = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
     elif "capacity" in words:
         why, changes = (
             "AWS has no more instances of this type in the zones",
             [
-                Remedy("capacity_reservation_arn", "", "reserved instances come"),
-                Remedy("instance_type", "", "a type with more supply in these zones"),
-                Remedy(
-                    "client_zones.ids", "", "stack-level: another zone, if callers run there too"
-                ),
-                Remedy(
-                    "instances.min", "", "holds instances instead of asking for them at the peak"
-                ),
+                Remedy("capacity_reservation_arn", "reserved instances come"),
+                Remedy("instance_type", "a type with more supply in these zones"),
+                Remedy("client_zones.ids", "stack-level: another zone, if callers run there too"),
+                Remedy("instances.min", "holds instances instead of asking for them at the peak"),
             ],
         )
         besides = ""
     else:
         why, changes = (
             "see AWS's message",
-            [Remedy("instances.min", "", "holds instances instead of asking for them at the peak")],
+            [Remedy("instances.min", "holds instances instead of asking for them at the peak")],
         )
         besides = "SageMaker refuses scaling while the endpoint is being updated."
-    return Finding(
+    return view.finding(
         SCALE_OUT_FAILED,
-        view.variant.name,
-        (
-            *evidence,
-            Evidence(
-                f'{text}, {why}: "{last.message or last.description}"',
-                failed[0].start,
-                last.end or last.start,
-            ),
-        ),
         "high",
         (*root, "scale-out failed"),
-        tuple(changes),
-        besides,
-        risk,
+        *evidence,
+        Evidence(
+            f'{text}, {why}: "{last.message or last.description}"',
+            failed[0].start,
+            last.end or last.start,
+        ),
+        remedies=changes,
+        besides=besides,
+        risk=risk,
     )
 
 
@@ -275,7 +260,7 @@ def _maximum(
     if full_below_target or (needed and needed == by_utilization):
         needed, why = by_utilization, "for 65 % utilization"
     more = max(needed or 0, (scaling.maximum or 0) + 1)
-    changes = [Remedy("instances.max", str(more), why)]
+    changes = [Remedy("instances.max", why, str(more))]
     if full_below_target and tracked and peak is not None:
         changes.append(
             _lower_target(
@@ -291,19 +276,19 @@ def _maximum(
         changes.insert(
             0,
             Remedy(
-                "throughput.peak_tps", f"{_round_up(tps)}", "the plan's maximum follows from it"
+                "throughput.peak_tps", "the plan's maximum follows from it", f"{_round_up(tps)}"
             ),
         )
-    changes.append(Remedy("instance_type", "", "a larger type, if more instances are not wanted"))
-    return Finding(
+    changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
+    return view.finding(
         AT_MAXIMUM,
-        view.variant.name,
-        (*evidence, Evidence("; ".join(parts), times[0], times[-1] + view.period)),
         "high",
         (*root, "fleet at its maximum"),
-        tuple(changes),
-        "Check the quota of the instance type before the maximum is raised.",
-        risk,
+        *evidence,
+        Evidence("; ".join(parts), times[0], times[-1] + view.period),
+        remedies=changes,
+        besides="Check the quota of the instance type before the maximum is raised.",
+        risk=risk,
     )
 
 
@@ -320,62 +305,55 @@ def _too_slow(
     tracked = view.tracked
     most = tracked.peak(times) if tracked else None
     span = (times[0], times[-1] + view.period)
-    headroom = Remedy("throughput.safety_factor", "", "lower: headroom on each instance")
+    headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
     if tracked and tracked.concurrency:
         headroom = Remedy(
             "scaling.concurrency_target",
-            "",
             f"lower than {tracked.target:g}: headroom on each instance",
         )
     if tracked and most is not None and most <= 1.05 * tracked.target:
         changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
         if not tracked.concurrency:
             changes.append(
-                Remedy("throughput.safety_factor", "", "lower: more instances for the same load")
+                Remedy("throughput.safety_factor", "lower: more instances for the same load")
             )
-        return Finding(
+        return view.finding(
             TARGET_TOO_HIGH,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
-                    "to add any",
-                    *span,
-                ),
-            ),
             "high",
             (*root, "scaling target not reached"),
-            tuple(changes),
+            *evidence,
+            Evidence(
+                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+                "to add any",
+                *span,
+            ),
+            remedies=changes,
         )
     faster = (
         []
         if tracked and tracked.concurrency
-        else [Remedy("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
+        else [Remedy("scaling.metric", "sees a rise in 10 s instead of 60 s", "concurrency")]
     )
     if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
-        return Finding(
+        return view.finding(
             SPIKE,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
-                    "the median of the window",
-                    *span,
-                ),
-            ),
             "high",
             (*root, "spike"),
-            (
+            *evidence,
+            Evidence(
+                f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
+                "the median of the window",
+                *span,
+            ),
+            remedies=[
                 Remedy(
                     "instances.min",
-                    _above(needed),
                     "the only thing that helps in the first minutes of a spike",
+                    _above(needed),
                 ),
                 headroom,
                 *faster,
-            ),
+            ],
         )
     outs = [
         a
@@ -389,25 +367,25 @@ def _too_slow(
     changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
         changes.append(
-            Remedy("scaling.scale_out_cooldown", "60s", f"now {scaling.scale_out_cooldown:g} s")
+            Remedy("scaling.scale_out_cooldown", f"now {scaling.scale_out_cooldown:g} s", "60s")
         )
-    changes += [headroom, Remedy("instances.min", "", "more at all times")]
-    return Finding(
+    changes += [headroom, Remedy("instances.min", "more at all times")]
+    return view.finding(
         SCALING_LAGS,
-        view.variant.name,
-        (*evidence, Evidence(more + said, *span)),
         "high" if outs else "medium",
         (*root, "below the maximum, load above target"),
-        tuple(changes),
-        "A rise at known hours is best met by a scheduled action ahead of it.",
+        *evidence,
+        Evidence(more + said, *span),
+        remedies=changes,
+        besides="A rise at known hours is best met by a scheduled action ahead of it.",
     )
 
 
 def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Remedy:
     """What the scaling target follows from, at what full instances held."""
     if tracked.concurrency:
-        return Remedy("scaling.concurrency_target", f"{held:.3g}", why)
-    return Remedy("throughput.tps_per_instance", f"{held / 60:.3g}", why)
+        return Remedy("scaling.concurrency_target", why, f"{held:.3g}")
+    return Remedy("throughput.tps_per_instance", why, f"{held / 60:.3g}")
 
 
 def _above(needed: int | None) -> str:

@@ -170,22 +170,23 @@ def _instance(
         (
             Remedy(
                 "routing",
-                "least_outstanding_requests",
                 "fewer requests go to an instance that takes longer",
+                "least_outstanding_requests",
             ),
         )
         if routing == "RANDOM"
         else ()
     )
-    return Finding(
+    return view.finding(
         SLOW_INSTANCE,
-        view.variant.name,
-        evidence,
         "high",
         ("ModelLatency high", "instances differ"),
-        changes,
-        "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
-        "look at what that instance is asked (sessions, prefixes) and at its log stream.",
+        *evidence,
+        remedies=changes,
+        besides=(
+            "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
+            "look at what that instance is asked (sessions, prefixes) and at its log stream."
+        ),
     )
 
 
@@ -203,19 +204,19 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
     changes = [
         Remedy(
             "instances.min",
-            str(2 * len(means)),
             "two instances in each zone: a zone then rests on more than one",
+            str(2 * len(means)),
         )
     ]
     if uneven:
-        changes.append(Remedy("client_zones.ids", "", "stack-level: all zones that callers run in"))
-    changes.append(Remedy("alarms.zone_imbalance", "1.5", "says so when it happens again"))
-    return Finding(
+        changes.append(Remedy("client_zones.ids", "stack-level: all zones that callers run in"))
+    changes.append(Remedy("alarms.zone_imbalance", "says so when it happens again", "1.5"))
+    return view.finding(
         SLOW_ZONE,
-        view.variant.name,
-        (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period)),
         "high" if uneven else "medium",
         ("ModelLatency high", "zones differ"),
-        tuple(changes),
-        "Callers that use the zonal names of one zone only send everything there.",
+        *view.slow_evidence(),
+        Evidence(text, times[0], times[-1] + view.period),
+        remedies=changes,
+        besides="Callers that use the zonal names of one zone only send everything there.",
     )

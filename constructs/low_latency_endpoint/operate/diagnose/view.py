@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds
-from .findings import Evidence
+from .findings import Confidence, Evidence, Finding, FindingKind, Remedy
 from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
 from .target_tracking import INVOCATIONS, TrackedMetric, tracked_unit
 
@@ -91,6 +91,21 @@ class VariantView:
     def whole(self) -> VariantView:
         """The view of the whole window."""
         return self.parent or self
+
+    def finding(
+        self,
+        kind: FindingKind,
+        confidence: Confidence,
+        path: tuple[str, ...],
+        *evidence: Evidence,
+        remedies: Iterable[Remedy] = (),
+        besides: str = "",
+        risk: bool = False,
+    ) -> Finding:
+        """One cause that this variant's measurements point to."""
+        return Finding(
+            kind, self.variant.name, evidence, confidence, path, tuple(remedies), besides, risk
+        )
 
     def _seen(self, time: datetime) -> bool:
         return self.window is None or time in self.window

@@ -42,32 +42,6 @@ class ScalingAdvice:
         }
 
 
-def scaling_request(
-    job_name: str, recommendation: Recommendation, peak_tps: float | None
-) -> dict[str, Any]:
-    """What ``get_scaling_configuration_recommendation`` is called with.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE977 for a result without an ID of its own.
-    """
-    if not recommendation.recommendation_id:
-        raise NO_SUCH_RESULT.error(
-            got=f"result {recommendation.number} without an ID",
-            allowed="a result that AWS recommends",
-        )
-    request: dict[str, Any] = {
-        "InferenceRecommendationsJobName": job_name,
-        "RecommendationId": recommendation.recommendation_id,
-    }
-    if peak_tps is not None:
-        request["ScalingPolicyObjective"] = {
-            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
-        }
-    return request
-
-
 def ask_for_scaling(
     client: ClientFactory,
     job: Job[Recommendation],
@@ -83,8 +57,25 @@ def ask_for_scaling(
     recommendation : Recommendation
     peak_tps : float or None
         Requests per second to hold; ``None`` leaves the traffic open.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE977 for a result without an ID of its own.
     """
-    request = scaling_request(job.name, recommendation, peak_tps)
+    if not recommendation.recommendation_id:
+        raise NO_SUCH_RESULT.error(
+            got=f"result {recommendation.number} without an ID",
+            allowed="a result that AWS recommends",
+        )
+    request: dict[str, Any] = {
+        "InferenceRecommendationsJobName": job.name,
+        "RecommendationId": recommendation.recommendation_id,
+    }
+    if peak_tps is not None:
+        request["ScalingPolicyObjective"] = {
+            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
+        }
     with job_errors_in_words(job.name):
         answer = client("sagemaker").get_scaling_configuration_recommendation(**request)
     found: Mapping[str, Any] = answer.get("DynamicScalingConfiguration") or {}

@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...account.calls import Account
-from ...account.error_codes import STACK_EXISTS
 from ...account.sessions import ClientFactory, Unreadable
-from ...account.stacks import stack_description, stack_endpoints
+from ...account.stacks import STACK_EXISTS, stack_description, stack_endpoints
 from ..checking.checks import Check, check, run_checks
 from ..checking.results import Outcome, Report, passed, unknown, warned
 from . import alarm_checks, fleet_checks, path_checks, zone_checks
