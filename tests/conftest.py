@@ -10,6 +10,14 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
+
 # The tests start Node.js through jsii and the CDK CLI: the one of this virtual environment, which
 # is first on the path only under `make test` or in an activated environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -122,7 +122,7 @@ def test_with_a_stop_timeout_requests_under_way_are_waited_for(
         )
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
-    assert count > 20
+    assert count > 20, done.stderr
     assert counts_said(done.stderr) == [(count, count, count, 0)]
     assert int(aggregated(tmp_path)["Request Count"]) == count
 
