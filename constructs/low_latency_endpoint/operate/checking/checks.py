@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from ...account.calls import Account
@@ -52,6 +52,12 @@ class Check(Generic[C]):
                 mend=outcome.mend,
                 source=self.source,
             )
+
+
+def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """Outcomes that say of which part of the check's subject they are."""
+    for each in outcomes:
+        yield replace(each, about=" ".join(filter(None, (part, each.about))))
 
 
 def check(

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...account.calls import Account
 from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
-from ..checking.checks import check, guarded
+from ..checking.checks import check, guarded, of_part
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PlannedEndpoint
 
@@ -24,16 +24,9 @@ Find = Callable[[PlannedEndpoint, ModelDataSettings], Iterator[Outcome]]
 
 
 def _each_data(context: PlannedEndpoint, find: Find) -> Iterator[Outcome]:
-    for index, container in enumerate(context.settings.containers):
+    for about, container in context.containers:
         if container.data is not None:
-            about = f"container {index}" if len(context.settings.containers) > 1 else ""
-            for outcome in guarded(find, context, container.data):
-                yield Outcome(
-                    outcome.status,
-                    outcome.evidence,
-                    outcome.mend,
-                    " ".join(filter(None, (about, outcome.about))),
-                )
+            yield from of_part(about, guarded(find, context, container.data))
 
 
 def _location(data: ModelDataSettings) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from ...account.sessions import Unreadable
 from ...plan.images import dlc_account
 from ...plan.instance_types import instance_facts
 from ...settings import ImageSettings
-from ..checking.checks import check, guarded
+from ..checking.checks import check, guarded, of_part
 from ..checking.results import Outcome, failed, passed, unknown
 from .context import Fetch, PlannedEndpoint
 
@@ -82,22 +82,15 @@ def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
 def _each_image(
     context: PlannedEndpoint, find: Callable[[PlannedEndpoint, EcrImage], Iterator[Outcome]]
 ) -> Iterator[Outcome]:
-    for index, container in enumerate(context.settings.containers):
+    for about, container in context.containers:
         if container.image.asset:
             continue  # built by the deploy itself
         image = ecr_image(container.image, context.account.region)
-        about = f"container {index}" if len(context.settings.containers) > 1 else ""
         if image is None:
             where = container.image.uri or f"{container.image.dlc} in {context.account.region}"
             yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
         else:
-            for outcome in guarded(find, context, image):
-                yield Outcome(
-                    outcome.status,
-                    outcome.evidence,
-                    outcome.mend,
-                    " ".join(filter(None, (about, outcome.about))),
-                )
+            yield from of_part(about, guarded(find, context, image))
 
 
 def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
