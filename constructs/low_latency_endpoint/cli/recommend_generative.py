@@ -70,7 +70,7 @@ class TokenLoad:
     """What the model is asked."""
 
     workload: str | None = option(
-        "TokenWorkload configuration that exists. Default: one is made from the options below and "
+        "Workload configuration that exists. Default: one is made from the options below and "
         "named as the job.",
         metavar="NAME",
     )
