@@ -129,7 +129,7 @@ class JobCommand:
         name = options.job
         if options.stop and name is not None:
             jobs.stop(self.client, kind, name)
-            made = "" if kind.word == "benchmark" else " and deletes its endpoints"
+            made = "" if kind.word else " and deletes its endpoints"  # AWS says so of these only
             typer.echo(f"AWS stops {name}{made}.", err=True)
             return
         if name is None:
