@@ -14,7 +14,7 @@ from .dependencies import creation_order
 from .intrinsics import NO_VALUE, Resolver
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
-from .template import Parameter
+from .template import Submission
 
 PENDING = "\0known after deployment:"
 """Marks a value that a change set cannot know: it belongs to a resource that is yet to be made."""
@@ -72,7 +72,9 @@ class Evaluation:
     Parameters
     ----------
     stack
-        The stack; only its names and tags are read.
+        The stack; only its names and resources are read.
+    submitted
+        What it is to be.
     pending
         See `StackResources`.
     """
@@ -82,18 +84,15 @@ class Evaluation:
         place: Place,
         stacks: StackStore,
         stack: Stack,
-        template: Mapping[str, Any],
-        parameters: Mapping[str, Parameter],
-        tags: Mapping[str, str],
-        resources: Mapping[str, DeployedResource],
+        submitted: Submission,
         pending: set[str] | None = None,
     ) -> None:
         self._place = place
         self._stacks = stacks
-        self._template = template
-        self._tags = tags
+        self._template = template = submitted.template
+        self._tags = submitted.tags
         self.imports: set[str] = set()
-        values = {name: parameter.value for name, parameter in parameters.items()}
+        values = {name: parameter.value for name, parameter in submitted.parameters.items()}
         values |= {
             "AWS::AccountId": place.account,
             "AWS::Region": place.region,
@@ -106,7 +105,7 @@ class Evaluation:
         self._resolver = Resolver(
             template,
             values,
-            StackResources(resources, pending),
+            StackResources(stack.resources, pending),
             self._import,
             self._stack_output,
             self._zones,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..protocols import ServiceError
-from .template import Parameter
+from .template import Submission
 
 
 def now() -> datetime:
@@ -67,11 +67,7 @@ class ChangeSet:
     id: str
     name: str
     kind: str
-    body: str
-    template: dict[str, Any]
-    parameters: dict[str, Parameter]
-    tags: dict[str, str]
-    capabilities: list[str]
+    submitted: Submission
     description: str | None
     on_failure: str | None
     include_nested: bool
@@ -89,12 +85,7 @@ class Stack:
     name: str
     id: str
     status: str
-    body: str = ""
-    template: dict[str, Any] = field(default_factory=dict)
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
-    capabilities: list[str] = field(default_factory=list)
-    description: str | None = None
+    submitted: Submission = field(default_factory=Submission)
     reason: str | None = None
     resources: dict[str, DeployedResource] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .properties import PropertyNotEmulated, as_text, call, retag, tag_map, without
+from .properties import PropertyNotEmulated, Tagging, as_text, call, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -13,6 +13,7 @@ class _Alarm(ResourceType):
 
     operation = ""
     name_property = "AlarmName"
+    tags_by = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN", "Arn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -29,14 +30,6 @@ class _Alarm(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         # Put keeps the tags of an alarm that exists: they are changed by themselves.
         self._put(at, existing.physical_id, without(properties, "Tags"))
-        cloudwatch, arn = at.client("cloudwatch"), existing.attributes["Arn"]
-        retag(
-            existing.properties,
-            properties,
-            cloudwatch.tag_resource,
-            cloudwatch.untag_resource,
-            ResourceARN=arn,
-        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
@@ -115,6 +108,15 @@ class LogGroup(ResourceType):
     # "Once a log group is created, its class can't be changed" (CloudWatch Logs user guide).
     also_replaces = frozenset({"LogGroupClass"})
     name_property = "LogGroupName"
+    tags_by = Tagging(
+        "logs",
+        "tag_log_group",
+        "untag_log_group",
+        "logGroupName",
+        tags="tags",
+        keys="tags",
+        spelt=tag_map,
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         logs, name = at.client("logs"), self.name(at, properties, longest=512)
@@ -145,16 +147,6 @@ class LogGroup(ResourceType):
                 logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
             else:
                 logs.disassociate_kms_key(logGroupName=name)
-        retag(
-            old,
-            properties,
-            logs.tag_log_group,
-            logs.untag_log_group,
-            "tags",
-            "tags",
-            tag_map,
-            logGroupName=name,
-        )
 
 
 @emulated

@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError
 
 from .properties import (
     PropertyNotEmulated,
+    Tagging,
     call,
     only,
     refuse_others,
-    retag,
     tag_list,
     tag_map,
     without,
@@ -51,6 +51,7 @@ class Function(ResourceType):
     type_name = "AWS::Lambda::Function"
     deletes_by = ("lambda", "delete_function", "FunctionName")
     name_property = "FunctionName"
+    tags_by = Tagging("lambda", "tag_resource", "untag_resource", "Resource", "Arn", spelt=tag_map)
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=64)
@@ -88,14 +89,6 @@ class Function(ResourceType):
         configuration = {**_DEFAULTS, **only(properties, *_CONFIGURATION)}
         call(lambda_, "update_function_configuration", {"FunctionName": name, **configuration})
         self._reserve(at, name, old, properties)
-        retag(
-            old,
-            properties,
-            lambda_.tag_resource,
-            lambda_.untag_resource,
-            spelt=tag_map,
-            Resource=existing.attributes["Arn"],
-        )
 
 
 def _code(properties: Properties) -> dict[str, Any]:
@@ -174,7 +167,7 @@ class Version(ResourceType):
 
 
 @emulated
-class Alias(ResourceType):
+class FunctionAlias(ResourceType):
     """An alias of a version."""
 
     type_name = "AWS::Lambda::Alias"

@@ -14,6 +14,7 @@ from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
+from .properties import Tagging
 
 Properties = Mapping[str, Any]
 
@@ -105,6 +106,8 @@ class ResourceType(ABC):
     """Service, operation and its parameter for the physical id, where that is all of a delete."""
     name_property: ClassVar[str | None] = None
     """The property that fixes the resource's name, which no two resources can share."""
+    tags_by: ClassVar[Tagging | None] = None
+    """How a change of its tags is made, beside `update`."""
     tagged: ClassVar[str | None] = None
     """The form of the Tags property, which also takes the stack's tags: "list", "map" or none."""
 
@@ -127,7 +130,17 @@ class ResourceType(ABC):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
         """Update the resource in place; gives what changed for `Ref` and `Fn::GetAtt`, if so."""
-        raise AssertionError(f"every property of {self.type_name} replaces it")
+        assert self.tags_by, f"every property of {self.type_name} replaces it"
+        return None
+
+    def change(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
+        """Update the resource in place, and its tags."""
+        changed = self.update(at, existing, properties)
+        if by := self.tags_by:
+            resource = existing.attributes[by.of] if by.of else existing.physical_id
+            tags = existing.properties.get("Tags"), properties.get("Tags")
+            by.change(at.client(by.service), resource, *tags)
+        return changed
 
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ..protocols import ServiceError
-from .properties import call, only, retag
+from .properties import Tagging, call, only
 from .resource_type import (
     Created,
     CreationFailed,
@@ -20,11 +20,7 @@ from .resource_type import (
 _ENDPOINT_TIMEOUT = 600.0
 
 
-def _update_tags(at: Place, existing: Existing, properties: Properties) -> None:
-    sagemaker, arn = at.client("sagemaker"), existing.physical_id
-    retag(
-        existing.properties, properties, sagemaker.add_tags, sagemaker.delete_tags, ResourceArn=arn
-    )
+_TAGS = Tagging("sagemaker", "add_tags", "delete_tags", "ResourceArn")
 
 
 @emulated
@@ -33,6 +29,7 @@ class Model(ResourceType):
 
     type_name = "AWS::SageMaker::Model"
     name_property = "ModelName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -40,9 +37,6 @@ class Model(ResourceType):
             "ModelArn"
         ]
         return Created(arn, {"ModelName": name, "ModelArn": arn, "Id": arn})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        _update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("sagemaker").delete_model(ModelName=existing.attributes["ModelName"])
@@ -54,6 +48,7 @@ class EndpointConfig(ResourceType):
 
     type_name = "AWS::SageMaker::EndpointConfig"
     name_property = "EndpointConfigName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -63,9 +58,6 @@ class EndpointConfig(ResourceType):
             {**properties, "EndpointConfigName": name},
         )["EndpointConfigArn"]
         return Created(arn, {"EndpointConfigName": name, "Id": arn})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        _update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("sagemaker").delete_endpoint_config(
@@ -79,6 +71,7 @@ class Endpoint(ResourceType):
 
     type_name = "AWS::SageMaker::Endpoint"
     name_property = "EndpointName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -108,7 +101,6 @@ class Endpoint(ResourceType):
         ):
             call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
             self._wait(at, name, properties["EndpointConfigName"])
-        _update_tags(at, existing, properties)
 
     @staticmethod
     def _wait(at: Place, name: str, config: str) -> None:
