@@ -112,7 +112,7 @@ def test_a_functions_error_is_told(aws, stack, role):
     assert (answer["errorType"], answer["errorMessage"]) == ("ValueError", "too bad")
 
 
-def runner_function(**more: Any) -> lambda_runner.Function:
+def runner_function(**more: Any) -> lambda_runner.PythonFunction:
     settings: dict[str, Any] = {
         "name": "f",
         "arn": "arn",
@@ -125,7 +125,7 @@ def runner_function(**more: Any) -> lambda_runner.Function:
         "region": "us-east-1",
         "url": "http://localhost:1",
     }
-    return lambda_runner.Function(**{**settings, **more})
+    return lambda_runner.PythonFunction(**{**settings, **more})
 
 
 def archive_of(code: str) -> bytes:

@@ -213,7 +213,7 @@ def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path
     script = (
         "import threading, time, pathlib\n"
         "from local_sagemaker import LocalAws, lambda_runner\n"
-        "function = lambda_runner.Function('f', 'arn', 'python3.12', 'index.handle',\n"
+        "function = lambda_runner.PythonFunction('f', 'arn', 'python3.12', 'index.handle',\n"
         f"    {archive(code)!r}, 60, 128, {{}}, 'us-east-1', 'http://localhost:1')\n"
         "with LocalAws.in_process():\n"
         "    threading.Thread(target=lambda_runner.run, args=[function, {}], daemon=True).start()\n"

@@ -1,4 +1,4 @@
-"""The process of one invocation of a function: forked from `lambda_host`, or started anew."""
+"""The processes of functions that are forked from `lambda_host`, and that one."""
 
 from __future__ import annotations
 
@@ -9,58 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 _HOST = Path(__file__).with_name("lambda_host.py")
 
 
-class FunctionProcess(Protocol):
-    """A function's supervisor, as the local AWS sees it."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit status; subprocess.TimeoutExpired when that takes longer."""
-        ...
-
-    def ended(self) -> bool:
-        """Whether it has."""
-        ...
-
-    def hang_up(self) -> None:
-        """Have it kill the function with all its children, and end. Does not wait."""
-        ...
-
-
-class StartedFunction:
-    """A supervisor that was started as a process of its own."""
-
-    def __init__(
-        self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: int
-    ) -> None:
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=folder,
-        )
-
-    def wait(self, timeout: float | None = None) -> int:
-        return self._process.wait(timeout)
-
-    def ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def hang_up(self) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-
-
 class ForkedFunction:
-    """A supervisor that `lambda_host` has forked.
+    """A supervisor that `lambda_host` has forked, as a `SupervisedProcess`.
 
     Parameters
     ----------
@@ -77,6 +32,7 @@ class ForkedFunction:
         self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit status; subprocess.TimeoutExpired when that takes longer."""
         if self._status is None:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._told, selectors.EVENT_READ)
@@ -87,12 +43,15 @@ class ForkedFunction:
             os.close(self._told)
         return self._status
 
-    def ended(self) -> bool:
+    @property
+    def exit_code(self) -> int | None:
+        """The exit status; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
-        return self._status is not None
+        return self._status
 
     def hang_up(self) -> None:
+        """Have it kill the function with all its children, and end. Does not wait."""
         with self._lock:
             held, self._held = self._held, None
         if held is not None:

@@ -11,7 +11,6 @@ process. It ends when the local AWS closes the socket or dies, and imports nothi
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -22,18 +21,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from botocore.loaders import create_loader
+
     from . import lambda_bootstrap, process_supervisor
+    from .botocore_data import read_once
 else:
     sys.path.insert(0, str(Path(__file__).parent))
     import lambda_bootstrap
     import process_supervisor
 
-    del sys.path[0]  # functions import the library's modules no more than at AWS
+    _OURS = frozenset(sys.modules)
+    import boto3  # noqa: F401
+    from botocore.loaders import create_loader
+    from botocore_data import read_once
 
-_OURS = frozenset(sys.modules)
+    del sys.path[0]  # functions import the library's modules no more than at AWS
 
 
 @dataclass(frozen=True)
@@ -41,62 +46,18 @@ class _Forked:
     pid: int
 
 
-class BotocoreData:
-    """botocore's descriptions of services: what one function has read, the next one need not.
-
-    A function tells the paths of what it reads; before the next fork this process reads it, too.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Any] = {}
-        self._told, self._tell = os.pipe()
-        os.set_blocking(self._told, False)
-        os.set_blocking(self._tell, False)  # a full pipe may cost time, but never a function
-
-    def share(self) -> None:
-        """Have boto3 use what is kept; a Python without it does not need to."""
-        with contextlib.suppress(ImportError):
-            import boto3  # noqa: F401
-            from botocore.loaders import JSONFileLoader
-
-            self._read = JSONFileLoader.load_file
-
-            def load_file(loader: Any, path: str) -> Any:
-                if path in self._kept:
-                    return self._kept[path]
-                with contextlib.suppress(OSError):
-                    os.write(self._tell, f"{path}\n".encode())
-                return self._read(loader, path)
-
-            JSONFileLoader.load_file = load_file
-
-    def learn(self) -> None:
-        """Read what functions have told."""
-        with contextlib.suppress(BlockingIOError):
-            for path in os.read(self._told, 65536).decode().splitlines():
-                if path not in self._kept and (found := self._loaded(path)) is not None:
-                    self._kept[path] = found
-        gc.freeze()  # forked processes leave alone what they do not change
-
-    def _loaded(self, path: str) -> Any:
-        from botocore.loaders import JSONFileLoader
-
-        with contextlib.suppress(Exception):  # such as half of a path
-            return self._read(JSONFileLoader(), path)
-        return None
-
-
 def main(asked: socket.socket) -> None:
     """Fork whatever is asked for, until nobody can ask any more."""
-    data = BotocoreData()
-    data.share()
+    loader = create_loader()
+    for name in ("endpoints", "partitions", "sdk-default-configuration", "_retry"):
+        loader.load_data(name)  # what every client needs
+    gc.freeze()  # forked processes leave alone what they do not change
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is not the functions'
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors tell the local AWS how it ended
     while True:
         request, descriptors, _, _ = socket.recv_fds(asked, 4096, 3)
         if not request:
             return
-        data.learn()
         if not os.fork():
             asked.close()
             _supervise(Path(request.decode()), *descriptors)
@@ -149,4 +110,5 @@ def _be_the_function(folder: str, environment: dict[str, str], event: str, answe
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    with read_once():
+        main(socket.socket(fileno=int(sys.argv[1])))

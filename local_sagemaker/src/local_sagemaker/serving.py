@@ -8,11 +8,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import corrections, hosting, lambda_runner, resources, task_runner
+from moto.moto_api._internal.models import moto_api_backend
+
+from . import hosting, lambda_runner, resources, task_runner
 from .admission import admit_known, serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
+from .cloudwatch import evaluation
 from .runtime.http_server import Limits, listening
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
@@ -38,8 +41,8 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
     The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
     the path for both, but some parse `127` out of a numeric host as if it were a bucket.
 
-    When the last server of this process stops, the unpacked code of its functions goes, and
-    functions and tasks that still run are stopped: all servers of one process share one state.
+    All servers of one process share one state. When the last one stops, everything is forgotten:
+    what moto has, stacks, endpoints, functions and tasks with their processes and files.
 
     Raises
     ------
@@ -47,10 +50,9 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         When the port cannot be had.
     """
     resources.load()
-    corrections.apply()
     application = Application(
         [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
-        on_reset=[stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget],
+        on_reset=_FORGETTING,
         runtime=runtime,
     )
     credentials = application.runtime.credentials
@@ -77,10 +79,14 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         yield application.url
 
 
+_FORGETTING = (stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget)
+
+
 def _forget_when_last() -> None:
     if not _serving:
-        lambda_runner.forget()
-        task_runner.forget()
+        evaluation.BACKGROUND.stop()
+        for forget in (*_FORGETTING, moto_api_backend.reset):
+            forget()
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from moto.core.responses import ActionResult, EmptyResult
 
 from ..cloudwatch import alarm_api, detector_api, evaluation, metric_api
 from ..cloudwatch.state import CloudWatchState, state_of
+from .replacing import around
 
 _OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]] = {
     operation.__name__: operation
@@ -34,15 +35,10 @@ _OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any
 }
 
 
-def _answer_here() -> None:
-    """Replace moto's operations on alarms and metrics, and add those it does not have."""
-    for name, operation in _OPERATIONS.items():
-        setattr(CloudWatchResponse, name, _answering(name, operation))
-    # At the backend, since other services of moto write metrics there.
-    CloudWatchBackend.put_metric_data = _put_metric_data
-
-
-def _put_metric_data(self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+# At the backend, since other services of moto write metrics there.
+@around(CloudWatchBackend)
+def put_metric_data(_: Any, self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+    """Keep metric data where alarms are judged."""
     for number, datum in enumerate(metric_data, start=1):
         self._validate_parameters_put_metric_data(datum, number)
     metric_api.put_metric_data(state_of(self), namespace, metric_data)
@@ -68,4 +64,6 @@ def _answering(
     return answer
 
 
-APPLY = (_answer_here,)
+# moto's operations on alarms and metrics, and those that it does not have.
+for name, operation in _OPERATIONS.items():
+    setattr(CloudWatchResponse, name, _answering(name, operation))

@@ -280,7 +280,9 @@ class Invocations:
         limit = self.options.invocation_timeout
         try:
             async with asyncio.timeout(limit):
-                response = await instance.invoke(headers, body, streaming=streaming)
+                response = await instance.request(
+                    "/invocations", headers, body, streaming=streaming
+                )
         except TimeoutError:
             raise self._timed_out(choice, instance, dict(headers)) from None
         except Broken:
