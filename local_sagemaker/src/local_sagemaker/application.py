@@ -18,7 +18,6 @@ from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
 from .protocols import ServiceError
-from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
 
 logger = logging.getLogger(__name__)
@@ -114,14 +113,10 @@ class Application:
     ) -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
-        routes: tuple[tuple[bool, Callable[[], Iterable[bytes]]], ...] = (
-            (is_invocation(path), lambda: forward(self.runtime, environ, start_response)),
-            (path.startswith("/_local"), lambda: self._controlled(path, environ, start_response)),
-            (path == "/moto-api/reset", lambda: self._reset(environ, start_response)),
-        )
-        for matches, answer in routes:
-            if matches:
-                return answer()
+        if path.startswith("/_local"):
+            return self._controlled(path, environ, start_response)
+        if path == "/moto-api/reset":
+            return self._reset(environ, start_response)
         return self._own(environ, start_response) or self._moto(environ, start_response)
 
     def _reset(

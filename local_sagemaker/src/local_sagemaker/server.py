@@ -176,7 +176,6 @@ class LocalAws:
             starting.callback(folder.remove)
             starting.enter_context(serving.logging_to(log_path))
             behind = Runtime(_options(model_servers, runtime), region, folder.path)
-            starting.callback(behind.stop)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
         aws = cls(url, region, log_path, stop, behind.credentials)

@@ -8,15 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from moto.moto_api._internal.models import moto_api_backend
-
-from . import hosting, lambda_runner, resources, task_runner
-from .admission import admit_known, serve_with
+from . import corrections, hosting, lambda_runner, resources, task_runner
+from .admission import serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
-from .runtime.http_server import Limits, listening
+from .runtime.http_server import Limits
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
@@ -30,13 +28,13 @@ CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {
 """The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""
 
 
-LARGEST_BODY = 5 * 1024**3
-"""Bytes. Source: S3 API reference, PutObject ("up to 5 GB in a single operation")."""
+# Source: S3 API reference, PutObject ("up to 5 GB in a single operation").
+_LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
 
 
 @contextlib.contextmanager
 def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
-    """Serve in a thread, in front of a runtime; gives the URL.
+    """Serve in a runtime's thread, and stop that at the end; gives the URL.
 
     The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
     the path for both, but some parse `127` out of a numeric host as if it were a bucket.
@@ -50,30 +48,20 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         When the port cannot be had.
     """
     resources.load()
+    runtime = runtime or Runtime()
     application = Application(
-        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
-        on_reset=_FORGETTING,
-        runtime=runtime,
+        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL], _FORGETTING, runtime
     )
-    credentials = application.runtime.credentials
-    limits = Limits(largest_body=LARGEST_BODY, too_large=400, chunked=True)
     with contextlib.ExitStack() as serving:
         serving.callback(_forget_when_last)
+        serving.callback(runtime.stop)
         try:
-            listener = serving.enter_context(
-                listening(
-                    WsgiHandler(application),
-                    port=port,
-                    admit=admit_known(credentials),
-                    limits=limits,
-                )
-            )
+            port = runtime.listen(WsgiHandler(application, runtime.invoke), port, _LIMITS)
         except (OSError, OverflowError) as error:
             raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
-        application.url = f"http://localhost:{listener.port}"
-        application.runtime.aws_url = application.url
-        serve_with(listener.port, credentials)
-        serving.callback(serve_with, listener.port, None)
+        application.url = runtime.aws_url = f"http://localhost:{port}"
+        serve_with(port, runtime.credentials)
+        serving.callback(serve_with, port, None)
         _serving.add(application.url)
         serving.callback(_serving.discard, application.url)
         yield application.url
@@ -85,7 +73,7 @@ _FORGETTING = (stacks.reset, hosting.reset, lambda_runner.forget, task_runner.fo
 def _forget_when_last() -> None:
     if not _serving:
         evaluation.BACKGROUND.stop()
-        for forget in (*_FORGETTING, moto_api_backend.reset):
+        for forget in (*_FORGETTING, corrections.forget):
             forget()
 
 

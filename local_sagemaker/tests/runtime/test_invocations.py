@@ -306,6 +306,9 @@ def test_the_main_url_answers_too(site):
     assert [event["PayloadPart"]["Bytes"] for event in stream] == [b"a", b"b"]
     status, error, _ = error_of(client.invoke_endpoint, EndpointName="nowhere", Body=b"")
     assert (status, error["Code"]) == (400, "ValidationError")
+    status, _, _ = error_of(client.invoke_endpoint, EndpointName=name, Body=bytes(25 * 2**20 + 1))
+    assert status == 413  # S3's objects may be larger there, requests to a model not
+    assert here.statistics(name, "Invocations", "Sum") == {"Sum": 2}
 
 
 def test_without_a_model_server_an_endpoint_echoes_at_once(site):

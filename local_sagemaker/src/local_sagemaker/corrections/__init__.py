@@ -20,3 +20,11 @@ with read_once():
         "unknown_operations",
     ):
         import_module(f".{name}", __name__)
+    from moto.ec2.models import ec2_backends
+    from moto.moto_api._internal.models import moto_api_backend
+
+
+def forget() -> None:
+    """Have moto forget everything."""
+    ec2_backends.clear()  # a reset would make the thousands of images anew that each one has
+    moto_api_backend.reset()

@@ -234,7 +234,7 @@ def sentiment_model_server() -> CommandModelServer:
             "pip install 'local-sagemaker[sentiment]'",
             name="sklearn",
         )
-    return CommandModelServer((sys.executable, "-m", f"{__package__}.sentiment"))
+    return handlers_model_server(Path(__file__).with_name("sentiment.py"))
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:

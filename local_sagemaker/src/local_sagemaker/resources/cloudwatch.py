@@ -12,6 +12,7 @@ class _Alarm(ResourceType):
     """What both kinds of alarm have in common: one Put operation creates and updates."""
 
     operation = ""
+    deletes_by = ("cloudwatch", "delete_alarms", "AlarmNames")
     name_property = "AlarmName"
     tags_by = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN", "Arn")
 
@@ -30,9 +31,6 @@ class _Alarm(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         # Put keeps the tags of an alarm that exists: they are changed by themselves.
         self._put(at, existing.physical_id, without(properties, "Tags"))
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
 
 
 @emulated
@@ -56,6 +54,7 @@ class Dashboard(ResourceType):
     """A dashboard."""
 
     type_name = "AWS::CloudWatch::Dashboard"
+    deletes_by = ("cloudwatch", "delete_dashboards", "DashboardNames")
     name_property = "DashboardName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -70,9 +69,6 @@ class Dashboard(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self._put(at, existing.physical_id, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("cloudwatch").delete_dashboards(DashboardNames=[existing.physical_id])
 
 
 @emulated
@@ -154,6 +150,11 @@ class MetricFilter(ResourceType):
     """A metric filter of a log group."""
 
     type_name = "AWS::Logs::MetricFilter"
+    deletes_by = (
+        "logs",
+        "delete_metric_filter",
+        {"logGroupName": "LogGroupName", "filterName": ""},
+    )
     name_property = "FilterName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -179,8 +180,3 @@ class MetricFilter(ResourceType):
         # moto adds a second filter of the same name when the pattern differs.
         self.delete(at, existing)
         self._put(at, existing.physical_id, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("logs").delete_metric_filter(
-            logGroupName=existing.properties["LogGroupName"], filterName=existing.physical_id
-        )

@@ -201,6 +201,7 @@ class ElasticIp(ResourceType):
     """An elastic address that is not attached to an instance."""
 
     type_name = "AWS::EC2::EIP"
+    deletes_by = ("ec2", "release_address", {"AllocationId": "AllocationId"})
     tags_by = ec2_tags("AllocationId")
     # No operation changes it in place.
     also_replaces = frozenset({"Domain"})
@@ -212,9 +213,6 @@ class ElasticIp(ResourceType):
             address["PublicIp"],
             {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]},
         )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").release_address(AllocationId=existing.attributes["AllocationId"])
 
 
 @emulated
@@ -245,6 +243,7 @@ class FlowLog(ResourceType):
     """A flow log of a VPC, subnet or interface."""
 
     type_name = "AWS::EC2::FlowLog"
+    deletes_by = ("ec2", "delete_flow_logs", "FlowLogIds")
     tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -257,6 +256,3 @@ class FlowLog(ResourceType):
         identity = answer["FlowLogIds"][0]
         set_tags(at, identity, properties)
         return Created(identity, {"Id": identity})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_flow_logs(FlowLogIds=[existing.physical_id])

@@ -180,6 +180,7 @@ class VpcEndpoint(ResourceType):
     """A VPC endpoint; see `corrections.private_names` for its DNS entries and refusals."""
 
     type_name = "AWS::EC2::VPCEndpoint"
+    deletes_by = ("ec2", "delete_vpc_endpoints", "VpcEndpointIds")
     tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -226,6 +227,3 @@ class VpcEndpoint(ResourceType):
         if changes:
             at.client("ec2").modify_vpc_endpoint(VpcEndpointId=existing.physical_id, **changes)
         return self._read(at, existing.physical_id)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[existing.physical_id])

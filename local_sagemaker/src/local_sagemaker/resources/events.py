@@ -56,6 +56,7 @@ class Schedule(ResourceType):
     """A schedule. Nothing here fires it."""
 
     type_name = "AWS::Scheduler::Schedule"
+    deletes_by = ("scheduler", "delete_schedule", {"Name": "", "GroupName": "GroupName"})
     # A schedule is named within its group.
     also_replaces = frozenset({"GroupName"})
     name_property = "Name"
@@ -69,11 +70,6 @@ class Schedule(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         arguments = {"State": "ENABLED", **properties, "Name": existing.physical_id}
         call(at.client("scheduler"), "update_schedule", arguments)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("scheduler").delete_schedule(
-            Name=existing.physical_id, **only(existing.properties, "GroupName")
-        )
 
 
 @emulated

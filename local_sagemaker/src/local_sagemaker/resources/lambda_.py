@@ -109,16 +109,16 @@ class Permission(ResourceType):
     """Who may invoke a function."""
 
     type_name = "AWS::Lambda::Permission"
+    deletes_by = (
+        "lambda",
+        "remove_permission",
+        {"FunctionName": "FunctionName", "StatementId": ""},
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = at.generated_name(100)
         call(at.client("lambda"), "add_permission", {**properties, "StatementId": name})
         return Created(name, {"Id": name})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").remove_permission(
-            FunctionName=existing.properties["FunctionName"], StatementId=existing.physical_id
-        )
 
 
 @emulated
@@ -126,6 +126,7 @@ class EventInvokeConfig(ResourceType):
     """How asynchronous invocations are retried."""
 
     type_name = "AWS::Lambda::EventInvokeConfig"
+    deletes_by = ("lambda", "delete_function_event_invoke_config", {"FunctionName": "FunctionName"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         # moto keeps one configuration per function, whatever the qualifier.
@@ -140,17 +141,17 @@ class EventInvokeConfig(ResourceType):
         self.delete(at, existing)
         self.create(at, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").delete_function_event_invoke_config(
-            FunctionName=existing.properties["FunctionName"]
-        )
-
 
 @emulated
 class Version(ResourceType):
     """A published version."""
 
     type_name = "AWS::Lambda::Version"
+    deletes_by = (
+        "lambda",
+        "delete_function",
+        {"FunctionName": "FunctionName", "Qualifier": "Version"},
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = call(at.client("lambda"), "publish_version", properties)
@@ -159,18 +160,13 @@ class Version(ResourceType):
             arn = f"{arn}:{answer['Version']}"
         return Created(arn, {"FunctionArn": arn, "Version": answer["Version"]})
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").delete_function(
-            FunctionName=existing.properties["FunctionName"],
-            Qualifier=existing.attributes["Version"],
-        )
-
 
 @emulated
 class FunctionAlias(ResourceType):
     """An alias of a version."""
 
     type_name = "AWS::Lambda::Alias"
+    deletes_by = ("lambda", "delete_alias", {"FunctionName": "FunctionName", "Name": "Name"})
     name_property = "Name"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -179,7 +175,3 @@ class FunctionAlias(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         call(at.client("lambda"), "update_alias", {"Description": "", **properties})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        old = existing.properties
-        at.client("lambda").delete_alias(FunctionName=old["FunctionName"], Name=old["Name"])

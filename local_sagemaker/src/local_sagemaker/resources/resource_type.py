@@ -14,7 +14,7 @@ from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
-from .properties import Tagging
+from .properties import Tagging, call
 
 Properties = Mapping[str, Any]
 
@@ -102,8 +102,9 @@ class ResourceType(ABC):
     """... these too ..."""
     in_place: ClassVar[frozenset[str]] = frozenset()
     """... and these not. Both are exceptions, and say why."""
-    deletes_by: ClassVar[tuple[str, str, str]] = ("", "", "")
-    """Service, operation and its parameter for the physical id, where that is all of a delete."""
+    deletes_by: ClassVar[tuple[str, str, str | Mapping[str, str]]] = ("", "", "")
+    """Service, operation and its parameter for the physical id, where that is all of a delete; or
+    its parameters, each with the property or attribute that it takes, "" being the physical id."""
     name_property: ClassVar[str | None] = None
     """The property that fixes the resource's name, which no two resources can share."""
     tags_by: ClassVar[Tagging | None] = None
@@ -144,8 +145,11 @@ class ResourceType(ABC):
 
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""
-        service, operation, parameter = self.deletes_by
-        getattr(at.client(service), operation)(**{parameter: existing.physical_id})
+        service, operation, named = self.deletes_by
+        known = {**existing.properties, **existing.attributes, "": existing.physical_id}
+        sources = {named: ""} if isinstance(named, str) else named
+        arguments = {name: known[of] for name, of in sources.items() if of in known}
+        call(at.client(service), operation, arguments)
 
 
 REGISTRY: dict[str, ResourceType] = {}

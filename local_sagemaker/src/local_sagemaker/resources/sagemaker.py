@@ -28,6 +28,7 @@ class Model(ResourceType):
     """A model: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::Model"
+    deletes_by = ("sagemaker", "delete_model", {"ModelName": "ModelName"})
     name_property = "ModelName"
     tags_by = _TAGS
 
@@ -38,15 +39,17 @@ class Model(ResourceType):
         ]
         return Created(arn, {"ModelName": name, "ModelArn": arn, "Id": arn})
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_model(ModelName=existing.attributes["ModelName"])
-
 
 @emulated
 class EndpointConfig(ResourceType):
     """An endpoint configuration: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::EndpointConfig"
+    deletes_by = (
+        "sagemaker",
+        "delete_endpoint_config",
+        {"EndpointConfigName": "EndpointConfigName"},
+    )
     name_property = "EndpointConfigName"
     tags_by = _TAGS
 
@@ -59,17 +62,13 @@ class EndpointConfig(ResourceType):
         )["EndpointConfigArn"]
         return Created(arn, {"EndpointConfigName": name, "Id": arn})
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_endpoint_config(
-            EndpointConfigName=existing.attributes["EndpointConfigName"]
-        )
-
 
 @emulated
 class Endpoint(ResourceType):
     """An endpoint, updated with UpdateEndpoint."""
 
     type_name = "AWS::SageMaker::Endpoint"
+    deletes_by = ("sagemaker", "delete_endpoint", {"EndpointName": "EndpointName"})
     name_property = "EndpointName"
     tags_by = _TAGS
 
@@ -119,6 +118,3 @@ class Endpoint(ResourceType):
         raise ServiceError(
             f"Endpoint {name} is {found.get('EndpointStatus')}: {found.get('FailureReason', '')}"
         )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_endpoint(EndpointName=existing.attributes["EndpointName"])

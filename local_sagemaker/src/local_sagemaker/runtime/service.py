@@ -26,7 +26,7 @@ from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed, end_draining
-from .http_server import LOOPBACK, Limits, Listener, listen
+from .http_server import LOOPBACK, Connection, Handler, Limits, Listener, Request, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
 from .meter import Meter, Place
@@ -80,6 +80,7 @@ class Runtime:
         self._region = region
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
+        self._others: list[Listener] = []
         self._thread = LoopThread(self._begin, self._end)
         self._invocations = Invocations(self._find, self.meter, self.clock, self.options, region)
         self._ticks: Ticks | None = None
@@ -104,7 +105,7 @@ class Runtime:
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
-        for listener in self._listeners.values():
+        for listener in [*self._others, *self._listeners.values()]:
             listener.close()
         self._listeners.clear()
         await end_draining(_END_SECONDS)
@@ -119,12 +120,20 @@ class Runtime:
             for instance in variant.instances
         ]
 
+    def _in_loop(self, work: Callable[[], None]) -> None:
+        """Call something in the loop's thread, and wait for it."""
+
+        async def call() -> None:
+            work()
+
+        self._thread.run(call())
+
     def reset(self) -> None:
         """Forget every endpoint."""
         if self._thread.runs:
-            self._thread.run(self._forget())
+            self._in_loop(self._forget)
 
-    async def _forget(self) -> None:
+    def _forget(self) -> None:
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
@@ -162,6 +171,27 @@ class Runtime:
                 limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
+
+    def listen(self, handler: Handler, port: int, limits: Limits) -> int:
+        """Have a further listener, of the local AWS itself; gives its port.
+
+        Raises
+        ------
+        OSError, OverflowError
+            When the port cannot be had.
+        """
+        return self._thread.run(self._listen_for(handler, port, limits))
+
+    async def _listen_for(self, handler: Handler, port: int, limits: Limits) -> int:
+        admit = admit_known(self.credentials)
+        listener = await listen(handler, port=port, admit=admit, limits=limits)
+        self._others.append(listener)
+        return listener.port
+
+    async def invoke(self, request: Request, connection: Connection) -> None:
+        """Answer a request that came to the main URL; the runtime's own have fewer in their way."""
+        request.too_large = len(request.body) > LARGEST_PAYLOAD
+        await self._invocations.answer(request, connection, None)
 
     # ----------------------------------------------------------------------------------- endpoints
 
@@ -242,14 +272,14 @@ class Runtime:
         """Take other model servers: new instances have them, simulated ones change at once."""
         if servers and not self.options.model_servers:
             evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
-        self._thread.run(self._set_model_servers(servers))
+        self._in_loop(lambda: self._set_model_servers(servers))
 
     def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take more model servers; they go before those that are there."""
         others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
         self.set_model_servers({**servers, **others})
 
-    async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+    def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
         self._invocations.options = self.options
         for endpoint in self._endpoints.values():
@@ -270,12 +300,13 @@ class Runtime:
 
     def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
         """Start a new endpoint, whose record says Creating."""
-        self._thread.run(self._create(place, name, config))
 
-    async def _create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
-        endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
-        self._endpoints[place, name] = endpoint
-        endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+        def begin() -> None:
+            endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
+            self._endpoints[place, name] = endpoint
+            endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+
+        self._in_loop(begin)
 
     async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
         fleet = self._fleet(endpoint, config)
@@ -311,21 +342,13 @@ class Runtime:
         done
             Writes `described` into the record; called when the new fleet has taken over.
         """
-        self._thread.run(self._update(place, name, config, described, deployment or {}, done))
 
-    async def _update(
-        self,
-        place: Place,
-        name: str,
-        config: Mapping[str, Any],
-        described: Mapping[str, Any],
-        deployment: Mapping[str, Any],
-        done: Callable[[], None],
-    ) -> None:
-        endpoint = self._endpoints[place, name]
-        endpoint.work = asyncio.create_task(
-            self._deploy(endpoint, config, described, deployment, done)
-        )
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            work = self._deploy(endpoint, config, described, deployment or {}, done)
+            endpoint.work = asyncio.create_task(work)
+
+        self._in_loop(begin)
 
     async def _deploy(
         self,
@@ -384,13 +407,12 @@ class Runtime:
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
-        self._thread.run(self._scale(place, name, None))
 
-    async def _scale(
-        self, place: Place, name: str, ended: Callable[[str | None], None] | None
-    ) -> None:
-        endpoint = self._endpoints[place, name]
-        endpoint.work = asyncio.create_task(self._resize(endpoint, ended))
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            endpoint.work = asyncio.create_task(self._resize(endpoint, None))
+
+        self._in_loop(begin)
 
     async def _resize(
         self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
@@ -438,10 +460,7 @@ class Runtime:
     def delete(self, place: Place, name: str) -> None:
         """Stop a deleted endpoint's instances."""
         if self._thread.runs and (place, name) in self._endpoints:
-            self._thread.run(self._delete(place, name))
-
-    async def _delete(self, place: Place, name: str) -> None:
-        self._endpoints.pop((place, name)).stop()
+            self._in_loop(lambda: self._endpoints.pop((place, name)).stop())
 
     # --------------------------------------------------------------------------- metrics and clock
 
