@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+_OURS: frozenset[str]
+
 if TYPE_CHECKING:
     from botocore.loaders import create_loader
 

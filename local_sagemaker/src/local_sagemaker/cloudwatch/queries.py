@@ -315,8 +315,8 @@ class _Evaluation:
         if len(arguments) != 2:
             raise ExpressionError("FILL takes two arguments")
         first, wanted = arguments
-        by_keyword = isinstance(wanted, ast.Name) and wanted.id in ("REPEAT", "LINEAR")
-        filler = wanted.id if by_keyword else self.value(wanted)
+        keyword = wanted.id if isinstance(wanted, ast.Name) else ""
+        filler = keyword if keyword in ("REPEAT", "LINEAR") else self.value(wanted)
         grid = self.window.grid(self.period)
         return functions.each(self.value(first), lambda each: functions.fill(each, filler, grid))
 
