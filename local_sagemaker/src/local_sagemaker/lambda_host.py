@@ -50,6 +50,7 @@ class _Forked:
 
 def main(asked: socket.socket) -> None:
     """Fork whatever is asked for, until nobody can ask any more."""
+    read_once()
     loader = create_loader()
     for name in ("endpoints", "partitions", "sdk-default-configuration", "_retry"):
         loader.load_data(name)  # what every client needs
@@ -112,5 +113,4 @@ def _be_the_function(folder: str, environment: dict[str, str], event: str, answe
 
 
 if __name__ == "__main__":
-    with read_once():
-        main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -5,23 +5,22 @@ Each module is about one thing in moto 5.2; the tests hold every one of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from ..botocore_data import read_once
 
-with read_once():
-    for name in (
-        "cloudwatch_alarms",
-        "ecs",
-        "lambda_functions",
-        "networks",
-        "policies",
-        "private_names",
-        "unknown_operations",
-    ):
-        import_module(f".{name}", __name__)
-    from moto.ec2.models import ec2_backends
-    from moto.moto_api._internal.models import moto_api_backend
+read_once()
+
+from moto.ec2.models import ec2_backends  # noqa: E402
+from moto.moto_api._internal.models import moto_api_backend  # noqa: E402
+
+from . import (  # noqa: E402, F401
+    cloudwatch_alarms,
+    ecs,
+    lambda_functions,
+    networks,
+    policies,
+    private_names,
+    unknown_operations,
+)
 
 
 def forget() -> None:
