@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stacks_under_test import TestStack
 
-from local_sagemaker import LocalAws, lambda_runner
+from local_sagemaker import LocalAws, archives, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
 
 FUNCTION = "AWS::Lambda::Function"
@@ -199,20 +199,30 @@ REFUSED = [
     pytest.param(
         lambda: bomb(250 * 2**20),
         "Unzipped size must be smaller than 262144000 bytes",
+        {},
         id="too large",
     ),
     pytest.param(
-        lambda: bomb(130 * 2**20, 2),
-        "Unzipped size must be smaller than 262144000",
+        lambda: bomb(2 * 2**20, 2),
+        "Unzipped size must be smaller than 3145728",
+        {"LARGEST_CODE": 3 * 2**20},
         id="too large together",
     ),
-    pytest.param(lambda: bomb(0, 100_001), "100000 entries", id="too many"),
-    pytest.param(lambda: b"no archive", "Could not unzip uploaded file", id="no archive"),
+    pytest.param(
+        lambda: bomb(0, 1001), "more than 1000 entries", {"MOST_ENTRIES": 1000}, id="too many"
+    ),
+    pytest.param(lambda: b"no archive", "Could not unzip uploaded file", {}, id="no archive"),
 ]
 
 
-@pytest.mark.parametrize(("code", "words"), REFUSED)
-def test_code_that_lambda_would_not_unpack_is_refused(aws, code, words):
+def test_how_much_of_an_archive_is_too_much():
+    assert (archives.LARGEST_CODE, archives.MOST_ENTRIES) == (262_144_000, 100_000)
+
+
+@pytest.mark.parametrize(("code", "words", "limits"), REFUSED)
+def test_code_that_lambda_would_not_unpack_is_refused(aws, monkeypatch, code, words, limits):
+    for name, limit in limits.items():  # lower ones, so that making an archive takes no seconds
+        monkeypatch.setattr(archives, name, limit)
     made = code()
     outcome = lambda_runner.run(runner_function(code=made), {})
     assert outcome.failed

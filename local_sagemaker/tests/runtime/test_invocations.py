@@ -347,7 +347,7 @@ def test_what_is_no_invocation_is_refused(site, request_bytes, status):
     host, port = here.aws.runtime_url().removeprefix("http://").split(":")
     if b"%b" in request_bytes:
         request_bytes = request_bytes % admitted(here)
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request_bytes)
         answer = http.client.HTTPResponse(connection)
         answer.begin()
@@ -362,7 +362,7 @@ def test_a_request_in_pieces_and_two_at_once(site):
     host, port = here.aws.runtime_url().removeprefix("http://").split(":")
     one = f"POST /endpoints/{name}/invocations HTTP/1.1\r\ncontent-length: 3\r\n".encode()
     one += admitted(here) + b"\r\n"
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         for piece in (one[:20], one[20:-1], one[-1:] + b"a", b"bc" + one + b"de", b"f"):
             connection.sendall(piece)
             time.sleep(0.02)

@@ -269,7 +269,7 @@ def running(pid: int) -> bool:
     return bool(found) and not found.startswith("Z")
 
 
-def gone(pids: list[int], seconds: float = 10.0) -> bool:
+def gone(pids: list[int], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not any(map(running, pids)):
@@ -300,7 +300,7 @@ def test_a_process_that_dies_is_started_again(site, which):
     os.kill(server if which == "the server" else supervisor, signal.SIGKILL)
     assert gone([supervisor, server])
     codes = set()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             here.invoke(name)
