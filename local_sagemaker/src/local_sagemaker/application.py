@@ -68,20 +68,6 @@ class OwnService:
     operations: Mapping[str, Operation]
     complete: bool = False
 
-    def knows(self, operation: str) -> str:
-        """Give an operation's name back.
-
-        Raises
-        ------
-        ServiceError
-            InvalidAction when it is not emulated.
-        """
-        if operation not in self.operations:
-            raise ServiceError(
-                f"{self.name}:{operation} is not emulated by the local AWS", "InvalidAction"
-            )
-        return operation
-
 
 class Application:
     """Answers AWS requests.
@@ -152,12 +138,17 @@ class Application:
         environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
         caller = Caller(scope[1], self.url, runtime=self.runtime)
         try:
-            if target:
-                request = protocols.parse_json(body, service.name, service.knows(operation))
-            else:
+            request: dict[str, Any] = {}
+            if not target:
                 query = environ.get("QUERY_STRING", "")
                 operation, request = protocols.parse_query(body, query, service.name)
-            result = service.operations[service.knows(operation)](caller, request) or {}
+            if operation not in service.operations:
+                raise ServiceError(
+                    f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
+                )
+            if target:
+                request = protocols.parse_json(body, service.name, operation)
+            result = service.operations[operation](caller, request) or {}
             write = protocols.write_json if target else protocols.write_query
             answer, status = write(service.name, operation, result), 200
         except PassOn:

@@ -99,23 +99,7 @@ def resource_summaries(found: Stack) -> dict[str, Any]:
 
 def events(found: Stack) -> dict[str, Any]:
     """Describe a stack's history, newest first."""
-    return {
-        "StackEvents": [
-            {
-                "StackId": found.id,
-                "StackName": found.name,
-                "EventId": event.id,
-                "LogicalResourceId": event.logical_id,
-                "PhysicalResourceId": event.physical_id,
-                "ResourceType": event.type,
-                "Timestamp": event.at,
-                "ResourceStatus": event.status,
-                "ResourceStatusReason": event.reason,
-                "ClientRequestToken": event.token,
-            }
-            for event in reversed(list(found.events))
-        ]
-    }
+    return {"StackEvents": list(reversed(found.events))}
 
 
 def template_of(found: Stack) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from ..cloudwatch.metric_api import put_metric_data
-from ..cloudwatch.state import state_of
+from ..cloudwatch.state import state_at
 
 INVOCATIONS = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
@@ -161,14 +159,13 @@ class Meter:
         for (place, dimensions, bucket), counts in counted.items():
             at = float(bucket * BUCKET_SECONDS)
             ready.append((place, INVOCATIONS, dimensions, at, counts.data()))
-        for (account, region), namespace, dimensions, at, data in ready:
+        for place, namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
             common: Mapping[str, Any] = {
                 "Dimensions": written,
                 "Timestamp": datetime.fromtimestamp(at, UTC),
             }
-            state = state_of(cloudwatch_backends[account][region])
-            put_metric_data(state, namespace, [{**datum, **common} for datum in data])
+            put_metric_data(state_at(place), namespace, [{**datum, **common} for datum in data])
 
     def forget(self) -> None:
         """Drop what was not flushed."""

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
-from ..cloudwatch.state import state_of
+from ..cloudwatch.state import state_at
 from ..held_folder import HeldFolder
 from ..hosting import hosting
 from ..hosting_interfaces import let_go
@@ -360,7 +358,7 @@ class Runtime:
     ) -> None:
         record = endpoint.record
         assert record is not None
-        state = state_of(cloudwatch_backends[endpoint.place[0]][endpoint.place[1]])
+        state = state_at(endpoint.place)
 
         def alarms_on(names: list[str]) -> list[str]:
             found = (state.alarms.get(alarm) for alarm in names)
