@@ -227,11 +227,9 @@ def _check_size(
     verb: str = "have length",
 ) -> None:
     limits = shape.metadata
-    too_small = "min" in limits and size < limits["min"]
-    too_large = "max" in limits and size > limits["max"]
     for bad, key, words in (
-        (too_small, "min", "greater than or equal to"),
-        (too_large, "max", "less than or equal to"),
+        (size < limits.get("min", size), "min", "greater than or equal to"),
+        (size > limits.get("max", size), "max", "less than or equal to"),
     ):
         if bad:
             problems.append(

@@ -109,15 +109,6 @@ class Runtime:
         await end_draining(_END_SECONDS)
         await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
 
-    def _instances(self) -> list[Any]:
-        return [
-            instance
-            for endpoint in self._endpoints.values()
-            for fleet in endpoint.fleets
-            for variant in fleet
-            for instance in variant.instances
-        ]
-
     def _in_loop(self, work: Callable[[], None]) -> None:
         """Call something in the loop's thread, and wait for it."""
 
@@ -228,7 +219,7 @@ class Runtime:
                 fleet = new
             for variant in fleet:
                 await fleet.scale(variant, counts[variant.name])
-            _take_weights(fleet, record)
+            fleet.take_weights(record)
             endpoint.seen = seen
 
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
@@ -240,7 +231,7 @@ class Runtime:
             endpoint.hosting,
             self.clock,
             self.options,
-            running=lambda: len(self._instances()),
+            running=lambda: sum(f.size for e in self._endpoints.values() for f in e.fleets),
             site=self._site(endpoint),
         )
         first = endpoint.fleet is None
@@ -391,7 +382,7 @@ class Runtime:
         else:
             done()
             assert endpoint.fleet is not None
-            _take_weights(endpoint.fleet, record)
+            endpoint.fleet.take_weights(record)
             in_service(endpoint.hosting, record, self.clock.moment())
         finally:
             if endpoint.record is record:  # else it was deleted meanwhile, with all it had
@@ -418,7 +409,7 @@ class Runtime:
         record, fleet = endpoint.record, endpoint.fleet
         assert record is not None
         assert fleet is not None
-        _take_weights(fleet, record)
+        fleet.take_weights(record)
         problem = None
         try:
             await asyncio.gather(
@@ -515,9 +506,3 @@ class Runtime:
     def set_speed(self, speed: float) -> None:
         """Run the clock at another speed."""
         self.clock.set_speed(speed)
-
-
-def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
-    for variant in record["ProductionVariants"]:
-        if variant["VariantName"] in fleet.variants:
-            fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
