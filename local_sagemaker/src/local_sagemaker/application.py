@@ -18,6 +18,7 @@ from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
 from .protocols import ServiceError
+from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
 
 logger = logging.getLogger(__name__)
@@ -99,6 +100,8 @@ class Application:
     ) -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
+        if is_invocation(path):
+            return forward(self.runtime, environ, start_response)
         if path.startswith("/_local"):
             return self._controlled(path, environ, start_response)
         if path == "/moto-api/reset":

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import corrections, hosting, lambda_runner, resources, task_runner
-from .admission import serve_with
+from .admission import admit_known, serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
-from .runtime.http_server import Limits
+from .runtime.http_server import Limits, listening
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
 from .scaling_api import APPLICATION_AUTO_SCALING
@@ -34,7 +34,7 @@ _LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
 
 @contextlib.contextmanager
 def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
-    """Serve in a runtime's thread, and stop that at the end; gives the URL.
+    """Serve in a thread, in front of a runtime that stops with it; gives the URL.
 
     The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
     the path for both, but some parse `127` out of a numeric host as if it were a bucket.
@@ -56,7 +56,9 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         serving.callback(_forget_when_last)
         serving.callback(runtime.stop)
         try:
-            port = runtime.listen(WsgiHandler(application, runtime.invoke), port, _LIMITS)
+            admit, handler = admit_known(runtime.credentials), WsgiHandler(application)
+            served = listening(handler, port=port, admit=admit, limits=_LIMITS)
+            port = serving.enter_context(served).port
         except (OSError, OverflowError) as error:
             raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
         application.url = runtime.aws_url = f"http://localhost:{port}"

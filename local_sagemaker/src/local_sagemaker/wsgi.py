@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import logging
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -22,13 +21,12 @@ from moto.core.request import (
 )
 
 from .admission import without_keys
-from .runtime.http_server import Connection, Handler, Request
+from .runtime.http_server import Connection, Request
 
 logger = logging.getLogger("local_sagemaker.requests")
 
 _MOST_THREADS = 512
 """Requests under way at a time; further ones wait. A function that calls back needs one more."""
-_INVOCATION = re.compile(r"/endpoints/[^/?]+/invocations(-response-stream)?(\?|$)")
 _OF_THE_CONNECTION = {"connection", "transfer-encoding", "content-length"}
 
 
@@ -39,20 +37,14 @@ class WsgiHandler:
     ----------
     application
         The WSGI application.
-    invoke
-        Answers the requests of SageMaker Runtime, which has a host name of its own at AWS.
     """
 
-    def __init__(self, application: Callable[..., Iterable[bytes]], invoke: Handler) -> None:
+    def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self._application = application
-        self._invoke = invoke
         self._free = asyncio.Semaphore(_MOST_THREADS)
 
     async def __call__(self, request: Request, connection: Connection) -> None:
         """Answer one request."""
-        if _INVOCATION.match(request.target):
-            await self._invoke(request, connection)
-            return
         if request.too_large:
             connection.send(400, [("content-type", "text/plain")], b"too large")
             return

@@ -477,18 +477,18 @@ def listening(
 ) -> Iterator[Listener]:
     """Listen in a thread of its own, and drop every connection at the end."""
 
+    listeners: list[Listener] = []
+
     async def nothing() -> None:
         return
 
     async def close() -> None:
-        listener.close()
+        for listener in listeners:
+            listener.close()
 
-    thread = LoopThread(nothing, nothing)
+    thread = LoopThread(nothing, close)
     try:
-        listener = thread.run(listen(handler, port=port, admit=admit, limits=limits))
-        try:
-            yield listener
-        finally:
-            thread.run(close())
+        listeners.append(thread.run(listen(handler, port=port, admit=admit, limits=limits)))
+        yield listeners[0]
     finally:
         thread.stop()

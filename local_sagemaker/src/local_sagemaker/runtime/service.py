@@ -24,7 +24,7 @@ from .containers import Site
 from .deployments import Deployment, RolledBack
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed, end_draining
-from .http_server import LOOPBACK, Connection, Handler, Limits, Listener, Request, listen
+from .http_server import LOOPBACK, Limits, Listener, listen
 from .invocations import Invocations
 from .loop_thread import LoopThread
 from .meter import Meter, Place
@@ -78,7 +78,6 @@ class Runtime:
         self._region = region
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
-        self._others: list[Listener] = []
         self._thread = LoopThread(self._begin, self._end)
         self._invocations = Invocations(self._find, self.meter, self.clock, self.options, region)
         self._ticks: Ticks | None = None
@@ -103,7 +102,7 @@ class Runtime:
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
-        for listener in [*self._others, *self._listeners.values()]:
+        for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
         await end_draining(_END_SECONDS)
@@ -160,27 +159,6 @@ class Runtime:
                 limits=Limits(largest_body=LARGEST_PAYLOAD),
             )
         return self._listeners[zone]
-
-    def listen(self, handler: Handler, port: int, limits: Limits) -> int:
-        """Have a further listener, of the local AWS itself; gives its port.
-
-        Raises
-        ------
-        OSError, OverflowError
-            When the port cannot be had.
-        """
-        return self._thread.run(self._listen_for(handler, port, limits))
-
-    async def _listen_for(self, handler: Handler, port: int, limits: Limits) -> int:
-        admit = admit_known(self.credentials)
-        listener = await listen(handler, port=port, admit=admit, limits=limits)
-        self._others.append(listener)
-        return listener.port
-
-    async def invoke(self, request: Request, connection: Connection) -> None:
-        """Answer a request that came to the main URL; the runtime's own have fewer in their way."""
-        request.too_large = len(request.body) > LARGEST_PAYLOAD
-        await self._invocations.answer(request, connection, None)
 
     # ----------------------------------------------------------------------------------- endpoints
 
