@@ -18,7 +18,7 @@ class Answer:
 
 def raw(port: int, data: bytes) -> Answer:
     """Send bytes; the answer, whose connection the request closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(data)
         got = b""
         while chunk := connection.recv(65536):

@@ -369,13 +369,13 @@ class TestItsUser:
             )
             where = {"Bucket": "mine", "Key": "k"}
             url = s3.generate_presigned_url("get_object", Params=where)
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 assert answer.read() == b"secret"
             there = s3.generate_presigned_url("put_object", Params={**where, "Key": version})
             request = urllib.request.Request(
                 there, b"put", {"Content-Type": "application/octet-stream"}, method="PUT"
             )
-            urllib.request.urlopen(request, timeout=20).close()
+            urllib.request.urlopen(request, timeout=60).close()
             assert s3.get_object(Bucket="mine", Key=version)["Body"].read() == b"put"
 
     def test_a_bucket_in_the_host_name(self, aws, key):
@@ -449,7 +449,7 @@ def test_what_opens_it_is_written_nowhere_but_into_the_environment(tmp_path):
     with LocalAws.start(log_path=log) as aws:
         aws.client("s3").create_bucket(Bucket="mine")
         url = aws.client("s3").generate_presigned_url("list_objects", Params={"Bucket": "mine"})
-        urllib.request.urlopen(url, timeout=20).close()
+        urllib.request.urlopen(url, timeout=60).close()
         aws.advance(1)
         exports = aws.exports()
         secrets = [

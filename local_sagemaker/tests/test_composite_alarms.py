@@ -97,6 +97,10 @@ def test_rules(aws, cloudwatch, rule, expected):
         "NOT",
         "(TRUE",
         "MAYBE",
+        "ALARM(a), ALARM(b)",
+        "ALARM(a)(TRUE)",
+        "ALARM(a) == TRUE",
+        "TRUE if FALSE else TRUE",
     ],
 )
 def test_rules_that_cannot_be_read(rule):

@@ -77,7 +77,7 @@ class Cluster:
         return [event["message"] for event in events]
 
 
-def wait_for(found: Callable[[], Any], seconds: float = 20) -> Any:
+def wait_for(found: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if answer := found():

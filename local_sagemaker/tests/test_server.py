@@ -96,7 +96,7 @@ def test_the_server_goes_when_its_parent_is_killed():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while is_open(port) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_open(port)
@@ -143,7 +143,7 @@ def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
     assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
     process.send_signal(signal.SIGINT)
     try:
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stdout.read() == ""
         zones = [line for line in process.stderr.read().splitlines() if "Callers in euw3-" in line]
         assert len({line.rpartition("http://127.0.0.1:")[2] for line in zones}) == 3
@@ -167,6 +167,52 @@ def test_reset_forgets_everything():
         aws.reset()
         assert aws.leftovers() == []
         assert aws.client("cloudformation").describe_stacks()["Stacks"] == []
+
+
+def test_the_last_server_of_a_process_takes_the_state_with_it():
+    # In a process of its own: this one has a server for all tests.
+    code = f"""
+from local_sagemaker import LocalAws, deploy_template
+
+MODEL = {{"ModelName": "m", "PrimaryContainer": {{"Image": "i"}}}}
+
+
+def kept(aws):
+    metrics = aws.client("cloudwatch").list_metrics(Namespace="Test")["Metrics"]
+    return [*aws.leftovers(), *(metric["MetricName"] for metric in metrics)]
+
+
+first, second = LocalAws.in_process(), LocalAws.in_process()
+deploy_template(first, {TOPIC}, "X")
+first.client("sagemaker").create_model(**MODEL, ExecutionRoleArn="arn:aws:iam::123456789012:role/r")
+first.client("s3").create_bucket(Bucket="bucket")
+first.client("cloudwatch").put_metric_data(
+    Namespace="Test", MetricData=[{{"MetricName": "calls", "Value": 1}}]
+)
+first.evaluate_alarms_in_background()
+made = kept(first)
+first.stop()
+assert kept(second) == made, (kept(second), made)
+second.stop()
+with LocalAws.in_process() as third:
+    print(len(made), kept(third), third.client("cloudformation").describe_stacks()["Stacks"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "5 [] []\n", done.stderr
+
+
+def test_a_server_that_nobody_stops_does_not_keep_its_process():
+    code = (
+        "from local_sagemaker import LocalAws; print(LocalAws.in_process().client('sts') != None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; aws = LocalAws.in_process(); aws.runtime_url()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,  # a thread that is gone was waited for for a minute
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 def test_every_client_is_bound_to_the_local_aws(aws):

@@ -89,7 +89,7 @@ def model() -> Iterator[Fleet]:
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     environment = lambda_runner._environment
 
-    def with_fleet(function: lambda_runner.Function, scratch: str) -> dict[str, str]:
+    def with_fleet(function: lambda_runner.PythonFunction, scratch: str) -> dict[str, str]:
         url = f"http://127.0.0.1:{server.server_port}"
         return {**environment(function, scratch), "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": url}
 

@@ -69,20 +69,6 @@ class OwnService:
     operations: Mapping[str, Operation]
     complete: bool = False
 
-    def knows(self, operation: str) -> str:
-        """Give an operation's name back.
-
-        Raises
-        ------
-        ServiceError
-            InvalidAction when it is not emulated.
-        """
-        if operation not in self.operations:
-            raise ServiceError(
-                f"{self.name}:{operation} is not emulated by the local AWS", "InvalidAction"
-            )
-        return operation
-
 
 class Application:
     """Answers AWS requests.
@@ -114,14 +100,12 @@ class Application:
     ) -> Iterable[bytes]:
         path = "/" + environ.get("PATH_INFO", "").lstrip("/")
         environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
-        routes: tuple[tuple[bool, Callable[[], Iterable[bytes]]], ...] = (
-            (is_invocation(path), lambda: forward(self.runtime, environ, start_response)),
-            (path.startswith("/_local"), lambda: self._controlled(path, environ, start_response)),
-            (path == "/moto-api/reset", lambda: self._reset(environ, start_response)),
-        )
-        for matches, answer in routes:
-            if matches:
-                return answer()
+        if is_invocation(path):
+            return forward(self.runtime, environ, start_response)
+        if path.startswith("/_local"):
+            return self._controlled(path, environ, start_response)
+        if path == "/moto-api/reset":
+            return self._reset(environ, start_response)
         return self._own(environ, start_response) or self._moto(environ, start_response)
 
     def _reset(
@@ -157,12 +141,17 @@ class Application:
         environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
         caller = Caller(scope[1], self.url, runtime=self.runtime)
         try:
-            if target:
-                request = protocols.parse_json(body, service.name, service.knows(operation))
-            else:
+            request: dict[str, Any] = {}
+            if not target:
                 query = environ.get("QUERY_STRING", "")
                 operation, request = protocols.parse_query(body, query, service.name)
-            result = service.operations[service.knows(operation)](caller, request) or {}
+            if operation not in service.operations:
+                raise ServiceError(
+                    f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
+                )
+            if target:
+                request = protocols.parse_json(body, service.name, operation)
+            result = service.operations[operation](caller, request) or {}
             write = protocols.write_json if target else protocols.write_query
             answer, status = write(service.name, operation, result), 200
         except PassOn:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -120,7 +122,7 @@ def serve(
         )
 
     with _explained():
-        from .foreground import serve_until_stopped
+        from .foreground import serve_until
         from .images import check_image
         from .model_servers import parse_model_server
         from .runtime.options import RuntimeOptions
@@ -136,10 +138,22 @@ def serve(
         with _refusing("--clock-speed"):
             options = replace(options, model_servers=servers, clock_speed=clock_speed)
         try:
-            serve_until_stopped(region, port, options, announce)
+            serve_until(_stopped_by_signals(), region, port, options, announce)
         except LocalAwsError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2) from None
+
+
+def _stopped_by_signals() -> threading.Event:
+    """Give what Ctrl-C, SIGTERM and SIGHUP set.
+
+    Also in the seconds that the start takes: a signal in them must not leave files either.
+    """
+    stopped = threading.Event()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), lambda *_: stopped.set())
+    return stopped
 
 
 @app.command("add-model-server")

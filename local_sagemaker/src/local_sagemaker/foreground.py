@@ -1,19 +1,24 @@
-"""A local AWS of a terminal: it serves until it is told to stop."""
+"""A process that is a local AWS, of a terminal or of another one: it serves until it is stopped."""
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from .runtime.options import RuntimeOptions
 from .server import LocalAws
 
 
-def serve_until_stopped(
-    region: str, port: int, runtime: RuntimeOptions, announce: Callable[[LocalAws], None]
+def serve_until(
+    stopped: threading.Event,
+    region: str,
+    port: int,
+    runtime: RuntimeOptions,
+    announce: Callable[[LocalAws], None],
+    log_path: Path | None = None,
 ) -> None:
-    """Serve in this process until Ctrl-C, SIGTERM or SIGHUP; nothing stays behind.
+    """Serve in this process until something happens; nothing stays behind.
 
     Parameters
     ----------
@@ -25,16 +30,10 @@ def serve_until_stopped(
     LocalAwsError
         When it cannot start.
     """
-    stopped = threading.Event()
-    # Before the start, which takes seconds: a signal in these seconds must not leave files either.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
-            signal.signal(getattr(signal, name), lambda *_: stopped.set())
-    with LocalAws.in_process(region=region, port=port, runtime=runtime) as aws:
+    with LocalAws.in_process(region, port=port, runtime=runtime, log_path=log_path) as aws:
         if not runtime.model_servers:  # otherwise the runtime evaluates, by its own clock
             aws.evaluate_alarms_in_background()
         announce(aws)
         # A signal may reach another thread; its handler runs when this one wakes up.
         while not stopped.wait(0.2):
             pass
-        aws.evaluate_alarms_in_background(on=False)

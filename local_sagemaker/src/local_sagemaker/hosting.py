@@ -50,34 +50,29 @@ class Scaling:
     """What policies did, the newest first."""
 
 
-_lock = threading.Lock()
 _hosting: dict[tuple[str, str], Hosting] = {}
 _scaling: dict[tuple[str, str], Scaling] = {}
 
 
 def hosting(account: str, region: str) -> Hosting:
     """Give the hosting state of an account and region."""
-    with _lock:
-        return _hosting.setdefault((account, region), Hosting())
+    return _hosting.setdefault((account, region), Hosting())
 
 
 def all_hosting() -> list[tuple[tuple[str, str], Hosting]]:
     """Give the hosting state of every account and region that has any."""
-    with _lock:
-        return list(_hosting.items())
+    return list(_hosting.items())
 
 
 def scaling(account: str, region: str) -> Scaling:
     """Give the scaling state of an account and region."""
-    with _lock:
-        return _scaling.setdefault((account, region), Scaling())
+    return _scaling.setdefault((account, region), Scaling())
 
 
 def reset() -> None:
     """Forget everything."""
-    with _lock:
-        _hosting.clear()
-        _scaling.clear()
+    _hosting.clear()
+    _scaling.clear()
 
 
 def variant_resource_id(endpoint: str, variant: str) -> str:

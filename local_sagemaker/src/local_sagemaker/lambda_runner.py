@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from .archives import Unpackable, unpack_code
-from .function_processes import FunctionProcess, StartedFunction, close_host, forked_function
 from .held_folder import HeldFolder
 from .process_environment import process_environment
-from .task_runner import SUPERVISOR
+from .supervised_process import SupervisedProcess
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +34,13 @@ _INIT_SECONDS = 10.0
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
-_running: set[FunctionProcess] = set()
+_running: set[SupervisedProcess] = set()
 _background: list[tuple[str, threading.Thread]] = []
 """The asynchronous invocations, by the function's ARN."""
 
 
 @dataclass(frozen=True)
-class Function:
+class PythonFunction:
     """What is needed to run a function."""
 
     name: str
@@ -57,7 +56,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InvocationResult:
     """How an invocation ended.
 
     `payload` is the function's answer as JSON, or Lambda's error document when `failed`.
@@ -76,7 +75,7 @@ class Outcome:
         return str(document.get("errorMessage", self.payload))
 
 
-def run(function: Function, event: Any) -> Outcome:
+def run(function: PythonFunction, event: Any) -> InvocationResult:
     """Invoke a function and wait for it."""
     if not function.runtime.startswith("python"):
         return _failure(
@@ -95,7 +94,13 @@ def run(function: Function, event: Any) -> Outcome:
         (files / "event.json").write_text(json.dumps(event))
         # The output goes to a file: a pipe ends when the last child that holds it does.
         with log_file.open("wb") as output:
-            process = _start(function, root, files, output.fileno())
+            process = SupervisedProcess(
+                [sys.executable, "-I", str(_BOOTSTRAP), str(files / "event.json"), str(answer)],
+                _environment(function, scratch),
+                root,
+                grace=0,
+                output=output.fileno(),
+            )
             with _lock:
                 _running.add(process)
             timed_out = False
@@ -119,47 +124,13 @@ def run(function: Function, event: Any) -> Outcome:
             message = f"Runtime exited with error: exit status {status}"
             return _failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
-        return Outcome(json.dumps(result["payload"]), result["failed"], log)
+        return InvocationResult(json.dumps(result["payload"]), result["failed"], log)
 
 
-def _start(function: Function, root: Path, files: Path, log: int) -> FunctionProcess:
-    """Start a function's process: forked where that is safe, else a Python of its own."""
-    environment, event, answer = (
-        _environment(function, str(files)),
-        str(files / "event.json"),
-        str(files / "answer.json"),
-    )
-    if sys.platform == "linux":
-        request = {
-            "folder": str(root),
-            "environment": environment,
-            "event": event,
-            "answer": answer,
-        }
-        (files / "request.json").write_text(json.dumps(request))
-        return forked_function(files / "request.json", log)
-    return StartedFunction(
-        [
-            sys.executable,
-            "-I",
-            str(SUPERVISOR),
-            "0",
-            sys.executable,
-            "-I",
-            str(_BOOTSTRAP),
-            event,
-            answer,
-        ],
-        root,
-        environment,
-        log,
-    )
-
-
-def _wait_for_start(process: FunctionProcess, begun: Path) -> None:
+def _wait_for_start(process: SupervisedProcess, begun: Path) -> None:
     """Wait until the function's process runs, which its timeout does not count."""
     deadline = time.monotonic() + _INIT_SECONDS
-    while not begun.exists() and not process.ended() and time.monotonic() < deadline:
+    while not begun.exists() and process.exit_code is None and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
@@ -185,12 +156,12 @@ def is_running(arn: str | None = None) -> bool:
         return any(arn in (None, name) for name, _ in _background)
 
 
-def _failure(kind: str, message: str, log: str = "") -> Outcome:
+def _failure(kind: str, message: str, log: str = "") -> InvocationResult:
     payload = json.dumps({"errorType": kind, "errorMessage": message})
-    return Outcome(payload, True, f"{log}\n{message}".strip())
+    return InvocationResult(payload, True, f"{log}\n{message}".strip())
 
 
-def _environment(function: Function, scratch: str) -> dict[str, str]:
+def _environment(function: PythonFunction, scratch: str) -> dict[str, str]:
     return {
         **process_environment(
             function.environment, scratch, region=function.region, url=function.url
@@ -214,7 +185,6 @@ def forget() -> None:
     with _lock:
         for process in _running:
             process.hang_up()
-        close_host()
         if _folder is not None:
             _folder.remove()
             _folder = None

@@ -50,6 +50,13 @@ class ServiceError(Exception):
         self.status = status
 
 
+class Invalid(ServiceError):
+    """A ValidationException: what the services with JSON make of most mistakes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "ValidationException")
+
+
 # ------------------------------------------------------------------------------------------ query
 
 
@@ -122,9 +129,7 @@ def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
         if problems:
             count = len(problems)
             noun = "error" if count == 1 else "errors"
-            raise ServiceError(
-                f"{count} validation {noun} detected: " + "; ".join(problems), "ValidationException"
-            )
+            raise Invalid(f"{count} validation {noun} detected: " + "; ".join(problems))
     return request
 
 
@@ -222,11 +227,9 @@ def _check_size(
     verb: str = "have length",
 ) -> None:
     limits = shape.metadata
-    too_small = "min" in limits and size < limits["min"]
-    too_large = "max" in limits and size > limits["max"]
     for bad, key, words in (
-        (too_small, "min", "greater than or equal to"),
-        (too_large, "max", "less than or equal to"),
+        (size < limits.get("min", size), "min", "greater than or equal to"),
+        (size > limits.get("max", size), "max", "less than or equal to"),
     ):
         if bad:
             problems.append(

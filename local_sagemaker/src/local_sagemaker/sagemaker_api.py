@@ -11,66 +11,81 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from .application import Caller, OwnService, PassOn
+from .application import Caller, Operation, OwnService, PassOn
 from .hosting import Hosting, hosting
 from .hosting_interfaces import hold, let_go
-from .protocols import ServiceError
+from .protocols import Invalid
 from .runtime.statuses import creating
 from .variants import check_deployment_config, check_scalable_variants, describe_variants
 
 _KINDS = {
-    "model": ("models", "model"),
-    "endpoint-config": ("configs", "endpoint configuration"),
-    "endpoint": ("endpoints", "endpoint"),
+    "Model": ("models", "model"),
+    "EndpointConfig": ("configs", "endpoint configuration"),
+    "Endpoint": ("endpoints", "endpoint"),
 }
+"""Where each kind is kept, and what its refusals call it."""
 
 
 def _state(caller: Caller) -> Hosting:
     return hosting(caller.account, caller.region)
 
 
-def _arn(caller: Caller, kind: str, name: str) -> str:
-    return f"arn:aws:sagemaker:{caller.region}:{caller.account}:{kind}/{name.lower()}"
-
-
-def _find(caller: Caller, kind: str, name: str) -> dict[str, Any]:
-    store, words = _KINDS[kind]
-    found: dict[str, Any] | None = getattr(_state(caller), store).get(name)
-    if found is None:
-        raise ServiceError(
-            f'Could not find {words} "{_arn(caller, kind, name)}".', "ValidationException"
-        )
+def _store(caller: Caller, kind: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = getattr(_state(caller), _KINDS[kind][0])
     return found
 
 
-def _add(caller: Caller, kind: str, name: str, record: dict[str, Any]) -> str:
-    state = _state(caller)
-    store, words = _KINDS[kind]
-    arn = _arn(caller, kind, name)
+def _arn(caller: Caller, kind: str, name: str) -> str:
+    word = "endpoint-config" if kind == "EndpointConfig" else kind.lower()
+    return f"arn:aws:sagemaker:{caller.region}:{caller.account}:{word}/{name.lower()}"
+
+
+def _find(caller: Caller, kind: str, name: str) -> dict[str, Any]:
+    found = _store(caller, kind).get(name)
+    if found is None:
+        raise Invalid(f'Could not find {_KINDS[kind][1]} "{_arn(caller, kind, name)}".')
+    return found
+
+
+def _add(caller: Caller, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+    """Keep a record under its name; gives the answer to its Create."""
+    state, store, name = _state(caller), _store(caller, kind), record[f"{kind}Name"]
+    arn = record[f"{kind}Arn"] = _arn(caller, kind, name)
     with state.lock:
-        if name in getattr(state, store):
-            raise ServiceError(
-                f'Cannot create already existing {words} "{arn}".', "ValidationException"
-            )
+        if name in store:
+            raise Invalid(f'Cannot create already existing {_KINDS[kind][1]} "{arn}".')
         state.tags[arn] = {tag["Key"]: tag["Value"] for tag in record.pop("Tags", None) or []}
-        getattr(state, store)[name] = record
-    return arn
+        store[name] = record
+    return {f"{kind}Arn": arn}
 
 
 def _remove(caller: Caller, kind: str, name: str) -> None:
     _find(caller, kind, name)
     state = _state(caller)
     with state.lock:
-        del getattr(state, _KINDS[kind][0])[name]
+        del _store(caller, kind)[name]
         state.tags.pop(_arn(caller, kind, name), None)
 
 
-def _listed(
-    caller: Caller, kind: str, request: dict[str, Any], fields: tuple[str, ...]
-) -> list[dict[str, Any]]:
-    records = list(getattr(_state(caller), _KINDS[kind][0]).items())
-    wanted = request.get("NameContains", "")
-    return [{f: record.get(f) for f in fields} for name, record in records if wanted in name]
+def _describe(kind: str) -> Operation:
+    """Make DescribeModel and its like."""
+    return lambda caller, request: _find(caller, kind, request[f"{kind}Name"])
+
+
+def _list(kind: str) -> Operation:
+    """Make ListModels and its like; of each record the answer has what its shape has."""
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        wanted, status = request.get("NameContains", ""), request.get("StatusEquals")
+        return {
+            f"{kind}s": [
+                record
+                for name, record in list(_store(caller, kind).items())
+                if wanted in name and status in (None, record.get("EndpointStatus"))
+            ]
+        }
+
+    return operation
 
 
 # ------------------------------------------------------------------------------------------ models
@@ -78,31 +93,15 @@ def _listed(
 
 def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateModel."""
-    name = request["ModelName"]
     if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
-        raise ServiceError(
-            "One and only one of PrimaryContainer and Containers must be specified",
-            "ValidationException",
-        )
+        raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
     record = {"EnableNetworkIsolation": False, **request, "CreationTime": caller.now()}
-    record["ModelArn"] = _arn(caller, "model", name)
-    return {"ModelArn": _add(caller, "model", name, record)}
-
-
-def describe_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeModel."""
-    return _find(caller, "model", request["ModelName"])
-
-
-def list_models(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListModels."""
-    fields = ("ModelName", "ModelArn", "CreationTime")
-    return {"Models": _listed(caller, "model", request, fields)}
+    return _add(caller, "Model", record)
 
 
 def delete_model(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteModel."""
-    _remove(caller, "model", request["ModelName"])
+    _remove(caller, "Model", request["ModelName"])
 
 
 # ----------------------------------------------------------------------------------- configurations
@@ -110,7 +109,6 @@ def delete_model(caller: Caller, request: dict[str, Any]) -> None:
 
 def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateEndpointConfig."""
-    name = request["EndpointConfigName"]
     variants = [
         *(request.get("ProductionVariants") or []),
         *(request.get("ShadowProductionVariants") or []),
@@ -118,29 +116,14 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
         if variant.get("ModelName"):
-            _find(caller, "model", variant["ModelName"])
+            _find(caller, "Model", variant["ModelName"])
         if names.count(variant["VariantName"]) > 1:
-            raise ServiceError(
-                f"Production variant names must be unique: {variant['VariantName']}",
-                "ValidationException",
-            )
+            raise Invalid(f"Production variant names must be unique: {variant['VariantName']}")
     record = {**copy.deepcopy(request), "CreationTime": caller.now()}
     for variant in record["ProductionVariants"]:
         if "ServerlessConfig" not in variant:
             variant.setdefault("InitialVariantWeight", 1.0)
-    record["EndpointConfigArn"] = _arn(caller, "endpoint-config", name)
-    return {"EndpointConfigArn": _add(caller, "endpoint-config", name, record)}
-
-
-def describe_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeEndpointConfig."""
-    return _find(caller, "endpoint-config", request["EndpointConfigName"])
-
-
-def list_endpoint_configs(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListEndpointConfigs."""
-    fields = ("EndpointConfigName", "EndpointConfigArn", "CreationTime")
-    return {"EndpointConfigs": _listed(caller, "endpoint-config", request, fields)}
+    return _add(caller, "EndpointConfig", record)
 
 
 def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
@@ -150,7 +133,7 @@ def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
     endpoint goes on serving, and its next update or scaling fails: "Could not find endpoint
     configuration" (hashicorp/terraform-provider-aws#40048, #46663).
     """
-    _remove(caller, "endpoint-config", request["EndpointConfigName"])
+    _remove(caller, "EndpointConfig", request["EndpointConfigName"])
 
 
 # ---------------------------------------------------------------------------------------- endpoints
@@ -159,11 +142,10 @@ def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
 def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateEndpoint; in service at once unless a model server has to be started."""
     name = request["EndpointName"]
-    config = _find(caller, "endpoint-config", request["EndpointConfigName"])
+    config = _find(caller, "EndpointConfig", request["EndpointConfigName"])
     created = caller.now()
     record = {
         "EndpointName": name,
-        "EndpointArn": _arn(caller, "endpoint", name),
         "EndpointConfigName": config["EndpointConfigName"],
         "EndpointStatus": "InService",
         "CreationTime": created,
@@ -177,21 +159,18 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     live = caller.runtime.is_live(place, config)
     if live:
         creating(record, created)
-    arn = _add(caller, "endpoint", name, record)
+    answer = _add(caller, "Endpoint", record)
     hold(place, name, config, record)
     if live:
         caller.runtime.create(place, name, config)
-    return {"EndpointArn": arn}
+    return answer
 
 
 def _settled(caller: Caller, name: str) -> dict[str, Any]:
     """Give an endpoint that nothing is being done to; AWS refuses to change any other."""
-    endpoint = _find(caller, "endpoint", name)
+    endpoint = _find(caller, "Endpoint", name)
     if endpoint["EndpointStatus"] in ("Creating", "Updating", "RollingBack"):
-        raise ServiceError(
-            f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".',
-            "ValidationException",
-        )
+        raise Invalid(f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".')
     return endpoint
 
 
@@ -201,10 +180,9 @@ def _unchanged(caller: Caller, endpoint: dict[str, Any], config: dict[str, Any])
         return False
     wanted = caller.runtime.options.unchanged_configuration
     if wanted == "refused":
-        raise ServiceError(
+        raise Invalid(
             f'Cannot update endpoint "{endpoint["EndpointArn"]}" with its current endpoint '
-            f'configuration "{config["EndpointConfigArn"]}".',
-            "ValidationException",
+            f'configuration "{config["EndpointConfigArn"]}".'
         )
     return wanted == "ignored"
 
@@ -236,25 +214,12 @@ def _from_config(
     return result
 
 
-def describe_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeEndpoint."""
-    return _find(caller, "endpoint", request["EndpointName"])
-
-
-def list_endpoints(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """ListEndpoints."""
-    fields = ("EndpointName", "EndpointArn", "CreationTime", "LastModifiedTime", "EndpointStatus")
-    found = _listed(caller, "endpoint", request, fields)
-    status = request.get("StatusEquals")
-    return {"Endpoints": [e for e in found if status in (None, e["EndpointStatus"])]}
-
-
 def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpoint: new configuration, with or without the present counts and weights."""
     endpoint = _settled(caller, request["EndpointName"])
-    config = _find(caller, "endpoint-config", request["EndpointConfigName"])
+    config = _find(caller, "EndpointConfig", request["EndpointConfigName"])
     deployment = request.get("DeploymentConfig")
-    former = _find(caller, "endpoint-config", endpoint["EndpointConfigName"])
+    former = _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
     if _unchanged(caller, endpoint, config):
         return {"EndpointArn": endpoint["EndpointArn"]}
     check_scalable_variants(caller, endpoint["EndpointName"], former, config)
@@ -300,16 +265,15 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
 def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateEndpointWeightsAndCapacities."""
     endpoint = _settled(caller, request["EndpointName"])
-    _find(caller, "endpoint-config", endpoint["EndpointConfigName"])
+    _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
     place = (caller.account, caller.region)
     live = caller.runtime.owns(place, endpoint["EndpointName"])
     variants = {v["VariantName"]: v for v in endpoint["ProductionVariants"]}
     for wanted in request["DesiredWeightsAndCapacities"]:
         if wanted["VariantName"] not in variants:
-            raise ServiceError(
+            raise Invalid(
                 f'The variant name(s) "{wanted["VariantName"]}" is/are not present within '
-                f'endpoint configuration "{endpoint["EndpointConfigName"]}".',
-                "ValidationException",
+                f'endpoint configuration "{endpoint["EndpointConfigName"]}".'
             )
     for wanted in request["DesiredWeightsAndCapacities"]:
         variant = variants[wanted["VariantName"]]
@@ -330,7 +294,7 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
 def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
     _settled(caller, request["EndpointName"])
-    _remove(caller, "endpoint", request["EndpointName"])
+    _remove(caller, "Endpoint", request["EndpointName"])
     place = (caller.account, caller.region)
     caller.runtime.delete(place, request["EndpointName"])
     let_go(place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
@@ -339,9 +303,7 @@ def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
 # --------------------------------------------------------------------------------------------- tags
 
 
-def _tags(
-    work: Callable[[dict[str, str], dict[str, Any]], None],
-) -> Callable[[Caller, dict[str, Any]], dict[str, Any]]:
+def _tags(work: Callable[[dict[str, str], dict[str, Any]], None]) -> Operation:
     """Make a tag operation; tags of anything that is not hosting are moto's."""
 
     def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -367,16 +329,16 @@ SAGEMAKER = OwnService(
     "sagemaker",
     {
         "CreateModel": create_model,
-        "DescribeModel": describe_model,
-        "ListModels": list_models,
+        "DescribeModel": _describe("Model"),
+        "ListModels": _list("Model"),
         "DeleteModel": delete_model,
         "CreateEndpointConfig": create_endpoint_config,
-        "DescribeEndpointConfig": describe_endpoint_config,
-        "ListEndpointConfigs": list_endpoint_configs,
+        "DescribeEndpointConfig": _describe("EndpointConfig"),
+        "ListEndpointConfigs": _list("EndpointConfig"),
         "DeleteEndpointConfig": delete_endpoint_config,
         "CreateEndpoint": create_endpoint,
-        "DescribeEndpoint": describe_endpoint,
-        "ListEndpoints": list_endpoints,
+        "DescribeEndpoint": _describe("Endpoint"),
+        "ListEndpoints": _list("Endpoint"),
         "UpdateEndpoint": update_endpoint,
         "UpdateEndpointWeightsAndCapacities": update_weights_and_capacities,
         "DeleteEndpoint": delete_endpoint,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from .application import Caller, OwnService
+from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, hosting, scaling
-from .protocols import ServiceError
+from .protocols import Invalid, ServiceError
 from .runtime.scaling import drop_alarms, make_alarms
 
 
@@ -38,10 +38,7 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
     """RegisterScalableTarget: create or update."""
     state, key = _state(caller), _key(request)
     if not key[2].startswith(f"{key[0]}:"):
-        raise ServiceError(
-            "Unsupported service namespace, resource type or scalable dimension",
-            "ValidationException",
-        )
+        raise Invalid("Unsupported service namespace, resource type or scalable dimension")
     _check_resource(caller, key)
     target = state.targets.get(key) or {
         "ServiceNamespace": key[0],
@@ -62,13 +59,9 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
         if name in request:
             changed[name] = request[name]
         elif name not in changed:
-            raise ServiceError(
-                f"{name} must be specified for a new scalable target", "ValidationException"
-            )
+            raise Invalid(f"{name} must be specified for a new scalable target")
     if changed["MinCapacity"] > changed["MaxCapacity"]:
-        raise ServiceError(
-            "Maximum capacity cannot be less than minimum capacity", "ValidationException"
-        )
+        raise Invalid("Maximum capacity cannot be less than minimum capacity")
     changed["SuspendedState"] = {**target["SuspendedState"], **request.get("SuspendedState", {})}
     state.targets[key] = changed
     if request.get("Tags"):
@@ -84,9 +77,8 @@ def _check_resource(caller: Caller, key: TargetKey) -> None:
     endpoint = hosting(caller.account, caller.region).endpoints.get(parts[1])
     variants = [v["VariantName"] for v in (endpoint or {}).get("ProductionVariants") or []]
     if parts[-1] not in variants:
-        raise ServiceError(
-            f"ResourceId {key[1]} does not name a production variant of an endpoint that exists",
-            "ValidationException",
+        raise Invalid(
+            f"ResourceId {key[1]} does not name a production variant of an endpoint that exists"
         )
 
 
@@ -98,11 +90,26 @@ def _service_linked_role(caller: Caller, namespace: str) -> str:
     )
 
 
-def describe_scalable_targets(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeScalableTargets."""
-    ids = request.get("ResourceIds")
-    found = _filtered(list(_state(caller).targets.values()), request)
-    return {"ScalableTargets": [t for t in found if not ids or t["ResourceId"] in ids]}
+def _describe(kept: str, answer: str, wanted: str) -> Operation:
+    """Make an operation that lists some of what is kept: of a target, and of some names."""
+    name = wanted.removesuffix("s")
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        records = getattr(_state(caller), kept)
+        names, filters = (
+            request.get(wanted),
+            ("ServiceNamespace", "ResourceId", "ScalableDimension"),
+        )
+        return {
+            answer: [
+                record
+                for record in (records if isinstance(records, list) else list(records.values()))
+                if all(request.get(each) in (None, record[each]) for each in filters)
+                and (not names or record[name] in names)
+            ]
+        }
+
+    return operation
 
 
 def deregister_scalable_target(caller: Caller, request: dict[str, Any]) -> None:
@@ -133,12 +140,9 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
         "PredictiveScaling": "PredictiveScalingPolicyConfiguration",
     }[kind]
     if not request.get(wanted):
-        raise ServiceError(f"{wanted} must be specified for {kind}", "ValidationException")
+        raise Invalid(f"{wanted} must be specified for {kind}")
     if kind == "PredictiveScaling" and key[0] != "ecs":
-        raise ServiceError(
-            f"Predictive scaling is not supported for service namespace {key[0]}",
-            "ValidationException",
-        )
+        raise Invalid(f"Predictive scaling is not supported for service namespace {key[0]}")
     created = before.get("CreationTime") or caller.now()
     policy = {
         **request,
@@ -163,13 +167,6 @@ def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:
     )
 
 
-def describe_scaling_policies(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeScalingPolicies."""
-    names = request.get("PolicyNames")
-    found = _filtered(list(_state(caller).policies.values()), request)
-    return {"ScalingPolicies": [p for p in found if not names or p["PolicyName"] in names]}
-
-
 def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteScalingPolicy."""
     entry = (_key(request), request["PolicyName"])
@@ -184,32 +181,18 @@ def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
         )
 
 
-def describe_scaling_activities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeScalingActivities, the newest first."""
-    return {"ScalingActivities": _filtered(_state(caller).activities, request)}
-
-
 def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
     """PutScheduledAction: create or update."""
     state, key = _state(caller), _target(caller, request)
     entry = (key, request["ScheduledActionName"])
     before = state.actions.get(entry)
     if before is None and "Schedule" not in request:
-        raise ServiceError("Schedule must be specified", "ValidationException")
+        raise Invalid("Schedule must be specified")
     base = before or {
         "ScheduledActionARN": _policy_arn(caller, key, "scheduledAction", entry[1]),
         "CreationTime": caller.now(),
     }
     state.actions[entry] = {**base, **request}
-
-
-def describe_scheduled_actions(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """DescribeScheduledActions."""
-    names = request.get("ScheduledActionNames")
-    found = _filtered(list(_state(caller).actions.values()), request)
-    return {
-        "ScheduledActions": [a for a in found if not names or a["ScheduledActionName"] in names]
-    }
 
 
 def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
@@ -226,24 +209,21 @@ def list_tags(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     return {"Tags": _state(caller).tags.get(request["ResourceARN"], {})}
 
 
-def _filtered(records: list[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
-    names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-    return [record for record in records if all(request.get(n) in (None, record[n]) for n in names)]
-
-
 APPLICATION_AUTO_SCALING = OwnService(
     "application-autoscaling",
     {
         "RegisterScalableTarget": register_scalable_target,
-        "DescribeScalableTargets": describe_scalable_targets,
+        "DescribeScalableTargets": _describe("targets", "ScalableTargets", "ResourceIds"),
         "DeregisterScalableTarget": deregister_scalable_target,
         "PutScalingPolicy": put_scaling_policy,
-        "DescribeScalingPolicies": describe_scaling_policies,
+        "DescribeScalingPolicies": _describe("policies", "ScalingPolicies", "PolicyNames"),
         "DeleteScalingPolicy": delete_scaling_policy,
         "PutScheduledAction": put_scheduled_action,
-        "DescribeScheduledActions": describe_scheduled_actions,
+        "DescribeScheduledActions": _describe(
+            "actions", "ScheduledActions", "ScheduledActionNames"
+        ),
         "DeleteScheduledAction": delete_scheduled_action,
-        "DescribeScalingActivities": describe_scaling_activities,
+        "DescribeScalingActivities": _describe("activities", "ScalingActivities", ""),
         "ListTagsForResource": list_tags,
     },
     complete=True,

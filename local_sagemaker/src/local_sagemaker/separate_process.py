@@ -13,10 +13,9 @@ import sys
 import threading
 from pathlib import Path
 
-from . import lambda_runner, serving, task_runner
-from .cloudwatch import evaluation
+from .foreground import serve_until
 from .runtime.options import RuntimeOptions
-from .runtime.service import Runtime
+from .server import LocalAws
 
 
 def main() -> None:
@@ -35,23 +34,10 @@ def main() -> None:
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
+    logging.captureWarnings(True)
     options = RuntimeOptions.from_json(arguments.runtime)
-    runtime = Runtime(options, arguments.region, arguments.folder)
-    with (
-        serving.logging_to(arguments.log),
-        serving.serving_in_thread(arguments.port, runtime) as url,
-    ):
-        logging.captureWarnings(True)
-        if not runtime.options.model_servers:
-            evaluation.BACKGROUND.start()  # otherwise the runtime evaluates, by its own clock
-        told = {"url": url, "credentials": dataclasses.asdict(runtime.credentials)}
-        print(json.dumps(told), flush=True)
-        while not stopped.wait(0.2):
-            pass
-        runtime.stop()  # its model servers may be processes
-        lambda_runner.forget()
-        task_runner.forget()
-    shutil.rmtree(arguments.folder, ignore_errors=True)
+    serve_until(stopped, arguments.region, arguments.port, options, _tell_parent, arguments.log)
+    shutil.rmtree(arguments.folder, ignore_errors=True)  # should the parent not be there any more
     # Not sys.exit: threads of running operations must not delay the end.
     os._exit(0)
 
@@ -59,6 +45,15 @@ def main() -> None:
 def _wait_for_parent(stopped: threading.Event) -> None:
     sys.stdin.read()
     stopped.set()
+
+
+def _tell_parent(aws: LocalAws) -> None:
+    told = {
+        "url": aws.url,
+        "credentials": dataclasses.asdict(aws.credentials),
+        "model_servers": str(aws.model_server_folder),
+    }
+    print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class LocalAws:
         credentials: Credentials,
     ) -> None:
         self.url = url
-        self._credentials = credentials
+        self.credentials = credentials
         self._runtime_urls: dict[str | None, str] = {}
         self.region = region
         self.account = ACCOUNT
@@ -144,7 +144,7 @@ class LocalAws:
         started = json.loads(told)
         credentials = Credentials(**started["credentials"])
         aws = cls(started["url"], region, log_path, stop, credentials)
-        aws.model_server_folder = folder.path / "model-servers"
+        aws.model_server_folder = Path(started["model_servers"])
         return aws
 
     @classmethod
@@ -159,8 +159,8 @@ class LocalAws:
     ) -> LocalAws:
         """Start a local AWS in a thread of this process, for fast tests.
 
-        All of them in one process share one state; `reset` clears it. The parameters are those of
-        `start`.
+        All that run in one process share one state, which is forgotten when the last of them
+        stops; `reset` clears it at once. The parameters are those of `start`.
 
         Raises
         ------
@@ -176,7 +176,6 @@ class LocalAws:
             starting.callback(folder.remove)
             starting.enter_context(serving.logging_to(log_path))
             behind = Runtime(_options(model_servers, runtime), region, folder.path)
-            starting.callback(behind.stop)
             url = starting.enter_context(serving.serving_in_thread(port, behind))
             stop = starting.pop_all().close
         aws = cls(url, region, log_path, stop, behind.credentials)
@@ -258,9 +257,9 @@ class LocalAws:
             "AWS_ENDPOINT_URL": self.url,
             # The main URL answers InvokeEndpoint too, some milliseconds later.
             "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
-            "AWS_ACCESS_KEY_ID": self._credentials.access_key,
-            "AWS_SECRET_ACCESS_KEY": self._credentials.secret_key,
-            TOKEN_VARIABLE: self._credentials.token,
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            TOKEN_VARIABLE: self.credentials.token,
             "AWS_REGION": self.region,
             "AWS_DEFAULT_REGION": self.region,
             "AWS_CONFIG_FILE": os.devnull,
@@ -288,7 +287,7 @@ class LocalAws:
         url = self.runtime_url() if service == "sagemaker-runtime" else self.url
         key = (service, region or self.region)
         if key not in self._clients:
-            self._clients[key] = new_client(*key, url, self._credentials)
+            self._clients[key] = new_client(*key, url, self.credentials)
         return self._clients[key]
 
     def runtime_url(self, zone: str | None = None) -> str:
@@ -406,7 +405,7 @@ class LocalAws:
         return actions
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
-        return ask(self.url, self._credentials.token, path, body)
+        return ask(self.url, self.credentials.token, path, body)
 
     def reset(self) -> None:
         """Forget everything: stacks, resources, metrics."""

@@ -13,6 +13,7 @@ from .admission import admit_known, serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
+from .cloudwatch import evaluation
 from .runtime.http_server import Limits, listening
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
@@ -27,19 +28,19 @@ CLOUDTRAIL = OwnService("cloudtrail", {"LookupEvents": lambda caller, request: {
 """The CDK CLI looks for causes of a failed deployment here, and retries for 20 s without it."""
 
 
-LARGEST_BODY = 5 * 1024**3
-"""Bytes. Source: S3 API reference, PutObject ("up to 5 GB in a single operation")."""
+# Source: S3 API reference, PutObject ("up to 5 GB in a single operation").
+_LIMITS = Limits(largest_body=5 * 1024**3, too_large=400, chunked=True)
 
 
 @contextlib.contextmanager
 def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator[str]:
-    """Serve in a thread, in front of a runtime; gives the URL.
+    """Serve in a thread, in front of a runtime that stops with it; gives the URL.
 
     The URL says `localhost` and the socket is bound to 127.0.0.1: S3 clients write the bucket into
     the path for both, but some parse `127` out of a numeric host as if it were a bucket.
 
-    When the last server of this process stops, the unpacked code of its functions goes, and
-    functions and tasks that still run are stopped: all servers of one process share one state.
+    All servers of one process share one state. When the last one stops, everything is forgotten:
+    what moto has, stacks, endpoints, functions and tasks with their processes and files.
 
     Raises
     ------
@@ -47,40 +48,35 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         When the port cannot be had.
     """
     resources.load()
-    corrections.apply()
+    runtime = runtime or Runtime()
     application = Application(
-        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL],
-        on_reset=[stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget],
-        runtime=runtime,
+        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL], _FORGETTING, runtime
     )
-    credentials = application.runtime.credentials
-    limits = Limits(largest_body=LARGEST_BODY, too_large=400, chunked=True)
     with contextlib.ExitStack() as serving:
         serving.callback(_forget_when_last)
+        serving.callback(runtime.stop)
         try:
-            listener = serving.enter_context(
-                listening(
-                    WsgiHandler(application),
-                    port=port,
-                    admit=admit_known(credentials),
-                    limits=limits,
-                )
-            )
+            admit, handler = admit_known(runtime.credentials), WsgiHandler(application)
+            served = listening(handler, port=port, admit=admit, limits=_LIMITS)
+            port = serving.enter_context(served).port
         except (OSError, OverflowError) as error:
             raise LocalAwsError(f"port {port} cannot be served: is it in use? ({error})") from None
-        application.url = f"http://localhost:{listener.port}"
-        application.runtime.aws_url = application.url
-        serve_with(listener.port, credentials)
-        serving.callback(serve_with, listener.port, None)
+        application.url = runtime.aws_url = f"http://localhost:{port}"
+        serve_with(port, runtime.credentials)
+        serving.callback(serve_with, port, None)
         _serving.add(application.url)
         serving.callback(_serving.discard, application.url)
         yield application.url
 
 
+_FORGETTING = (stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget)
+
+
 def _forget_when_last() -> None:
     if not _serving:
-        lambda_runner.forget()
-        task_runner.forget()
+        evaluation.BACKGROUND.stop()
+        for forget in (*_FORGETTING, corrections.forget):
+            forget()
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ environment, and can reach the local AWS only. Its task role is not assumed, its
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import threading
 import time
@@ -20,11 +19,10 @@ from pathlib import Path
 
 from .held_folder import HeldFolder
 from .process_environment import process_environment
+from .supervised_process import SupervisedProcess
 
 ADDRESS = "127.0.0.1"
 
-SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
-_GRACE_SECONDS = 2.0
 _SOURCES = str(Path(__file__).resolve().parents[1])
 
 _lock = threading.Lock()
@@ -68,20 +66,9 @@ class RunningTask:
         self._scratch = HeldFolder("local-task-")
         self.started_at = time.time()
         self.stopped_at: float | None = None
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                str(SUPERVISOR),
-                str(_GRACE_SECONDS),
-                sys.executable,
-                *task.command[1:],
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=_environment(task, str(self._scratch.path)),
-            cwd=self._scratch.path,
+        scratch = self._scratch.path
+        self._process = SupervisedProcess(
+            [sys.executable, *task.command[1:]], _environment(task, str(scratch)), scratch
         )
         self._reader = threading.Thread(target=self._read, args=[task], daemon=True)
         self._reader.start()
@@ -89,41 +76,30 @@ class RunningTask:
     @property
     def exit_code(self) -> int | None:
         """The exit status; None while it runs."""
-        return self._process.poll()
+        return self._process.exit_code
 
     def terminate(self, grace: float) -> None:
         """Ask it to end; after the grace it is made to. Does not wait."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
-        threading.Thread(target=self._end, args=[grace], daemon=True).start()
+        self._process.terminate()
+        threading.Thread(target=self._process.end, args=[grace], daemon=True).start()
 
     def hang_up(self) -> None:
         """Have the supervisor stop the task and itself. Does not wait."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        self._process.hang_up()
 
     def close(self) -> None:
         """Stop it and wait."""
-        self._end(0.0)
+        self._process.end(0.0)
         self._reader.join(5)
 
-    def _end(self, grace: float) -> None:
-        try:
-            self._process.wait(grace)
-        except subprocess.TimeoutExpired:
-            self.hang_up()
-            self._process.wait()
-
     def _read(self, task: Task) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._process.output:
             # Logs are not worth failing for: a reset may have taken the group away.
             with contextlib.suppress(Exception):
                 task.log([line.decode("utf-8", "replace").rstrip("\n")])
         self._process.wait()
         self.stopped_at = time.time()
-        self._process.stdout.close()
+        self._process.output.close()
         self.hang_up()  # nobody listens any more
         self._scratch.remove()
         task.ended()

@@ -7,7 +7,7 @@ from typing import Any
 
 from .application import Caller
 from .hosting import scaling, variant_resource_id
-from .protocols import ServiceError
+from .protocols import Invalid
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
@@ -87,10 +87,9 @@ def check_deployment_config(deployment: dict[str, Any] | None, described: dict[s
     blue_green = deployment.get("BlueGreenUpdatePolicy")
     rolling = deployment.get("RollingUpdatePolicy")
     if blue_green and rolling:
-        raise ServiceError(
+        raise Invalid(
             "Only one update policy can be specified in DeploymentConfig: "
-            "BlueGreenUpdatePolicy or RollingUpdatePolicy",
-            "ValidationException",
+            "BlueGreenUpdatePolicy or RollingUpdatePolicy"
         )
     if rolling:
         _check_batches(rolling, described)
@@ -100,10 +99,7 @@ def check_deployment_config(deployment: dict[str, Any] | None, described: dict[s
     for kind, field in (("CANARY", "CanarySize"), ("LINEAR", "LinearStepSize")):
         if (routing["Type"] == kind) != (field in routing):
             verb = "must" if routing["Type"] == kind else "must not"
-            raise ServiceError(
-                f"{field} {verb} be specified for traffic routing type {routing['Type']}",
-                "ValidationException",
-            )
+            raise Invalid(f"{field} {verb} be specified for traffic routing type {routing['Type']}")
 
 
 def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
@@ -121,10 +117,9 @@ def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
         if size["Type"] == "INSTANCE_COUNT":
             share = 100 * size["Value"] / max(total, 1)
         if not least <= share <= most:
-            raise ServiceError(
+            raise Invalid(
                 f"{name} of {size['Value']} ({size['Type']}) for {total} instances must be "
-                f"between {least}% and {most}% of the variant's total instance count",
-                "ValidationException",
+                f"between {least}% and {most}% of the variant's total instance count"
             )
 
 
@@ -145,8 +140,7 @@ def check_scalable_variants(
         if not same_type:
             blocked.append(name)
     if blocked:
-        raise ServiceError(
+        raise Invalid(
             f'The variant(s) "[{", ".join(blocked)}]" must be deregistered as scalable targets '
-            "with AutoScaling before they can be removed or have their instance type updated.",
-            "ValidationException",
+            "with AutoScaling before they can be removed or have their instance type updated."
         )

@@ -306,6 +306,9 @@ def test_the_main_url_answers_too(site):
     assert [event["PayloadPart"]["Bytes"] for event in stream] == [b"a", b"b"]
     status, error, _ = error_of(client.invoke_endpoint, EndpointName="nowhere", Body=b"")
     assert (status, error["Code"]) == (400, "ValidationError")
+    status, _, _ = error_of(client.invoke_endpoint, EndpointName=name, Body=bytes(25 * 2**20 + 1))
+    assert status == 413  # S3's objects may be larger there, requests to a model not
+    assert here.statistics(name, "Invocations", "Sum") == {"Sum": 2}
 
 
 def test_without_a_model_server_an_endpoint_echoes_at_once(site):
@@ -344,7 +347,7 @@ def test_what_is_no_invocation_is_refused(site, request_bytes, status):
     host, port = here.aws.runtime_url().removeprefix("http://").split(":")
     if b"%b" in request_bytes:
         request_bytes = request_bytes % admitted(here)
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request_bytes)
         answer = http.client.HTTPResponse(connection)
         answer.begin()
@@ -359,7 +362,7 @@ def test_a_request_in_pieces_and_two_at_once(site):
     host, port = here.aws.runtime_url().removeprefix("http://").split(":")
     one = f"POST /endpoints/{name}/invocations HTTP/1.1\r\ncontent-length: 3\r\n".encode()
     one += admitted(here) + b"\r\n"
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         for piece in (one[:20], one[20:-1], one[-1:] + b"a", b"bc" + one + b"de", b"f"):
             connection.sendall(piece)
             time.sleep(0.02)

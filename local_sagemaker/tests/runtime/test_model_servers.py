@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import os
 import random
@@ -15,6 +17,7 @@ import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jumping_loop import JumpingLoop
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import (
@@ -25,7 +28,9 @@ from local_sagemaker.model_servers import (
     parse_model_server,
     sentiment_model_server,
 )
+from local_sagemaker.model_servers.simulated import Simulation, serve
 from local_sagemaker.model_servers.specifications import model_server_for
+from local_sagemaker.runtime.http_client import Connections
 from local_sagemaker.runtime.options import RuntimeOptions
 
 ECHO = ServiceTime.constant(0.0)
@@ -225,15 +230,29 @@ def test_a_share_of_failures(site):
     assert 34 < failed < 86  # 60 +- 4 deviations of 6.5
 
 
-def test_the_first_requests_of_a_cold_instance_are_slow(site):
+def test_the_first_requests_of_a_cold_instance_are_slow():
+    """On a clock that jumps: what an instance computes, to the bit."""
     server = SimulatedModelServer(
         service_time=ServiceTime.constant(0.01), cold_requests=2, cold_factor=20
     )
-    here = site({"model": server})
-    name = here.endpoint()
-    times = [timed(here, name, 1, at_once=1) for _ in range(4)]
-    assert min(times[:2]) >= 0.2
-    assert max(times[2:]) < 0.2
+
+    async def times(loop: JumpingLoop) -> list[float]:
+        async with asyncio.timeout(60):
+            listener = await serve(Simulation(server, 0))
+            connections, ended = Connections("127.0.0.1", listener.port), [loop.time()]
+            for _ in range(4):
+                await connections.request("POST", "/invocations", body=b"{}")
+                ended.append(loop.time())
+            connections.close()
+            listener.close()
+        return [after - before for before, after in itertools.pairwise(ended)]
+
+    loop = JumpingLoop()
+    loop.jump_from_now_on(True)
+    try:
+        assert loop.run_until_complete(times(loop)) == pytest.approx([0.2, 0.2, 0.01, 0.01])
+    finally:
+        loop.close()
 
 
 def test_a_fault_can_come_and_go_while_it_runs(site):
@@ -269,7 +288,7 @@ def running(pid: int) -> bool:
     return bool(found) and not found.startswith("Z")
 
 
-def gone(pids: list[int], seconds: float = 10.0) -> bool:
+def gone(pids: list[int], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not any(map(running, pids)):
@@ -300,7 +319,7 @@ def test_a_process_that_dies_is_started_again(site, which):
     os.kill(server if which == "the server" else supervisor, signal.SIGKILL)
     assert gone([supervisor, server])
     codes = set()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             here.invoke(name)

@@ -17,72 +17,32 @@ from .change_sets import (
     has_other_changes,
 )
 from .dependencies import check_references
-from .engine import StackOperation
-from .requests import (
-    check_capabilities,
-    check_updatable,
-    new_stack,
-    parameters_of,
-    place_of,
-    stacks_of,
-    start,
-    tags_of,
-    template_body,
-)
+from .requests import check_updatable, new_stack, stacks_of, start, submission, template_body
 from .stacks import Stack
-from .template import parse_template
+from .template import Submission, parse_template
 
 
 def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateStack."""
-    stacks = stacks_of(caller)
-    body = template_body(caller, request)
-    template = parse_template(body)
-    check_references(template)
-    check_capabilities(request, template)
+    stacks, submitted = stacks_of(caller), submission(caller, request, Submission())
     with stacks.lock:
         if request["StackName"] in stacks.alive:
             raise ServiceError(
                 f"Stack [{request['StackName']}] already exists", "AlreadyExistsException"
             )
-        stack = new_stack(caller, request, "CREATE_IN_PROGRESS")
-        stack.body, stack.template = body, template
-        stack.parameters = parameters_of(caller, request, template, {})
-        stack.tags = tags_of(request, {})
-        stack.capabilities = request.get("Capabilities", [])
-        stack.description = template.get("Description")
-        stack.token = request.get("ClientRequestToken")
-        stacks.alive[stack.name] = stack
+        stack = new_stack(caller, request, "CREATE_IN_PROGRESS", submitted)
     on_failure = request.get("OnFailure", "ROLLBACK")
-    if request.get("DisableRollback"):
-        on_failure = "DO_NOTHING"
-    operation = StackOperation(place_of(caller, stack), stacks, stack)
-    start(lambda: operation.create(on_failure=on_failure), stack)
-    return {"StackId": stack.id}
+    return start(caller, request, stack, stack.status, lambda it: it.create(on_failure=on_failure))
 
 
 def update_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """UpdateStack."""
-    stacks = stacks_of(caller)
-    stack = stacks.find(request["StackName"])
+    stack = stacks_of(caller).find(request["StackName"])
     check_updatable(stack)
-    body = stack.body if request.get("UsePreviousTemplate") else template_body(caller, request)
-    template = parse_template(body)
-    check_references(template)
-    check_capabilities(request, template)
-    parameters = parameters_of(caller, request, template, stack.parameters)
-    tags = tags_of(request, stack.tags)
-    place = place_of(caller, stack)
-    if not compute_changes(
-        place, stacks, stack, template, parameters, tags
-    ) and not has_other_changes(stack, template, tags):
+    submitted = submission(caller, request, stack.submitted)
+    if not compute_changes(caller, stack, submitted) and not has_other_changes(stack, submitted):
         raise ServiceError("No updates are to be performed.")
-    stack.token = request.get("ClientRequestToken")
-    stack.disable_rollback = bool(request.get("DisableRollback"))
-    stack.status = "UPDATE_IN_PROGRESS"
-    operation = StackOperation(place, stacks, stack)
-    start(lambda: operation.update(body, template, parameters, tags), stack)
-    return {"StackId": stack.id}
+    return start(caller, request, stack, "UPDATE_IN_PROGRESS", lambda it: it.update(submitted))
 
 
 def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
@@ -104,11 +64,8 @@ def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
             raise ServiceError(
                 f"Export {output.export} cannot be deleted as it is in use by {', '.join(users)}"
             )
-    stack.token = request.get("ClientRequestToken")
-    stack.status = "DELETE_IN_PROGRESS"
-    operation = StackOperation(place_of(caller, stack), stacks, stack)
     retain = request.get("RetainResources", [])
-    start(lambda: operation.delete(retain), stack)
+    start(caller, request, stack, "DELETE_IN_PROGRESS", lambda it: it.delete(retain))
 
 
 def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +86,7 @@ def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, A
     """GetTemplateSummary."""
     if request.get("StackName"):
         return descriptions.template_summary(
-            stacks_of(caller).find(request["StackName"], or_deleted=True).template
+            stacks_of(caller).find(request["StackName"], or_deleted=True).submitted.template
         )
     return descriptions.template_summary(parse_template(template_body(caller, request)))
 
@@ -158,7 +115,7 @@ def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     found = [*stacks.alive.values(), *stacks.deleted.values()]
     return {
         "StackSummaries": [
-            descriptions.stack(s) | {"TemplateDescription": s.description}
+            descriptions.stack(s) | {"TemplateDescription": s.submitted.template.get("Description")}
             for s in found
             if not wanted or s.status in wanted
         ]
@@ -224,10 +181,8 @@ def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
     skipped = request.get("ResourcesToSkip", [])
     if wrong := [name for name in skipped if name not in stack.unrolled]:
         raise ServiceError(f"Stack resources that cannot be skipped: [{', '.join(wrong)}]")
-    stack.token = request.get("ClientRequestToken")
-    stack.status = "UPDATE_ROLLBACK_IN_PROGRESS"
     work = stack.continue_rollback
-    start(lambda: work(skipped), stack)
+    start(caller, request, stack, "UPDATE_ROLLBACK_IN_PROGRESS", lambda it: work(skipped))
 
 
 CLOUDFORMATION = OwnService(

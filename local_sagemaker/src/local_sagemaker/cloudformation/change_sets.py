@@ -8,58 +8,34 @@ from typing import Any
 
 from ..application import Caller
 from ..protocols import ServiceError
-from ..resources.resource_type import Place, find_type
+from ..resources.resource_type import find_type
 from . import descriptions
-from .dependencies import check_references, references
+from .dependencies import references
 from .engine import StackOperation
 from .evaluation import PENDING, Evaluation
-from .requests import (
-    check_capabilities,
-    check_updatable,
-    new_stack,
-    parameters_of,
-    place_of,
-    stacks_of,
-    start,
-    tags_of,
-    template_body,
-)
+from .requests import check_updatable, new_stack, place_of, stacks_of, start, submission
 from .stacks import ChangeSet, DeployedResource, Stack, StackStore
-from .template import Parameter, parse_template
+from .template import Submission
 
 
-def compute_changes(
-    place: Place,
-    stacks: StackStore,
-    stack: Stack,
-    template: Mapping[str, Any],
-    parameters: Mapping[str, Parameter],
-    tags: Mapping[str, str],
-) -> list[dict[str, Any]]:
+def compute_changes(caller: Caller, stack: Stack, submitted: Submission) -> list[dict[str, Any]]:
     """List the resource changes between a stack and a new template, as DescribeChangeSet does."""
     replaced: set[str] = set()
     while True:
         # Replacing one resource changes the references to it, which may replace others:
         # look again until nothing new turns up.
-        changes, found = _pass(place, stacks, stack, template, parameters, tags, replaced)
+        changes, found = _pass(caller, stack, submitted, replaced)
         if found == replaced:
             return changes
         replaced = found
 
 
 def _pass(
-    place: Place,
-    stacks: StackStore,
-    stack: Stack,
-    template: Mapping[str, Any],
-    parameters: Mapping[str, Parameter],
-    tags: Mapping[str, str],
-    replaced: set[str],
+    caller: Caller, stack: Stack, submitted: Submission, replaced: set[str]
 ) -> tuple[list[dict[str, Any]], set[str]]:
-    added = set(template["Resources"]) - set(stack.resources)
-    evaluation = Evaluation(
-        place, stacks, stack, template, parameters, tags, stack.resources, added | replaced
-    )
+    added = set(submitted.template["Resources"]) - set(stack.resources)
+    place, stacks = place_of(caller, stack), stacks_of(caller)
+    evaluation = Evaluation(place, stacks, stack, submitted, added | replaced)
     changes, found = [], set(replaced)
     for logical_id in evaluation.order:
         declared = evaluation.resources[logical_id]
@@ -150,20 +126,19 @@ def _change(
     return {"Type": "Resource", "ResourceChange": change}
 
 
-def has_other_changes(stack: Stack, template: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
+def has_other_changes(stack: Stack, submitted: Submission) -> bool:
     """Say whether outputs, tags or policies differ although no resource does."""
-    if (template.get("Outputs") or {}) != (stack.template.get("Outputs") or {}):
+    template, former = submitted.template, stack.submitted.template
+    if (template.get("Outputs") or {}) != (former.get("Outputs") or {}):
         return True
-    if dict(tags) != stack.tags:
+    if submitted.tags != stack.submitted.tags:
         return True
     for name, declared in template["Resources"].items():
-        old = stack.template["Resources"].get(name, {})
+        old = former["Resources"].get(name, {})
         for key in ("DeletionPolicy", "UpdateReplacePolicy", "Metadata"):
             if declared.get(key) != old.get(key):
                 return True
-    return set(references(template.get("Conditions"))) != set(
-        references(stack.template.get("Conditions"))
-    )
+    return set(references(template.get("Conditions"))) != set(references(former.get("Conditions")))
 
 
 _NO_CHANGES = (
@@ -180,15 +155,8 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         raise ServiceError("Change sets of type IMPORT are not emulated by the local AWS")
     with stacks.lock:
         stack = _stack_for_change_set(caller, stacks, request, kind)
-    previous = request.get("UsePreviousTemplate") and stack.body
-    body = stack.body if previous else template_body(caller, request)
-    template = parse_template(body)
-    check_references(template)
-    check_capabilities(request, template)
-    parameters = parameters_of(caller, request, template, stack.parameters)
-    tags = tags_of(request, stack.tags)
-    place = place_of(caller, stack)
-    changes = compute_changes(place, stacks, stack, template, parameters, tags)
+    submitted = submission(caller, request, stack.submitted)
+    changes = compute_changes(caller, stack, submitted)
     name = request["ChangeSetName"]
     if any(existing.name == name for existing in stack.change_sets.values()):
         raise ServiceError(
@@ -199,17 +167,13 @@ def create_change_set(caller: Caller, request: dict[str, Any]) -> dict[str, Any]
         id=f"arn:aws:cloudformation:{caller.region}:{caller.account}:changeSet/{name}/{uuid.uuid4()}",
         name=name,
         kind=kind,
-        body=body,
-        template=template,
-        parameters=parameters,
-        tags=tags,
-        capabilities=request.get("Capabilities", []),
+        submitted=submitted,
         description=request.get("Description"),
         on_failure=request.get("OnStackFailure"),
         include_nested=bool(request.get("IncludeNestedStacks")),
         changes=changes,
     )
-    if kind == "UPDATE" and not changes and not has_other_changes(stack, template, tags):
+    if kind == "UPDATE" and not changes and not has_other_changes(stack, submitted):
         change_set.status, change_set.execution_status = "FAILED", "UNAVAILABLE"
         change_set.reason = _NO_CHANGES
     stack.change_sets[change_set.id] = change_set
@@ -226,14 +190,14 @@ def _stack_for_change_set(
         return stack
     existing = stacks.alive.get(name)
     if existing is None:
-        stacks.alive[name] = new_stack(caller, request, "REVIEW_IN_PROGRESS")
-        stacks.alive[name].set_status("REVIEW_IN_PROGRESS", "User Initiated")
+        existing = new_stack(caller, request, "REVIEW_IN_PROGRESS", Submission())
+        existing.set_status("REVIEW_IN_PROGRESS", "User Initiated")
     elif existing.status != "REVIEW_IN_PROGRESS":
         raise ServiceError(
             f"Stack [{name}] already exists and cannot be created again with the changeSet "
             f"[{request['ChangeSetName']}]."
         )
-    return stacks.alive[name]
+    return existing
 
 
 def _find_change_set(caller: Caller, request: dict[str, Any]) -> tuple[Stack, ChangeSet]:
@@ -277,26 +241,17 @@ def execute_change_set(caller: Caller, request: dict[str, Any]) -> None:
             f"[{change_set.status}]",
             "InvalidChangeSetStatus",
         )
-    stacks = stacks_of(caller)
-    stack.token = request.get("ClientRequestToken")
-    stack.disable_rollback = bool(request.get("DisableRollback"))
-    stack.capabilities = change_set.capabilities
     stack.last_change_set = change_set.id
     # AWS deletes a stack's other change sets when one is executed.
     stack.change_sets.clear()
-    operation = StackOperation(place_of(caller, stack), stacks, stack)
+    submitted, on_failure = change_set.submitted, change_set.on_failure or "ROLLBACK"
     if change_set.kind == "CREATE":
-        stack.body, stack.template = change_set.body, change_set.template
-        stack.parameters, stack.tags = change_set.parameters, change_set.tags
-        stack.description = change_set.template.get("Description")
-        stack.status = "CREATE_IN_PROGRESS"
-        on_failure = change_set.on_failure or "ROLLBACK"
-        start(lambda: operation.create(on_failure=on_failure), stack)
-        return
-    stack.status = "UPDATE_IN_PROGRESS"
-    start(
-        lambda: operation.update(
-            change_set.body, change_set.template, change_set.parameters, change_set.tags
-        ),
-        stack,
-    )
+        stack.submitted = submitted
+
+    def work(operation: StackOperation) -> None:
+        if change_set.kind == "CREATE":
+            operation.create(on_failure=on_failure)
+        else:
+            operation.update(submitted)
+
+    start(caller, request, stack, f"{change_set.kind}_IN_PROGRESS", work)

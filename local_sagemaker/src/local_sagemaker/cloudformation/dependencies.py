@@ -33,9 +33,12 @@ def references(value: Any) -> Iterator[str]:
 
 def dependencies(resource: Mapping[str, Any], names: set[str]) -> set[str]:
     """Give the resources (out of `names`) that must exist before this one."""
+    return (_explicit(resource) | set(references(resource.get("Properties") or {}))) & names
+
+
+def _explicit(resource: Mapping[str, Any]) -> set[str]:
     depends_on = resource.get("DependsOn") or []
-    explicit = {depends_on} if isinstance(depends_on, str) else set(depends_on)
-    return (explicit | set(references(resource.get("Properties") or {}))) & names
+    return {depends_on} if isinstance(depends_on, str) else set(depends_on)
 
 
 def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -69,23 +72,20 @@ def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def check_references(template: Mapping[str, Any]) -> None:
     """Refuse references to what is not in the template, before anything is created."""
-    known = set(template["Resources"]) | set(template.get("Parameters") or {})
-    missing: set[str] = set()
-    for resource in template["Resources"].values():
-        named = references(resource.get("Properties") or {})
-        missing |= {name for name in named if name not in known and not name.startswith("AWS::")}
-        depends_on = resource.get("DependsOn") or []
-        explicit = [depends_on] if isinstance(depends_on, str) else depends_on
-        missing |= set(explicit) - set(template["Resources"])
-    if missing:
-        raise ServiceError(
-            "Template format error: Unresolved resource dependencies "
-            f"[{', '.join(sorted(missing))}] in the Resources block of the template"
-        )
-    outputs = references(template.get("Outputs") or {})
-    missing = {name for name in outputs if name not in known and not name.startswith("AWS::")}
-    if missing:
-        raise ServiceError(
-            "Template format error: Unresolved resource dependencies "
-            f"[{', '.join(sorted(missing))}] in the Outputs block of the template"
-        )
+    resources = template["Resources"]
+    known = {*resources, *(template.get("Parameters") or {})}
+    named: dict[str, set[str]] = {
+        "Resources": {
+            name
+            for each in resources.values()
+            for name in {*references(each.get("Properties") or {})} - known | _explicit(each)
+            if name not in resources
+        },
+        "Outputs": {*references(template.get("Outputs") or {})} - known,
+    }
+    for block, names in named.items():
+        if missing := sorted(name for name in names if not name.startswith("AWS::")):
+            raise ServiceError(
+                "Template format error: Unresolved resource dependencies "
+                f"[{', '.join(missing)}] in the {block} block of the template"
+            )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..protocols import ServiceError
 from .stacks import ChangeSet, DeployedResource, Stack
-from .template import Parameter
+from .template import Submission
 
 
 def bucket_and_key(url: str) -> tuple[str, str]:
@@ -35,8 +35,8 @@ def stack(found: Stack) -> dict[str, Any]:
         "StackId": found.id,
         "StackName": found.name,
         "ChangeSetId": found.last_change_set,
-        "Description": found.description,
-        "Parameters": _parameters(found.parameters),
+        "Description": found.submitted.template.get("Description"),
+        **_submitted(found.submitted),
         "CreationTime": found.created,
         "LastUpdatedTime": found.updated,
         "DeletionTime": found.deleted,
@@ -44,9 +44,7 @@ def stack(found: Stack) -> dict[str, Any]:
         "StackStatusReason": found.reason,
         "DisableRollback": found.disable_rollback,
         "NotificationARNs": found.notification_arns,
-        "Capabilities": found.capabilities,
         "RoleARN": found.role_arn,
-        "Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()],
         "EnableTerminationProtection": found.termination_protection,
         "ParentId": found.parent_id,
         "RootId": found.root_id,
@@ -63,15 +61,19 @@ def stack(found: Stack) -> dict[str, Any]:
     }
 
 
-def _parameters(parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
-    return [
-        {
-            "ParameterKey": key,
-            "ParameterValue": parameter.given,
-            "ResolvedValue": str(parameter.value) if parameter.from_ssm else None,
-        }
-        for key, parameter in parameters.items()
-    ]
+def _submitted(found: Submission) -> dict[str, Any]:
+    return {
+        "Parameters": [
+            {
+                "ParameterKey": key,
+                "ParameterValue": parameter.given,
+                "ResolvedValue": str(parameter.value) if parameter.from_ssm else None,
+            }
+            for key, parameter in found.parameters.items()
+        ],
+        "Capabilities": found.capabilities,
+        "Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()],
+    }
 
 
 def resource(owner: Stack, found: DeployedResource) -> dict[str, Any]:
@@ -97,28 +99,12 @@ def resource_summaries(found: Stack) -> dict[str, Any]:
 
 def events(found: Stack) -> dict[str, Any]:
     """Describe a stack's history, newest first."""
-    return {
-        "StackEvents": [
-            {
-                "StackId": found.id,
-                "StackName": found.name,
-                "EventId": event.id,
-                "LogicalResourceId": event.logical_id,
-                "PhysicalResourceId": event.physical_id,
-                "ResourceType": event.type,
-                "Timestamp": event.at,
-                "ResourceStatus": event.status,
-                "ResourceStatusReason": event.reason,
-                "ClientRequestToken": event.token,
-            }
-            for event in reversed(list(found.events))
-        ]
-    }
+    return {"StackEvents": list(reversed(found.events))}
 
 
 def template_of(found: Stack) -> dict[str, Any]:
     """Give a stack's template as it was sent."""
-    body = found.body or "{}"
+    body = found.submitted.body or "{}"
     return {"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]}
 
 
@@ -148,13 +134,11 @@ def change_set(owner: Stack, found: ChangeSet) -> dict[str, Any]:
         "StackId": owner.id,
         "StackName": owner.name,
         "Description": found.description,
-        "Parameters": _parameters(found.parameters),
+        **_submitted(found.submitted),
         "CreationTime": found.created,
         "ExecutionStatus": found.execution_status,
         "Status": found.status,
         "StatusReason": found.reason,
-        "Capabilities": found.capabilities,
-        "Tags": [{"Key": key, "Value": value} for key, value in found.tags.items()],
         "Changes": found.changes,
         "IncludeNestedStacks": found.include_nested,
         "OnStackFailure": found.on_failure,

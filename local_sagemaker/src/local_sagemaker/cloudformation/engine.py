@@ -13,7 +13,7 @@ from .dependencies import creation_order
 from .evaluation import Evaluation
 from .resource_work import ResourceFailed, ResourceWork, check, existing, kind_of
 from .stacks import DeployedResource, Stack, StackStore, now
-from .template import Parameter
+from .template import Submission
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +53,7 @@ class StackOperation:
         stack = self._stack
         stack.set_status("CREATE_IN_PROGRESS", "User Initiated")
         try:
-            evaluation = self._evaluate(stack.template, stack.parameters, stack.tags)
-            self._refuse_unknown(evaluation)
+            evaluation = self._evaluate(stack.submitted)
             for logical_id in evaluation.order:
                 self._work.create(evaluation, logical_id)
             self._finish(evaluation)
@@ -67,13 +66,7 @@ class StackOperation:
             return
         stack.set_status("CREATE_COMPLETE")
 
-    def update(
-        self,
-        body: str,
-        template: dict[str, Any],
-        parameters: dict[str, Parameter],
-        tags: dict[str, str],
-    ) -> None:
+    def update(self, submitted: Submission) -> None:
         """Bring the stack to a new template, or back to where it was."""
         stack = self._stack
         before = dict(stack.resources)
@@ -81,8 +74,7 @@ class StackOperation:
         journal: dict[str, str] = {}
         obsolete: list[DeployedResource] = []
         try:
-            evaluation = self._evaluate(template, parameters, tags)
-            self._refuse_unknown(evaluation)
+            evaluation = self._evaluate(submitted)
             self._refuse_changed_types(evaluation)
             for logical_id in evaluation.order:
                 self._create_or_update(evaluation, logical_id, journal, obsolete)
@@ -94,10 +86,7 @@ class StackOperation:
                 return
             self._roll_back_update(reason, before, journal)
             return
-        old_template = stack.template
-        stack.body, stack.template = body, template
-        stack.parameters, stack.tags = parameters, tags
-        stack.description = template.get("Description")
+        old_template, stack.submitted = stack.submitted.template, submitted
         stack.updated = now()
         stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         removed = [stack.resources.pop(n) for n in before if n not in evaluation.resources]
@@ -123,18 +112,9 @@ class StackOperation:
 
     # ------------------------------------------------------------------------------------ steps
 
-    def _evaluate(
-        self,
-        template: Mapping[str, Any],
-        parameters: Mapping[str, Parameter],
-        tags: Mapping[str, str],
-    ) -> Evaluation:
-        stack = self._stack
-        return Evaluation(
-            self._place, self._stacks, stack, template, parameters, tags, stack.resources
-        )
-
-    def _refuse_unknown(self, evaluation: Evaluation) -> None:
+    def _evaluate(self, submitted: Submission) -> Evaluation:
+        """Evaluate a template, all of whose resources are such as can be made."""
+        evaluation = Evaluation(self._place, self._stacks, self._stack, submitted)
         refusals = evaluation.refusals()
         for logical_id, reason in refusals.items():
             declared = evaluation.resources[logical_id]
@@ -143,6 +123,7 @@ class StackOperation:
             self._stack.note(ghost, f"{verb}_FAILED", reason)
         if refusals:
             raise ResourceFailed("; ".join(f"{name}: {why}" for name, why in refusals.items()))
+        return evaluation
 
     def _refuse_changed_types(self, evaluation: Evaluation) -> None:
         changed = [
@@ -215,7 +196,7 @@ class StackOperation:
 
         def update(at: Place) -> Created | None:
             check(logical_id, old.type, properties)
-            return kind.update(at, existing(old), properties)
+            return kind.change(at, existing(old), properties)
 
         answer = self._work.attempt(changed_resource, "UPDATE", update)
         if answer is not None and answer.physical_id != old.physical_id:
@@ -280,7 +261,7 @@ class StackOperation:
         stack = self._stack
         stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
         failed = []
-        for logical_id in creation_order(stack.template["Resources"]):
+        for logical_id in creation_order(stack.submitted.template["Resources"]):
             if logical_id not in journal or logical_id not in before:
                 continue
             old = before[logical_id]
@@ -292,7 +273,7 @@ class StackOperation:
                     self._work.attempt(
                         old,
                         "UPDATE",
-                        lambda at, k=kind, c=current, o=old: k.update(
+                        lambda at, k=kind, c=current, o=old: k.change(
                             at, existing(c), o.properties
                         ),
                     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 from ..connections import local_client
@@ -14,67 +14,24 @@ from .dependencies import creation_order
 from .intrinsics import NO_VALUE, Resolver
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
-from .template import Parameter
+from .template import Submission
 
 PENDING = "\0known after deployment:"
 """Marks a value that a change set cannot know: it belongs to a resource that is yet to be made."""
 
 
-class StackResources:
-    """Answers `Ref` and `Fn::GetAtt` from the resources that exist.
-
-    Parameters
-    ----------
-    resources
-        Existing resources by logical id.
-    pending
-        Resources that will exist only after the deployment; None when everything asked for must
-        exist by now.
-    """
-
-    def __init__(
-        self, resources: Mapping[str, DeployedResource], pending: set[str] | None = None
-    ) -> None:
-        self._resources = resources
-        self._pending = pending
-
-    def ref(self, logical_id: str) -> str:
-        """Give the physical id."""
-        if self._pending is not None and logical_id in self._pending:
-            return f"{PENDING}{logical_id}\0"
-        if logical_id not in self._resources:
-            raise ServiceError(f"Template error: resource {logical_id} does not exist")
-        return self._resources[logical_id].physical_id
-
-    def attribute(self, logical_id: str, name: str) -> Any:
-        """Give an attribute."""
-        if self._pending is not None and logical_id in self._pending:
-            return f"{PENDING}{logical_id}.{name}\0"
-        if logical_id not in self._resources:
-            raise ServiceError(f"Template error: resource {logical_id} does not exist")
-        resource = self._resources[logical_id]
-        if name in resource.attributes:
-            return resource.attributes[name]
-        if resource.type.startswith("Custom::") or resource.type.endswith("::CustomResource"):
-            raise ServiceError(
-                "CustomResource attribute error: Vendor response doesn't contain "
-                f"{name} attribute in object {resource.physical_id}"
-            )
-        raise ServiceError(
-            f"Template error: resource {logical_id} does not support attribute type {name} in "
-            f"Fn::GetAtt. {resource.type} has: {', '.join(sorted(resource.attributes)) or 'none'}"
-        )
-
-
-class Evaluation:
+class Evaluation(Resolver):
     """A template with its parameters, evaluated for a stack.
 
     Parameters
     ----------
     stack
-        The stack; only its names and tags are read.
+        The stack; only its names and resources are read.
+    submitted
+        What it is to be.
     pending
-        See `StackResources`.
+        Resources that will exist only after the deployment; others that are asked for must exist
+        by now.
     """
 
     def __init__(
@@ -82,18 +39,16 @@ class Evaluation:
         place: Place,
         stacks: StackStore,
         stack: Stack,
-        template: Mapping[str, Any],
-        parameters: Mapping[str, Parameter],
-        tags: Mapping[str, str],
-        resources: Mapping[str, DeployedResource],
-        pending: set[str] | None = None,
+        submitted: Submission,
+        pending: Collection[str] = (),
     ) -> None:
         self._place = place
         self._stacks = stacks
-        self._template = template
-        self._tags = tags
+        self._existing = stack.resources
+        self._pending = pending
+        self._tags = submitted.tags
         self.imports: set[str] = set()
-        values = {name: parameter.value for name, parameter in parameters.items()}
+        values = {name: parameter.value for name, parameter in submitted.parameters.items()}
         values |= {
             "AWS::AccountId": place.account,
             "AWS::Region": place.region,
@@ -103,26 +58,18 @@ class Evaluation:
             "AWS::URLSuffix": "amazonaws.com",
             "AWS::NotificationARNs": stack.notification_arns,
         }
-        self._resolver = Resolver(
-            template,
-            values,
-            StackResources(resources, pending),
-            self._import,
-            self._stack_output,
-            self._zones,
-            self._dynamic,
-        )
+        super().__init__(submitted.template, values)
         self.resources: dict[str, dict[str, Any]] = {
             name: resource
-            for name, resource in template["Resources"].items()
-            if "Condition" not in resource or self._resolver.condition(resource["Condition"])
+            for name, resource in self.template["Resources"].items()
+            if "Condition" not in resource or self.condition(resource["Condition"])
         }
         self.order = creation_order(self.resources)
 
     def properties(self, logical_id: str) -> dict[str, Any]:
         """Resolve a resource's properties, and add the stack's tags where the type takes them."""
         declared = self.resources[logical_id].get("Properties") or {}
-        resolved = self._resolver.resolve(copy.deepcopy(declared))
+        resolved = self.resolve(copy.deepcopy(declared))
         return self._with_stack_tags(self.resources[logical_id]["Type"], resolved)
 
     def _with_stack_tags(self, type_name: str, properties: dict[str, Any]) -> dict[str, Any]:
@@ -145,10 +92,10 @@ class Evaluation:
             When an output names what does not exist.
         """
         result = []
-        for key, declared in (self._template.get("Outputs") or {}).items():
-            if "Condition" in declared and not self._resolver.condition(declared["Condition"]):
+        for key, declared in (self.template.get("Outputs") or {}).items():
+            if "Condition" in declared and not self.condition(declared["Condition"]):
                 continue
-            value = self._resolver.resolve(declared["Value"])
+            value = self.resolve(declared["Value"])
             if value is NO_VALUE or isinstance(value, (dict, list)):
                 raise ServiceError(
                     f"Template format error: Output {key} is malformed: its value is no string"
@@ -159,7 +106,7 @@ class Evaluation:
                     key,
                     str(value).lower() if isinstance(value, bool) else str(value),
                     declared.get("Description"),
-                    str(self._resolver.resolve(export["Name"])) if export else None,
+                    str(self.resolve(export["Name"])) if export else None,
                 )
             )
         return result
@@ -188,14 +135,40 @@ class Evaluation:
                 )
         return result
 
-    def _import(self, name: str) -> str:
+    def ref(self, logical_id: str) -> str:
+        if logical_id in self._pending:
+            return f"{PENDING}{logical_id}\0"
+        return self._found(logical_id).physical_id
+
+    def attribute(self, logical_id: str, name: str) -> Any:
+        if logical_id in self._pending:
+            return f"{PENDING}{logical_id}.{name}\0"
+        resource = self._found(logical_id)
+        if name in resource.attributes:
+            return resource.attributes[name]
+        if resource.type.startswith("Custom::") or resource.type.endswith("::CustomResource"):
+            raise ServiceError(
+                "CustomResource attribute error: Vendor response doesn't contain "
+                f"{name} attribute in object {resource.physical_id}"
+            )
+        raise ServiceError(
+            f"Template error: resource {logical_id} does not support attribute type {name} in "
+            f"Fn::GetAtt. {resource.type} has: {', '.join(sorted(resource.attributes)) or 'none'}"
+        )
+
+    def _found(self, logical_id: str) -> DeployedResource:
+        if logical_id not in self._existing:
+            raise ServiceError(f"Template error: resource {logical_id} does not exist")
+        return self._existing[logical_id]
+
+    def import_value(self, name: str) -> str:
         exports = self._stacks.exports()
         if name not in exports:
             raise ServiceError(f"No export named {name} found.")
         self.imports.add(name)
         return exports[name][1].value
 
-    def _stack_output(self, region: str | None, stack: str, output: str) -> str:
+    def stack_output(self, region: str | None, stack: str, output: str) -> str:
         """Read another stack's output; unlike an import, this does not hold it there."""
         store = self._stacks
         if region not in (None, self._place.region):
@@ -209,11 +182,11 @@ class Evaluation:
             )
         return outputs[output]
 
-    def _zones(self, region: str) -> list[str]:
+    def zones(self, region: str) -> list[str]:
         answer = local_client("ec2", region, self._place.url).describe_availability_zones()
         return [zone["ZoneName"] for zone in answer["AvailabilityZones"]]
 
-    def _dynamic(self, service: str, reference: str) -> str:
+    def dynamic(self, service: str, reference: str) -> str:
         if service != "ssm":
             raise ServiceError(f"Dynamic references to {service} are not emulated")
         name = reference.split(":")[0]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..protocols import ServiceError
 
@@ -19,17 +19,8 @@ class _NoValue:
 NO_VALUE = _NoValue()
 
 
-class Resources(Protocol):
-    """What the resolver asks about the stack's resources."""
-
-    def ref(self, logical_id: str) -> str: ...
-
-    def attribute(self, logical_id: str, name: str) -> Any: ...
-
-
-@dataclass
-class Resolver:
-    """Resolves intrinsic functions.
+class Resolver(ABC):
+    """Resolves intrinsic functions; what they ask of the world a subclass answers.
 
     Parameters
     ----------
@@ -37,25 +28,35 @@ class Resolver:
         The whole template (its mappings and conditions are used).
     values
         Parameters and pseudo parameters by name.
-    resources
-        Answers `Ref` and `Fn::GetAtt` of resources.
-    import_value
-        Answers `Fn::ImportValue`.
-    stack_output
-        Answers `Fn::GetStackOutput`: region (None for the stack's own), stack, output.
-    zones
-        Answers `Fn::GetAZs`: the zone names of a region.
-    dynamic
-        Answers `{{resolve:service:reference}}`.
     """
 
-    template: Mapping[str, Any]
-    values: Mapping[str, Any]
-    resources: Resources
-    import_value: Callable[[str], Any]
-    stack_output: Callable[[str | None, str, str], Any]
-    zones: Callable[[str], list[str]]
-    dynamic: Callable[[str, str], str]
+    def __init__(self, template: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self.template = template
+        self.values = values
+
+    @abstractmethod
+    def ref(self, logical_id: str) -> str:
+        """Answer `Ref` of a resource."""
+
+    @abstractmethod
+    def attribute(self, logical_id: str, name: str) -> Any:
+        """Answer `Fn::GetAtt`."""
+
+    @abstractmethod
+    def import_value(self, name: str) -> Any:
+        """Answer `Fn::ImportValue`."""
+
+    @abstractmethod
+    def stack_output(self, region: str | None, stack: str, output: str) -> Any:
+        """Answer `Fn::GetStackOutput`; the region is None for the stack's own."""
+
+    @abstractmethod
+    def zones(self, region: str) -> list[str]:
+        """Answer `Fn::GetAZs`: the zone names of a region."""
+
+    @abstractmethod
+    def dynamic(self, service: str, reference: str) -> str:
+        """Answer `{{resolve:service:reference}}`."""
 
     def resolve(self, value: Any) -> Any:
         """Give the value with every function in it evaluated."""
@@ -106,7 +107,7 @@ class Resolver:
             return NO_VALUE
         if name in self.values:
             return self.values[name]
-        return self.resources.ref(name)
+        return self.ref(name)
 
     def _function(self, name: str, argument: Any) -> Any:
         method = _FUNCTIONS.get(name)
@@ -116,7 +117,7 @@ class Resolver:
 
     def _get_att(self, argument: Any) -> Any:
         parts = argument.split(".", 1) if isinstance(argument, str) else argument
-        return self.resources.attribute(parts[0], self.resolve(parts[1]))
+        return self.attribute(parts[0], self.resolve(parts[1]))
 
     def _sub(self, argument: Any) -> str:
         text, own = (argument, {}) if isinstance(argument, str) else argument

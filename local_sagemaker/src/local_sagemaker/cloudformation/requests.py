@@ -15,8 +15,10 @@ from ..connections import local_client
 from ..protocols import ServiceError
 from ..resources.resource_type import Place
 from . import descriptions
+from .dependencies import check_references
+from .engine import StackOperation
 from .stacks import Stack, StackStore, store
-from .template import Parameter, read_parameters
+from .template import ParameterValue, Submission, parse_template, read_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,20 @@ def place_of(caller: Caller, stack: Stack) -> Place:
     )
 
 
+def submission(caller: Caller, request: dict[str, Any], before: Submission) -> Submission:
+    """Read what a request wants a stack to be, and refuse what AWS refuses at once."""
+    previous = request.get("UsePreviousTemplate") and before.body
+    body = before.body if previous else template_body(caller, request)
+    template = parse_template(body)
+    check_references(template)
+    _check_capabilities(request, template)
+    tags = before.tags
+    if "Tags" in request:
+        tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+    parameters = _parameters(caller, request, template, before.parameters)
+    return Submission(body, template, parameters, tags, request.get("Capabilities", []))
+
+
 def template_body(caller: Caller, request: dict[str, Any]) -> str:
     """Give the request's template, from the request itself or from S3."""
     if request.get("TemplateBody"):
@@ -63,13 +79,12 @@ def template_body(caller: Caller, request: dict[str, Any]) -> str:
         raise ServiceError(f"S3 error: {error.response['Error']['Message']}") from error
 
 
-def parameters_of(
+def _parameters(
     caller: Caller,
     request: dict[str, Any],
     template: dict[str, Any],
-    previous: dict[str, Parameter],
-) -> dict[str, Parameter]:
-    """Settle the request's parameters."""
+    previous: dict[str, ParameterValue],
+) -> dict[str, ParameterValue]:
     given = {
         entry["ParameterKey"]: None
         if entry.get("UsePreviousValue")
@@ -89,14 +104,7 @@ def parameters_of(
     return read_parameters(template, given, previous, read_ssm)
 
 
-def tags_of(request: dict[str, Any], before: dict[str, str]) -> dict[str, str]:
-    """Give the request's tags, or the stack's when the request has none."""
-    if "Tags" not in request:
-        return dict(before)
-    return {tag["Key"]: tag["Value"] for tag in request["Tags"]}
-
-
-def check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> None:
+def _check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> None:
     """Ask for the IAM acknowledgement as AWS does, so that a script without it fails here too."""
     given = set(request.get("Capabilities") or [])
     iam = [
@@ -114,28 +122,38 @@ def check_capabilities(request: dict[str, Any], template: dict[str, Any]) -> Non
         )
 
 
-def new_stack(caller: Caller, request: dict[str, Any], status: str) -> Stack:
+def new_stack(caller: Caller, request: dict[str, Any], status: str, submitted: Submission) -> Stack:
     """Make a stack that has nothing in it yet."""
     name = request["StackName"]
-    stack_id = (
-        f"arn:aws:cloudformation:{caller.region}:{caller.account}:stack/{name}/{uuid.uuid4()}"
-    )
-    return Stack(
+    stack = Stack(
         name,
-        stack_id,
+        f"arn:aws:cloudformation:{caller.region}:{caller.account}:stack/{name}/{uuid.uuid4()}",
         status,
+        submitted,
         role_arn=request.get("RoleARN"),
         notification_arns=request.get("NotificationARNs", []),
         termination_protection=bool(request.get("EnableTerminationProtection")),
     )
+    stacks_of(caller).alive[name] = stack
+    return stack
 
 
-def start(work: Callable[[], None], stack: Stack) -> None:
+def start(
+    caller: Caller,
+    request: dict[str, Any],
+    stack: Stack,
+    status: str,
+    work: Callable[[StackOperation], None],
+) -> dict[str, Any]:
     """Run an operation beside the request, as AWS does: callers poll."""
+    stack.token = request.get("ClientRequestToken")
+    stack.disable_rollback = bool(request.get("DisableRollback"))
+    stack.status = status
+    operation = StackOperation(place_of(caller, stack), stacks_of(caller), stack)
 
     def guarded() -> None:
         try:
-            work()
+            work(operation)
         except Exception as error:
             # The stack must never hang in IN_PROGRESS because of a mistake of ours.
             logger.exception("operation on stack %s", stack.name)
@@ -143,6 +161,7 @@ def start(work: Callable[[], None], stack: Stack) -> None:
             stack.set_status(f"{verb}_FAILED", f"local AWS internal error: {error!r}")
 
     threading.Thread(target=guarded, name=f"stack-{stack.name}", daemon=True).start()
+    return {"StackId": stack.id}
 
 
 def check_updatable(stack: Stack) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..protocols import ServiceError
-from .template import Parameter
+from .template import Submission
 
 
 def now() -> datetime:
@@ -37,20 +37,6 @@ class DeployedResource:
 
 
 @dataclass
-class Event:
-    """One line of a stack's history."""
-
-    logical_id: str
-    physical_id: str
-    type: str
-    status: str
-    reason: str | None
-    token: str | None
-    at: datetime = field(default_factory=now)
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
-
-
-@dataclass
 class Output:
     """A resolved output."""
 
@@ -67,11 +53,7 @@ class ChangeSet:
     id: str
     name: str
     kind: str
-    body: str
-    template: dict[str, Any]
-    parameters: dict[str, Parameter]
-    tags: dict[str, str]
-    capabilities: list[str]
+    submitted: Submission
     description: str | None
     on_failure: str | None
     include_nested: bool
@@ -89,16 +71,12 @@ class Stack:
     name: str
     id: str
     status: str
-    body: str = ""
-    template: dict[str, Any] = field(default_factory=dict)
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
-    capabilities: list[str] = field(default_factory=list)
-    description: str | None = None
+    submitted: Submission = field(default_factory=Submission)
     reason: str | None = None
     resources: dict[str, DeployedResource] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """As DescribeStackEvents gives them, the oldest first."""
     change_sets: dict[str, ChangeSet] = field(default_factory=dict)
     last_change_set: str | None = None
     imports: set[str] = field(default_factory=set)
@@ -119,17 +97,30 @@ class Stack:
     def set_status(self, status: str, reason: str | None = None) -> None:
         """Change the stack's status and write the event for it."""
         self.status, self.reason = status, reason
-        self.events.append(
-            Event(self.name, self.id, "AWS::CloudFormation::Stack", status, reason, self.token)
-        )
+        self._write(self.name, self.id, "AWS::CloudFormation::Stack", status, reason, now())
 
     def note(self, resource: DeployedResource, status: str, reason: str | None = None) -> None:
         """Change a resource's status and write the event for it."""
         resource.status, resource.reason, resource.changed = status, reason, now()
+        names = resource.logical_id, resource.physical_id, resource.type
+        self._write(*names, status, reason, resource.changed)
+
+    def _write(
+        self, name: str, physical: str, kind: str, status: str, reason: str | None, at: datetime
+    ) -> None:
         self.events.append(
-            Event(
-                resource.logical_id, resource.physical_id, resource.type, status, reason, self.token
-            )
+            {
+                "StackId": self.id,
+                "StackName": self.name,
+                "EventId": str(uuid.uuid4()),
+                "LogicalResourceId": name,
+                "PhysicalResourceId": physical,
+                "ResourceType": kind,
+                "Timestamp": at,
+                "ResourceStatus": status,
+                "ResourceStatusReason": reason,
+                "ClientRequestToken": self.token,
+            }
         )
 
     @property
@@ -185,16 +176,13 @@ class StackStore:
 
 
 _stores: dict[tuple[str, str], StackStore] = {}
-_stores_lock = threading.Lock()
 
 
 def store(account: str, region: str) -> StackStore:
     """Give the stacks of an account and region."""
-    with _stores_lock:
-        return _stores.setdefault((account, region), StackStore())
+    return _stores.setdefault((account, region), StackStore())
 
 
 def reset() -> None:
     """Forget every stack."""
-    with _stores_lock:
-        _stores.clear()
+    _stores.clear()

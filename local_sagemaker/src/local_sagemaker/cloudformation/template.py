@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -114,7 +114,7 @@ def _check_sections(template: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterValue:
     """A parameter's value as given, and as `Ref` gives it (they differ for SSM-typed ones)."""
 
     given: str
@@ -122,12 +122,23 @@ class Parameter:
     from_ssm: bool = False
 
 
+@dataclass(frozen=True)
+class Submission:
+    """What a stack is, or is to become: a template with its parameters, tags and capabilities."""
+
+    body: str = ""
+    template: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, ParameterValue] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    capabilities: list[str] = field(default_factory=list)
+
+
 def read_parameters(
     template: Mapping[str, Any],
     given: Mapping[str, str | None],
-    previous: Mapping[str, Parameter],
+    previous: Mapping[str, ParameterValue],
     read_ssm: Callable[[str], str],
-) -> dict[str, Parameter]:
+) -> dict[str, ParameterValue]:
     """Settle the template's parameters.
 
     Parameters
@@ -210,11 +221,11 @@ def _check_size(
             )
 
 
-def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> Parameter:
+def _typed(kind: str, value: str, read_ssm: Callable[[str], str]) -> ParameterValue:
     ssm = re.fullmatch(r"AWS::SSM::Parameter::Value<(.+)>", kind)
     text = read_ssm(value) if ssm else value
     inner = ssm[1] if ssm else kind
     if inner == "CommaDelimitedList" or inner.startswith("List<"):
         items = [item.strip() for item in text.split(",")] if text else []
-        return Parameter(value, items, bool(ssm))
-    return Parameter(value, text, bool(ssm))
+        return ParameterValue(value, items, bool(ssm))
+    return ParameterValue(value, text, bool(ssm))

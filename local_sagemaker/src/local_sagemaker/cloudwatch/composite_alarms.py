@@ -6,6 +6,7 @@ tests/deploy holds.
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 from collections.abc import Callable
@@ -22,10 +23,13 @@ from .transitions import act, change_state
 # Source: API reference, PutCompositeAlarm; CloudWatch user guide, "Create a composite alarm".
 
 
-STATES = ("ALARM", "OK", "INSUFFICIENT_DATA")
 MAX_CHILDREN = 100
 MAX_ELEMENTS = 500
-_TOKEN = re.compile(r'\s*([()]|"[^"]*"|[^\s()"]+)')
+_TOKEN = re.compile(
+    r'(?P<state>ALARM|OK|INSUFFICIENT_DATA)\s*\(\s*(?P<alarm>"[^"]*"|[^\s()"][^()"]*)\)'
+    r"|(?P<word>AND|OR|NOT|TRUE|FALSE)\b|(?P<brace>[()])|(?P<other>\S)"
+)
+_WORDS = {"AND": "and", "OR": "or", "NOT": "not", "TRUE": "True", "FALSE": "False"}
 
 
 class RuleError(ValueError):
@@ -33,26 +37,40 @@ class RuleError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlarmRule:
     """A rule that has been read.
 
     Attributes
     ----------
     children : tuple of str
         The alarms it names, by name or ARN as written, each once.
-    holds : callable
-        Whether it is true, given the state of an alarm by name or ARN.
     """
 
     children: tuple[str, ...]
-    holds: Callable[[Callable[[str], str]], bool]
+    _tests: tuple[tuple[str, str], ...]
+    """State and alarm of each function, in the order of the names in the tree."""
+    _tree: ast.expr
+
+    def holds(self, state_of: Callable[[str], str | None]) -> bool:
+        """Whether it is true, given the state of an alarm by name or ARN."""
+
+        def test(node: ast.expr) -> bool:
+            match node:
+                case ast.BoolOp(operator, values):
+                    return (all if isinstance(operator, ast.And) else any)(map(test, values))
+                case ast.UnaryOp(_, operand):
+                    return not test(operand)
+                case ast.Name(name):
+                    state, alarm = self._tests[int(name.strip("_"))]
+                    return state_of(alarm) == state
+            assert isinstance(node, ast.Constant)
+            return bool(node.value)
+
+        return test(self._tree)
 
 
-Test = Callable[[Callable[[str], str]], bool]
-
-
-def parse_rule(text: str) -> Rule:
-    """Read a rule.
+def parse_rule(text: str) -> AlarmRule:
+    """Read a rule, by Python's own parser: AND, OR and NOT bind as they do there.
 
     Raises
     ------
@@ -67,81 +85,28 @@ def parse_rule(text: str) -> Rule:
     >>> rule.holds({"slow": "ALARM", "deploying": "ALARM"}.get)
     True
     """
-    parser = _Parser(text)
-    test = parser.disjunction()
-    if parser.peek():
-        raise RuleError(f"Unexpected '{parser.peek()}' in the alarm rule")
-    children = tuple(dict.fromkeys(parser.children))
+    python: list[str] = []
+    tests: list[tuple[str, str]] = []
+    for token in _TOKEN.finditer(text):
+        if token["other"]:
+            raise RuleError(f"Cannot read '{text[token.start() :]}' in the alarm rule")
+        if token["state"]:
+            python.append(f"_{len(tests)}")
+            tests.append((token["state"], token["alarm"].strip().strip('"')))
+        else:
+            python.append(_WORDS.get(token[0], token[0]))
+    children = tuple(dict.fromkeys(alarm for _, alarm in tests))
     if len(children) > MAX_CHILDREN:
         raise RuleError(f"An alarm rule names {MAX_CHILDREN} alarms at most")
-    if parser.elements > MAX_ELEMENTS:
+    if len(tests) + sum(part in ("(", "True", "False") for part in python) > MAX_ELEMENTS:
         raise RuleError(f"An alarm rule has {MAX_ELEMENTS} elements at most")
-    return Rule(children, test)
-
-
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.tokens: list[str] = []
-        self.children: list[str] = []
-        self.elements = 0
-        place, stripped = 0, text.rstrip()
-        while place < len(stripped):
-            found = _TOKEN.match(stripped, place)
-            if not found:
-                raise RuleError(f"Cannot read '{stripped[place:]}' in the alarm rule")
-            self.tokens.append(found[1])
-            place = found.end()
-        self.tokens.reverse()
-
-    def peek(self) -> str:
-        return self.tokens[-1] if self.tokens else ""
-
-    def take(self, wanted: str = "") -> str:
-        if not self.tokens or (wanted and self.tokens[-1] != wanted):
-            raise RuleError(f"Expected {wanted or 'more'} in the alarm rule")
-        return self.tokens.pop()
-
-    def disjunction(self) -> Test:
-        tests = [self.conjunction()]
-        while self.peek() == "OR":
-            self.take()
-            tests.append(self.conjunction())
-        return lambda state_of: any(test(state_of) for test in tests)
-
-    def conjunction(self) -> Test:
-        tests = [self.negation()]
-        while self.peek() == "AND":
-            self.take()
-            tests.append(self.negation())
-        return lambda state_of: all(test(state_of) for test in tests)
-
-    def negation(self) -> Test:
-        if self.peek() == "NOT":
-            self.take()
-            inner = self.negation()
-            return lambda state_of: not inner(state_of)
-        return self.element()
-
-    def element(self) -> Test:
-        token = self.take()
-        self.elements += 1
-        if token == "(":
-            inner = self.disjunction()
-            self.take(")")
-            return inner
-        if token in ("TRUE", "FALSE"):
-            return lambda state_of: token == "TRUE"
-        if token not in STATES:
-            raise RuleError(f"Unexpected '{token}' in the alarm rule")
-        self.take("(")
-        # A name without quotes may have spaces in it.
-        words = [self.take()]
-        while self.peek() != ")":
-            words.append(self.take())
-        self.take(")")
-        name = " ".join(words).strip('"')
-        self.children.append(name)
-        return lambda state_of: state_of(name) == token
+    try:
+        tree = ast.parse(" ".join(python), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError):
+        raise RuleError(f"The alarm rule is not an expression: {text}") from None
+    if any(isinstance(node, (ast.Call, ast.Tuple)) for node in ast.walk(tree)):
+        raise RuleError(f"The alarm rule has functions without an operator between: {text}")
+    return AlarmRule(children, tuple(tests), tree)
 
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 from moto.cloudwatch.exceptions import InvalidParameterCombination, ResourceNotFoundException
 
 from .alarm_api import paged
-from .detectors import detector_key
+from .queries import detector_key
 from .state import CloudWatchState
 
 Request = dict[str, Any]

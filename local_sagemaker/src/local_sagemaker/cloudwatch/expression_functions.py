@@ -6,8 +6,10 @@ at the function.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -66,15 +68,6 @@ def pointwise(function: Callable[[float], float]) -> Callable[[Series], Series]:
     return change
 
 
-POINTWISE: dict[str, Callable[[Series], Series]] = {
-    "ABS": pointwise(abs),
-    "CEIL": pointwise(lambda v: float(math.ceil(v))),
-    "FLOOR": pointwise(lambda v: float(math.floor(v))),
-    "LOG": pointwise(math.log),
-    "LOG10": pointwise(math.log10),
-}
-
-
 def aggregate(name: str, value: Value | list[Series | float]) -> Value:
     """SUM, AVG, ...: of one series a number, of an array a series over all of its times."""
     function = AGGREGATES[name]
@@ -124,12 +117,18 @@ def running_sum(series: Series) -> Series:
     return Series(result, series.label, series.period)
 
 
-SHIFTED: dict[str, Callable[[Series], Series]] = {
+EACH: dict[str, Callable[[Series], Series]] = {
+    "ABS": pointwise(abs),
+    "CEIL": pointwise(lambda v: float(math.ceil(v))),
+    "FLOOR": pointwise(lambda v: float(math.floor(v))),
+    "LOG": pointwise(math.log),
+    "LOG10": pointwise(math.log10),
     "DIFF": lambda s: _differences(s, lambda value, seconds: value),
     "DIFF_TIME": lambda s: _differences(s, lambda value, seconds: seconds),
     "RATE": lambda s: _differences(s, lambda value, seconds: value / seconds),
     "RUNNING_SUM": running_sum,
 }
+"""Functions of one series, or of each of an array."""
 
 
 def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
@@ -186,7 +185,7 @@ def condition(test: Value, yes: Value, no: Value | None) -> Series:
     return Series(result, "", test.period)
 
 
-_CLOCK: dict[str, Callable[[datetime], int]] = {
+CLOCK: dict[str, Callable[[datetime], int]] = {
     "MINUTE": lambda m: m.minute,
     "HOUR": lambda m: m.hour,
     "DAY": lambda m: m.isoweekday(),
@@ -199,65 +198,56 @@ _CLOCK: dict[str, Callable[[datetime], int]] = {
 
 def clock(name: str, grid: Sequence[float], period: int) -> Series:
     """MINUTE, HOUR, ...: a value for each time there could be."""
-    read = _CLOCK[name]
+    read = CLOCK[name]
     return Series({t: float(read(datetime.fromtimestamp(t, UTC))) for t in grid}, name, period)
 
 
-CLOCK_NAMES = frozenset(_CLOCK)
+def _power(base: float, exponent: float) -> float | None:
+    try:
+        result = base**exponent
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return result if isinstance(result, float) else None
 
 
-def arithmetic(operator: str, left: float, right: float) -> float | None:
-    """One operation on two numbers; None where a point is dropped (division by zero)."""
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            return left / right if right else None
-        case "^":
-            try:
-                result = left**right
-            except (ZeroDivisionError, OverflowError):
-                return None
-            return result if isinstance(result, float) else None
-        case "AND":
-            return float(bool(left) and bool(right))
-        case "OR":
-            return float(bool(left) or bool(right))
-    return float(_COMPARE[operator](left, right))
+Operator = Callable[[float, float], float | None]
+"""One operation on two numbers; None where a point is dropped (division by zero)."""
 
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+OPERATORS: dict[type[ast.AST], Operator] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: a / b if b else None,
+    ast.Pow: _power,
+    ast.And: lambda a, b: bool(a and b),
+    ast.Or: lambda a, b: bool(a or b),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
 
 
-def operate(operator: str, left: Value, right: Value) -> Value:
+def operate(combine: Operator, left: Value, right: Value) -> Value:
     """Apply an operator; arrays go item by item, missing points of one of two series are 0."""
     if isinstance(left, list) or isinstance(right, list):
         lefts = left if isinstance(left, list) else [left] * len(right)  # type: ignore[arg-type]
         rights = right if isinstance(right, list) else [right] * len(lefts)
         if len(lefts) != len(rights):
             raise ExpressionError("Arrays of different lengths cannot be combined")
-        results = [operate(operator, a, b) for a, b in zip(lefts, rights, strict=True)]
+        results = [operate(combine, a, b) for a, b in zip(lefts, rights, strict=True)]
         return [item for item in results if isinstance(item, Series)]
     if isinstance(left, float) and isinstance(right, float):
-        result = arithmetic(operator, left, right)
-        return math.nan if result is None else result
+        result = combine(left, right)
+        return math.nan if result is None else float(result)
     series = [item for item in (left, right) if isinstance(item, Series)]
     points = {}
     for time in union(series):
         a = left if isinstance(left, float) else left.values.get(time, 0.0)
         b = right if isinstance(right, float) else right.values.get(time, 0.0)
-        point = arithmetic(operator, a, b)
+        point = combine(a, b)
         if point is not None and not math.isnan(point):
-            points[time] = point
+            points[time] = float(point)
     return Series(points, series[0].label, series[0].period)

@@ -6,7 +6,7 @@ data", "Percentile-based alarms and low data samples".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +23,29 @@ AWS's tables have 5 for 3 and say that it depends on period and resolution; no m
 """
 MAX_METRICS = 10
 
-_WORDS = {
-    "GreaterThanOrEqualToThreshold": "greater than or equal to",
-    "GreaterThanThreshold": "greater than",
-    "LessThanThreshold": "less than",
-    "LessThanOrEqualToThreshold": "less than or equal to",
-    "LessThanLowerOrGreaterThanUpperThreshold": "less than the lower or greater than the upper",
-    "LessThanLowerThreshold": "less than the lower",
-    "GreaterThanUpperThreshold": "greater than the upper",
+_Comparison = Callable[[float, float, float, float], bool]
+_COMPARISONS: dict[str, tuple[str, _Comparison]] = {
+    "GreaterThanOrEqualToThreshold": (
+        "greater than or equal to",
+        lambda value, threshold, *_: value >= threshold,
+    ),
+    "GreaterThanThreshold": ("greater than", lambda value, threshold, *_: value > threshold),
+    "LessThanThreshold": ("less than", lambda value, threshold, *_: value < threshold),
+    "LessThanOrEqualToThreshold": (
+        "less than or equal to",
+        lambda value, threshold, *_: value <= threshold,
+    ),
+    "LessThanLowerOrGreaterThanUpperThreshold": (
+        "less than the lower or greater than the upper",
+        lambda value, _, lower, upper: value < lower or value > upper,
+    ),
+    "LessThanLowerThreshold": ("less than the lower", lambda value, _, lower, upper: value < lower),
+    "GreaterThanUpperThreshold": (
+        "greater than the upper",
+        lambda value, _, lower, upper: value > upper,
+    ),
 }
-BAND_OPERATORS = frozenset(name for name in _WORDS if "Upper" in name or "Lower" in name)
-OPERATORS = frozenset(_WORDS)
+"""Each operator in words, and judging a value by threshold, lower and upper bound."""
 
 
 @dataclass(frozen=True)
@@ -177,26 +189,9 @@ def _points(
             continue
         upper, lower = uppers.get(time, 0.0), lowers.get(time, 0.0)
         threshold = float(settings.get("Threshold") or 0.0)
-        breaching = _breaches(settings["ComparisonOperator"], value, threshold, lower, upper)
+        breaching = _COMPARISONS[settings["ComparisonOperator"]][1](value, threshold, lower, upper)
         points.append(Point(time, value, breaching))
     return points
-
-
-def _breaches(operator: str, value: float, threshold: float, lower: float, upper: float) -> bool:
-    match operator:
-        case "GreaterThanOrEqualToThreshold":
-            return value >= threshold
-        case "GreaterThanThreshold":
-            return value > threshold
-        case "LessThanThreshold":
-            return value < threshold
-        case "LessThanOrEqualToThreshold":
-            return value <= threshold
-        case "LessThanLowerThreshold":
-            return value < lower
-        case "GreaterThanUpperThreshold":
-            return value > upper
-    return value < lower or value > upper
 
 
 def too_few_samples(settings: Mapping[str, Any], store: MetricStore, window: Window) -> bool:
@@ -254,7 +249,7 @@ def _explained(
     return Outcome(
         state,
         f"Threshold Crossed: {len(shown)} out of the last {count} datapoints [{listed}] {verb} "
-        f"{_WORDS[settings['ComparisonOperator']]} the {against} "
+        f"{_COMPARISONS[settings['ComparisonOperator']][0]} the {against} "
         f"(minimum {_count(minimum)} for {change} transition).",
         data,
     )
@@ -266,12 +261,13 @@ def _count(number: int, kind: str = "") -> str:
 
 def problem_of(settings: Mapping[str, Any]) -> str | None:
     """Say why PutMetricAlarm refuses an alarm; None when it does not."""
-    if settings.get("ComparisonOperator") not in OPERATORS:
-        return f"ComparisonOperator {settings.get('ComparisonOperator')} is not known"
+    operator = str(settings.get("ComparisonOperator"))
+    if operator not in _COMPARISONS:
+        return f"ComparisonOperator {operator} is not known"
     periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
     if needed and needed > periods:
         return "Datapoints to alarm must be less than or equal to the number of evaluation periods."
-    if (settings["ComparisonOperator"] in BAND_OPERATORS) != ("ThresholdMetricId" in settings):
+    if ("Upper" in operator or "Lower" in operator) != ("ThresholdMetricId" in settings):
         return "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
     if "ThresholdMetricId" not in settings and settings.get("Threshold") is None:
         return "Threshold must be specified"

@@ -5,28 +5,18 @@ All of them come through here, so that they agree.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import expression_functions as functions
-from .detectors import excluded_ranges
 from .expression_functions import Series, Value
-from .expression_parser import (
-    Array,
-    Call,
-    ExpressionError,
-    Name,
-    Node,
-    Number,
-    Operation,
-    Text,
-    names_in,
-    parse_expression,
-)
-from .metric_store import MetricKey, MetricStore, Sample, metric_key
+from .expression_parser import ExpressionError, names_in, parse_expression
+from .metric_store import MetricKey, MetricStore, Sample, as_seconds, metric_key
 from .statistics import compute, parse_statistic
 
 # Search expressions, as far as dashboards of fixed schemas need them.
@@ -87,7 +77,11 @@ HISTORY_SECONDS = 14 * 24 * 3600
 MINIMUM_HISTORY = 10
 """Datapoints that the stand-in for anomaly detection needs before it gives a band."""
 
-_KEYWORDS = frozenset({"REPEAT", "LINEAR", "ASC", "DESC", "AVG", "MIN", "MAX", "SUM"})
+
+def detector_key(namespace: str, name: str, dimensions: list[dict[str, str]], stat: str) -> str:
+    """Write what makes an anomaly detector unique: its metric and statistic."""
+    pairs = sorted((d["Name"], d["Value"]) for d in dimensions)
+    return json.dumps([namespace, name, pairs, stat])
 
 
 @dataclass(frozen=True)
@@ -174,7 +168,7 @@ class Queries:
         )
         return [series for series in found if isinstance(series, Series)]
 
-    def earliest(self, node: Node) -> float | None:
+    def earliest(self, node: ast.expr) -> float | None:
         """Give the time of the first sample of the metrics that an expression reads."""
         found: list[float] = []
         for name in names_in(node):
@@ -187,10 +181,20 @@ class Queries:
                 found += [first] if first is not None else []
         return min(found, default=None)
 
-    def excluded(self, node: Node) -> list[tuple[float, float]]:
-        """Give the times that a metric's anomaly detector leaves out."""
-        query = self._by_id.get(node.name, {}) if isinstance(node, Name) else {}
-        return excluded_ranges(self.detectors, query.get("MetricStat"))
+    def excluded(self, node: ast.expr) -> list[tuple[float, float]]:
+        """Give the times that a metric's anomaly detector, if there is one, leaves out."""
+        query = self._by_id.get(node.id, {}) if isinstance(node, ast.Name) else {}
+        if "MetricStat" not in query:
+            return []
+        stat, metric = query["MetricStat"], query["MetricStat"]["Metric"]
+        key = detector_key(
+            metric["Namespace"], metric["MetricName"], metric.get("Dimensions") or [], stat["Stat"]
+        )
+        configuration = self.detectors.get(key, {}).get("Configuration", {})
+        return [
+            (as_seconds(entry["StartTime"]), as_seconds(entry["EndTime"]))
+            for entry in configuration.get("ExcludedTimeRanges", [])
+        ]
 
 
 def _key(stat: Mapping[str, Any]) -> MetricKey:
@@ -232,79 +236,66 @@ class _Evaluation:
     window: Window
     period: int
 
-    def value(self, node: Node) -> Value:
+    def value(self, node: ast.expr) -> Value:
+        operators: Sequence[ast.AST]
         match node:
-            case Number(number):
+            case ast.Constant(float(number)):
                 return number
-            case Name(name):
+            case ast.Name(name):
                 return self.queries.result(name, self.window)
-            case Operation("negate", (operand,)):
-                return functions.operate("*", -1.0, self.value(operand))
-            case Operation(operator, (left, right)):
-                return functions.operate(operator, self.value(left), self.value(right))
-            case Array():
+            case ast.List():
                 return [item for item in self._items(node) if isinstance(item, Series)]
-            case Call(name, arguments):
+            case ast.Call(ast.Name(name), arguments):
                 return self._call(name, arguments)
-        raise ExpressionError("A string stands where a value is expected")
+            case ast.UnaryOp(_, operand):
+                return functions.operate(functions.OPERATORS[ast.Mult], -1.0, self.value(operand))
+            case ast.BinOp(left, operator, right):
+                operators, operands = [operator], [left, right]
+            case ast.BoolOp(operator, operands):
+                operators = [operator] * (len(operands) - 1)
+            case ast.Compare(left, operators, others):
+                operands = [left, *others]
+            case _:
+                raise ExpressionError("A string stands where a value is expected")
+        result = self.value(operands[0])
+        for each, operand in zip(operators, operands[1:], strict=True):
+            result = functions.operate(functions.OPERATORS[type(each)], result, self.value(operand))
+        return result
 
-    def _items(self, node: Array) -> list[Series | float]:
+    def _items(self, node: ast.List) -> list[Series | float]:
         items: list[Series | float] = []
-        for item in node.items:
+        for item in node.elts:
             value = self.value(item)
             items += value if isinstance(value, list) else [value]
         return items
 
-    def _call(self, name: str, arguments: tuple[Node, ...]) -> Value:
-        grid = self.window.grid(self.period)
+    def _call(self, name: str, arguments: list[ast.expr]) -> Value:
         if name in functions.REFUSED:
             raise ExpressionError(f"The function {name} is not emulated by the local AWS")
-        if name == "SEARCH":
-            return self._search(arguments)
         if name == "METRICS":
-            part = arguments[0].value if arguments and isinstance(arguments[0], Text) else ""
-            return self.queries.metrics(part, self.window)
+            part = (
+                arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
+            )
+            return self.queries.metrics(str(part), self.window)
         if not arguments:
             raise ExpressionError(f"The function {name} needs an argument")
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name](self, arguments)
         first = arguments[0]
         if name in functions.AGGREGATES:
-            given = self._items(first) if isinstance(first, Array) else self.value(first)
+            given = self._items(first) if isinstance(first, ast.List) else self.value(first)
             return functions.aggregate(name, given)
-        if name in functions.POINTWISE:
-            return functions.each(self.value(first), functions.POINTWISE[name])
-        if name in functions.SHIFTED:
-            return functions.each(self.value(first), functions.SHIFTED[name])
-        if name in functions.CLOCK_NAMES:
-            return functions.clock(name, grid, self.period)
-        match name:
-            case "IF":
-                values = [self.value(argument) for argument in arguments]
-                if len(values) not in (2, 3):
-                    raise ExpressionError("IF takes two or three arguments")
-                return functions.condition(
-                    values[0], values[1], values[2] if len(values) == 3 else None
-                )
-            case "FILL":
-                filler = self._filler(arguments)
-                return functions.each(
-                    self.value(first), lambda series: functions.fill(series, filler, grid)
-                )
-            case "TIME_SERIES":
-                number = self._number(first, name)
-                return Series(dict.fromkeys(grid, number), "", self.period)
-            case "PERIOD":
-                series = self.value(first)
-                return float(series.period if isinstance(series, Series) else self.period)
-            case "ANOMALY_DETECTION_BAND":
-                width = self._number(arguments[1], name) if len(arguments) > 1 else 2.0
-                return self._band(first, width)
-        return self._of_array(name, arguments)
+        if name in functions.EACH:
+            return functions.each(self.value(first), functions.EACH[name])
+        if name in functions.CLOCK:
+            return functions.clock(name, self.window.grid(self.period), self.period)
+        raise ExpressionError(f"The function {name} is not emulated by the local AWS")
 
-    def _search(self, arguments: tuple[Node, ...]) -> list[Series]:
+    def _search(self, arguments: list[ast.expr]) -> Value:
         match arguments:
-            case (Text(text), Text(stat)):
+            case [ast.Constant(str(text)), ast.Constant(str(stat))]:
                 period = self.period
-            case (Text(text), Text(stat), Number(number)):
+            case [ast.Constant(str(text)), ast.Constant(str(stat)), ast.Constant(float(number))]:
                 period = int(number)
             case _:
                 raise ExpressionError("SEARCH takes a search, a statistic and a period")
@@ -314,56 +305,69 @@ class _Evaluation:
             for key, label in found_metrics(store, text)
         ]
 
-    def _of_array(self, name: str, arguments: tuple[Node, ...]) -> Value:
-        array = self.value(arguments[0])
-        array = [array] if isinstance(array, Series) else array
-        if isinstance(array, float):
-            raise ExpressionError(f"{name} takes an array of time series")
-        match name:
-            case "METRIC_COUNT":
-                return float(len(array))
-            case "REMOVE_EMPTY":
-                return [series for series in array if series.values]
-            case "FIRST" | "LAST":
-                if not array:
-                    raise ExpressionError(f"{name} of an empty array")
-                return array[0] if name == "FIRST" else array[-1]
-            case "SLICE":
-                bounds = [int(self._number(a, name)) for a in arguments[1:]]
-                return array[slice(*bounds)] if len(bounds) == 2 else array[bounds[0] :]
-            case "SORT":
-                return self._sorted(array, arguments)
-        raise ExpressionError(f"The function {name} is not emulated by the local AWS")
+    def _if(self, arguments: list[ast.expr]) -> Value:
+        values = [self.value(argument) for argument in arguments]
+        if len(values) not in (2, 3):
+            raise ExpressionError("IF takes two or three arguments")
+        return functions.condition(values[0], values[1], values[2] if len(values) == 3 else None)
 
-    def _sorted(self, array: list[Series], arguments: tuple[Node, ...]) -> list[Series]:
-        by, order = (a.name if isinstance(a, Name) else "" for a in arguments[1:3])
-        if by not in _KEYWORDS or order not in ("ASC", "DESC"):
+    def _fill(self, arguments: list[ast.expr]) -> Value:
+        if len(arguments) != 2:
+            raise ExpressionError("FILL takes two arguments")
+        first, wanted = arguments
+        keyword = wanted.id if isinstance(wanted, ast.Name) else ""
+        filler = keyword if keyword in ("REPEAT", "LINEAR") else self.value(wanted)
+        grid = self.window.grid(self.period)
+        return functions.each(self.value(first), lambda each: functions.fill(each, filler, grid))
+
+    def _time_series(self, arguments: list[ast.expr]) -> Value:
+        number = self._number(arguments[0], "TIME_SERIES")
+        return Series(dict.fromkeys(self.window.grid(self.period), number), "", self.period)
+
+    def _period(self, arguments: list[ast.expr]) -> Value:
+        series = self.value(arguments[0])
+        return float(series.period if isinstance(series, Series) else self.period)
+
+    def _array(self, node: ast.expr) -> list[Series]:
+        array = self.value(node)
+        if isinstance(array, float):
+            raise ExpressionError("An array of time series is expected where a number is given")
+        return [array] if isinstance(array, Series) else array
+
+    def _end(self, arguments: list[ast.expr], place: int) -> Value:
+        array = self._array(arguments[0])
+        if not array:
+            raise ExpressionError("FIRST or LAST of an empty array")
+        return array[place]
+
+    def _slice(self, arguments: list[ast.expr]) -> Value:
+        bounds = [int(self._number(a, "SLICE")) for a in arguments[1:]]
+        array = self._array(arguments[0])
+        return array[slice(*bounds)] if len(bounds) == 2 else array[bounds[0] :]
+
+    def _sort(self, arguments: list[ast.expr]) -> Value:
+        by, order = (a.id if isinstance(a, ast.Name) else "" for a in arguments[1:3])
+        if by not in ("AVG", "MIN", "MAX", "SUM") or order not in ("ASC", "DESC"):
             raise ExpressionError("SORT takes AVG, MIN, MAX or SUM, and ASC or DESC")
 
         def weight(series: Series) -> float:
             found = functions.aggregate(by, series)
             return found if isinstance(found, float) else 0.0
 
-        ordered = sorted(array, key=weight, reverse=order == "DESC")
+        ordered = sorted(self._array(arguments[0]), key=weight, reverse=order == "DESC")
         limit = int(self._number(arguments[3], "SORT")) if len(arguments) > 3 else None
         return ordered[:limit]
 
-    def _filler(self, arguments: tuple[Node, ...]) -> Value | str:
-        if len(arguments) != 2:
-            raise ExpressionError("FILL takes two arguments")
-        wanted = arguments[1]
-        if isinstance(wanted, Name) and wanted.name in ("REPEAT", "LINEAR"):
-            return wanted.name
-        return self.value(wanted)
-
-    def _number(self, node: Node, function: str) -> float:
+    def _number(self, node: ast.expr, function: str) -> float:
         value = self.value(node)
         if not isinstance(value, float):
             raise ExpressionError(f"{function} takes a number here")
         return value
 
-    def _band(self, node: Node, width: float) -> list[Series]:
+    def _band(self, arguments: list[ast.expr]) -> Value:
         """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
+        node = arguments[0]
+        width = self._number(arguments[1], "The band") if len(arguments) > 1 else 2.0
         upper, lower = (Series({}, label, self.period) for label in ("upper", "lower"))
         earliest = self.queries.earliest(node)
         present = self.value(node)
@@ -389,3 +393,19 @@ class _Evaluation:
             upper.values[time] = mean + width * spread
             lower.values[time] = mean - width * spread
         return [upper, lower]
+
+
+_FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
+    "ANOMALY_DETECTION_BAND": _Evaluation._band,
+    "FILL": _Evaluation._fill,
+    "FIRST": lambda self, arguments: self._end(arguments, 0),
+    "IF": _Evaluation._if,
+    "LAST": lambda self, arguments: self._end(arguments, -1),
+    "METRIC_COUNT": lambda self, arguments: float(len(self._array(arguments[0]))),
+    "PERIOD": _Evaluation._period,
+    "REMOVE_EMPTY": lambda self, arguments: [s for s in self._array(arguments[0]) if s.values],
+    "SEARCH": _Evaluation._search,
+    "SLICE": _Evaluation._slice,
+    "SORT": _Evaluation._sort,
+    "TIME_SERIES": _Evaluation._time_series,
+}

@@ -118,6 +118,11 @@ def state_of(backend: Any) -> CloudWatchState:
         return found
 
 
+def state_at(place: tuple[str, str]) -> CloudWatchState:
+    """Give the state of an account and region."""
+    return state_of(cloudwatch_backends[place[0]][place[1]])
+
+
 def all_states() -> list[CloudWatchState]:
     """Give the state of every account and region that has been used."""
     return [

@@ -117,21 +117,6 @@ def _message(
     }
     if alarm.composite:
         return {**message, "AlarmRule": settings["AlarmRule"]}
-    trigger = (
-        "MetricName",
-        "Namespace",
-        "Statistic",
-        "ExtendedStatistic",
-        "Unit",
-        "Dimensions",
-        "Period",
-        "EvaluationPeriods",
-        "DatapointsToAlarm",
-        "ComparisonOperator",
-        "Threshold",
-        "TreatMissingData",
-        "EvaluateLowSampleCountPercentile",
-        "Metrics",
-        "ThresholdMetricId",
-    )
-    return {**message, "Trigger": {n: settings[n] for n in trigger if settings.get(n) is not None}}
+    told = {*message, "ActionsEnabled"}
+    trigger = {n: v for n, v in settings.items() if n not in told and v is not None}
+    return {**message, "Trigger": trigger}

@@ -11,38 +11,22 @@ from moto.core.responses import ActionResult, EmptyResult
 
 from ..cloudwatch import alarm_api, detector_api, evaluation, metric_api
 from ..cloudwatch.state import CloudWatchState, state_of
+from .replacing import around
 
-_OPERATIONS: dict[str, Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]] = {
-    operation.__name__: operation
-    for operation in (
-        alarm_api.put_metric_alarm,
-        alarm_api.put_composite_alarm,
-        alarm_api.describe_alarms,
-        alarm_api.describe_alarms_for_metric,
-        alarm_api.describe_alarm_history,
-        alarm_api.delete_alarms,
-        alarm_api.enable_alarm_actions,
-        alarm_api.disable_alarm_actions,
-        evaluation.set_alarm_state,
-        metric_api.get_metric_data,
-        metric_api.get_metric_statistics,
-        metric_api.list_metrics,
-        detector_api.put_anomaly_detector,
-        detector_api.describe_anomaly_detectors,
-        detector_api.delete_anomaly_detector,
-    )
-}
+# Every operation of these modules, but for what others of moto's services call too.
+_OPERATIONS = {
+    name: operation
+    for module in (alarm_api, detector_api, metric_api)
+    for name, operation in vars(module).items()
+    if name.startswith(("delete_", "describe_", "disable_", "enable_", "get_", "list_", "put_"))
+    and name != "put_metric_data"
+} | {"set_alarm_state": evaluation.set_alarm_state}
 
 
-def _answer_here() -> None:
-    """Replace moto's operations on alarms and metrics, and add those it does not have."""
-    for name, operation in _OPERATIONS.items():
-        setattr(CloudWatchResponse, name, _answering(name, operation))
-    # At the backend, since other services of moto write metrics there.
-    CloudWatchBackend.put_metric_data = _put_metric_data
-
-
-def _put_metric_data(self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+# At the backend, since other services of moto write metrics there.
+@around(CloudWatchBackend)
+def put_metric_data(_: Any, self: Any, namespace: str, metric_data: list[dict[str, Any]]) -> None:
+    """Keep metric data where alarms are judged."""
     for number, datum in enumerate(metric_data, start=1):
         self._validate_parameters_put_metric_data(datum, number)
     metric_api.put_metric_data(state_of(self), namespace, metric_data)
@@ -68,4 +52,6 @@ def _answering(
     return answer
 
 
-APPLY = (_answer_here,)
+# moto's operations on alarms and metrics, and those that it does not have.
+for name, operation in _OPERATIONS.items():
+    setattr(CloudWatchResponse, name, _answering(name, operation))

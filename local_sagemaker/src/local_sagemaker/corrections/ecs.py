@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from .. import task_runner
 from ..admission import credentials_at
 from ..connections import ask, local_client
+from .replacing import around
 
 _KEPT = {
     "capacityProviderStrategy": "capacity_provider_strategy",
@@ -28,42 +29,22 @@ _KEPT = {
 }
 
 
-def _keep_settings() -> None:
+@around(EC2ContainerServiceResponse, "create_service", "update_service")
+def keep_settings(original: Callable[[Any], Any], self: Any) -> Any:
     """Keep the settings when a service is created or updated."""
-    for name in ("create_service", "update_service"):
-        _keeping(name, getattr(EC2ContainerServiceResponse, name))
-
-
-def _keeping(name: str, original: Callable[[Any], Any]) -> None:
-    @functools.wraps(original)
-    def operation(self: Any) -> Any:
-        answer = original(self)
-        service = answer.result["service"]
-        for parameter, attribute in _KEPT.items():
-            value = self._get_param(parameter)
-            if value is not None:
-                setattr(service, attribute, value)
-        return answer
-
-    setattr(EC2ContainerServiceResponse, name, operation)
+    answer = original(self)
+    for parameter, attribute in _KEPT.items():
+        value = self._get_param(parameter)
+        if value is not None:
+            setattr(answer.result["service"], attribute, value)
+    return answer
 
 
 _START_SECONDS = 0.3
 """How long a task shows PROVISIONING; at AWS the image's pull and start take most of a minute."""
+# Fargate tasks run as processes; those of container instances stay with moto.
 
-_run_task = EC2ContainerServiceBackend.run_task
-_stop_task = EC2ContainerServiceBackend.stop_task
-_list_tasks = EC2ContainerServiceBackend.list_tasks
 _requirements_of = EC2ContainerServiceBackend._calculate_task_resource_requirements
-
-
-def _run_tasks() -> None:
-    """Run Fargate tasks as processes; those of container instances stay with moto."""
-    EC2ContainerServiceBackend.run_task = _run
-    EC2ContainerServiceBackend.stop_task = _stop
-    EC2ContainerServiceBackend.list_tasks = _list
-    EC2ContainerServiceBackend._calculate_task_resource_requirements = staticmethod(_requirements)
-    Task.advance = _advance
 
 
 def _requirements(definition: Any) -> Any:
@@ -73,8 +54,15 @@ def _requirements(definition: Any) -> Any:
     return _requirements_of(definition)
 
 
-def _run(self: Any, *arguments: Any, **named: Any) -> list[Any]:
-    tasks: list[Any] = _run_task(self, *arguments, **named)
+EC2ContainerServiceBackend._calculate_task_resource_requirements = staticmethod(_requirements)
+
+
+@around(EC2ContainerServiceBackend)
+def run_task(
+    original: Callable[..., list[Any]], self: Any, *arguments: Any, **named: Any
+) -> list[Any]:
+    """Start the processes of tasks."""
+    tasks = original(self, *arguments, **named)
     url = f"http://{request.host}"
     for task in tasks:
         if task.container_instance_arn is None:
@@ -167,7 +155,8 @@ def _logging(
     return write
 
 
-def _advance(self: Any) -> None:
+@around(Task)
+def advance(_: Any, self: Any) -> None:
     """Bring a task's status up to that of its process."""
     if not hasattr(self, "running"):
         self._tick += 1  # as moto has it
@@ -207,7 +196,11 @@ def _release(task: Any) -> None:
                 ec2.delete_network_interface(detail["value"])
 
 
-def _stop(self: Any, cluster_str: str, task_str: str, reason: str) -> Any:
+@around(EC2ContainerServiceBackend)
+def stop_task(
+    original: Callable[..., Any], self: Any, cluster_str: str, task_str: str, reason: str
+) -> Any:
+    """Have a task end as ECS does: it is asked to, and then made to."""
     cluster = self._get_cluster(cluster_str)
     task = next(
         (
@@ -218,7 +211,7 @@ def _stop(self: Any, cluster_str: str, task_str: str, reason: str) -> Any:
         None,
     )
     if task is None or not hasattr(task, "running"):
-        return _stop_task(self, cluster_str, task_str, reason)
+        return original(self, cluster_str, task_str, reason)
     task.advance()
     if task._status != "STOPPED":
         task.desired_status = "STOPPED"
@@ -228,29 +221,15 @@ def _stop(self: Any, cluster_str: str, task_str: str, reason: str) -> Any:
     return task
 
 
-def _list(
-    self: Any,
-    cluster_str: str | None = None,
-    container_instance: str | None = None,
-    family: str | None = None,
-    started_by: str | None = None,
-    service_name: str | None = None,
-    desiredStatus: str | None = None,  # noqa: N803
+@around(EC2ContainerServiceBackend)
+def list_tasks(
+    original: Callable[..., list[Any]], self: Any, *given: Any, **named: Any
 ) -> list[Any]:
+    """List those that run unless others are asked for, as ECS does; moto lists stopped ones too."""
     for tasks in self.tasks.values():
         for task in tasks.values():
             if hasattr(task, "running"):
                 task.advance()
-    found: list[Any] = _list_tasks(
-        self,
-        cluster_str,
-        container_instance,
-        family,
-        started_by,
-        service_name,
-        desiredStatus or "RUNNING",  # as ECS has it; moto lists stopped ones too
-    )
-    return found
-
-
-APPLY = (_keep_settings, _run_tasks)
+    wanted = inspect.signature(original).bind(self, *given, **named)
+    wanted.arguments["desiredStatus"] = wanted.arguments.get("desiredStatus") or "RUNNING"
+    return original(*wanted.args, **wanted.kwargs)

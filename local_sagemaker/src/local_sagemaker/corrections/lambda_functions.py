@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
 from flask import request
@@ -14,6 +14,7 @@ from moto.awslambda.responses import LambdaResponse
 
 from .. import lambda_runner
 from ..archives import Unpackable, check_code
+from .replacing import around
 
 # Lambda invocations: moto needs Docker; here the function runs in a subprocess.
 #
@@ -23,9 +24,9 @@ from ..archives import Unpackable, check_code
 _OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
 
 
-def as_function(found: Any, url: str) -> lambda_runner.Function:
+def as_function(found: Any, url: str) -> lambda_runner.PythonFunction:
     """Translate moto's function into the runner's."""
-    return lambda_runner.Function(
+    return lambda_runner.PythonFunction(
         name=found.function_name,
         arn=found.function_arn,
         runtime=str(found.run_time),
@@ -39,7 +40,7 @@ def as_function(found: Any, url: str) -> lambda_runner.Function:
     )
 
 
-def run(found: Any, url: str, event: Any) -> lambda_runner.Outcome:
+def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
     """Run moto's function, and write its output to its log group."""
     found.logs_backend.ensure_log_group(found.logs_group_name)
     outcome = lambda_runner.run(as_function(found, url), event)
@@ -47,41 +48,36 @@ def run(found: Any, url: str, event: Any) -> lambda_runner.Outcome:
     return outcome
 
 
-def _run_functions() -> None:
-    """Run functions without Docker; an invocation of the type Event answers before they end."""
+@around(LambdaFunction)
+def _invoke_lambda(_: Any, self: Any, event: Any = None) -> tuple[str, bool, str]:
+    payload = json.loads(event) if isinstance(event, str) else event
+    outcome = run(self, f"http://{request.host}", payload or {})
+    return outcome.payload, outcome.failed, outcome.log
 
-    def invoke_lambda(self: Any, event: Any = None) -> tuple[str, bool, str]:
-        payload = json.loads(event) if isinstance(event, str) else event
-        outcome = run(self, f"http://{request.host}", payload or {})
-        return outcome.payload, outcome.failed, outcome.log
 
-    invoke = LambdaFunction.invoke
+@around(LambdaFunction)
+def invoke(
+    original: Callable[..., Any], self: Any, body: Any, request_headers: Any, response_headers: Any
+) -> Any:
+    """Answer an invocation of the type Event before the function ends."""
+    if request_headers.get("x-amz-invocation-type") != "Event":
+        return original(self, body, request_headers, response_headers)
+    url, event = f"http://{request.host}", json.loads(body or "{}")
+    lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
+    return ""
 
-    @functools.wraps(invoke)
-    def invoke_by_type(self: Any, body: Any, request_headers: Any, response_headers: Any) -> Any:
-        if request_headers.get("x-amz-invocation-type") != "Event":
-            return invoke(self, body, request_headers, response_headers)
-        url, event = f"http://{request.host}", json.loads(body or "{}")
-        lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
-        return ""
 
-    set_code = LambdaFunction._set_function_code
-
-    @functools.wraps(set_code)
-    def set_code_that_unpacks(self: Any, updated_spec: dict[str, Any]) -> None:
-        before = {name: getattr(self, name, None) for name in _OF_THE_CODE}
-        set_code(self, updated_spec)
-        if not self.code_bytes or "ImageUri" in updated_spec:
-            return
-        try:
-            check_code(self.code_bytes)
-        except Unpackable as error:
-            vars(self).update(before)
-            raise InvalidParameterValueException(str(error)) from None
-
-    LambdaFunction._set_function_code = set_code_that_unpacks
-    LambdaFunction._invoke_lambda = invoke_lambda
-    LambdaFunction.invoke = invoke_by_type
+@around(LambdaFunction)
+def _set_function_code(original: Callable[..., Any], self: Any, spec: dict[str, Any]) -> None:
+    before = {name: getattr(self, name, None) for name in _OF_THE_CODE}
+    original(self, spec)
+    if not self.code_bytes or "ImageUri" in spec:
+        return
+    try:
+        check_code(self.code_bytes)
+    except Unpackable as error:
+        vars(self).update(before)
+        raise InvalidParameterValueException(str(error)) from None
 
 
 CONCURRENT_EXECUTIONS = "local_sagemaker.concurrent_executions"
@@ -105,39 +101,29 @@ def _unreserved(backend: Any, but: str = "") -> int:
     )
 
 
-def _keep_to_quota() -> None:
-    """Refuse what leaves too little unreserved, and answer GetAccountSettings."""
-    put = LambdaBackend.put_function_concurrency
-
-    def put_function_concurrency(self: Any, function_name: str, reserved_concurrency: str) -> str:
-        name = self.get_function(function_name).function_name
-        least = min(_LEAST_UNRESERVED, _quota())
-        if _unreserved(self, but=name) - int(reserved_concurrency) < least:
-            raise InvalidParameterValueException(
-                "Specified ReservedConcurrentExecutions for function decreases account's "
-                f"UnreservedConcurrentExecution below its minimum value of [{least}]."
-            )
-        return put(self, function_name, reserved_concurrency)
-
-    def get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
-        functions = self.backend.list_functions()
-        return (
-            200,
-            {},
-            json.dumps(
-                {
-                    "AccountLimit": {
-                        "ConcurrentExecutions": _quota(),
-                        "UnreservedConcurrentExecutions": _unreserved(self.backend),
-                    },
-                    "AccountUsage": {"FunctionCount": len(functions)},
-                }
-            ),
+@around(LambdaBackend)
+def put_function_concurrency(
+    original: Callable[..., str], self: Any, function_name: str, reserved_concurrency: str
+) -> str:
+    """Refuse what leaves too little unreserved."""
+    name = self.get_function(function_name).function_name
+    least = min(_LEAST_UNRESERVED, _quota())
+    if _unreserved(self, but=name) - int(reserved_concurrency) < least:
+        raise InvalidParameterValueException(
+            "Specified ReservedConcurrentExecutions for function decreases account's "
+            f"UnreservedConcurrentExecution below its minimum value of [{least}]."
         )
-
-    LambdaBackend.put_function_concurrency = put_function_concurrency
-    LambdaResponse.get_account_settings = get_account_settings
-    urls.url_paths["{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch
+    return original(self, function_name, reserved_concurrency)
 
 
-APPLY = (_run_functions, _keep_to_quota)
+def _get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
+    limit = {
+        "ConcurrentExecutions": _quota(),
+        "UnreservedConcurrentExecutions": _unreserved(self.backend),
+    }
+    usage = {"FunctionCount": len(self.backend.list_functions())}
+    return 200, {}, json.dumps({"AccountLimit": limit, "AccountUsage": usage})
+
+
+LambdaResponse.get_account_settings = _get_account_settings
+urls.url_paths["{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch

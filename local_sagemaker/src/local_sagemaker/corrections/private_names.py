@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import secrets
 import string
+from collections.abc import Callable
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -17,38 +17,31 @@ from moto.ec2.utils import random_vpc_ep_id
 from moto.route53.exceptions import Route53ClientError
 from moto.route53.models import Route53Backend, route53_backends
 
+from .replacing import around
+
 # A VPC resolves a name by one private zone only, be it a hosted zone or private DNS.
 #
 # moto associates whatever is asked for. AWS answers as in
 # https://github.com/hashicorp/terraform-provider-aws/issues/37783
 
 
-def _refuse_second_zones() -> None:
-    """Look before a VPC is associated, at creation and later."""
-    create = Route53Backend.create_hosted_zone
-    associate = Route53Backend.associate_vpc_with_hosted_zone
+@around(Route53Backend)
+def create_hosted_zone(
+    original: Callable[..., Any], self: Any, name: str, *rest: Any, **named: Any
+) -> Any:
+    """Look before a VPC is associated with a new zone."""
+    if named.get("vpcid"):
+        _refuse_second(self, name, named["vpcid"], str(named.get("vpcregion")))
+    return original(self, name, *rest, **named)
 
-    @functools.wraps(create)
-    def create_hosted_zone(
-        self: Any,
-        name: str,
-        private_zone: bool,
-        *rest: Any,
-        vpcid: str | None = None,
-        vpcregion: str | None = None,
-        **more: Any,
-    ) -> Any:
-        if vpcid:
-            _refuse_second(self, name, vpcid, str(vpcregion))
-        return create(self, name, private_zone, *rest, vpcid=vpcid, vpcregion=vpcregion, **more)
 
-    @functools.wraps(associate)
-    def associate_vpc(self: Any, zone_id: str, vpcid: str, vpcregion: str) -> Any:
-        _refuse_second(self, self.get_hosted_zone(zone_id).name, vpcid, vpcregion)
-        return associate(self, zone_id, vpcid, vpcregion)
-
-    Route53Backend.create_hosted_zone = create_hosted_zone
-    Route53Backend.associate_vpc_with_hosted_zone = associate_vpc
+@around(Route53Backend)
+def associate_vpc_with_hosted_zone(
+    original: Callable[..., Any], self: Any, zone_id: str, vpcid: str, vpcregion: str
+) -> Any:
+    """Look before a VPC is associated later."""
+    _refuse_second(self, self.get_hosted_zone(zone_id).name, vpcid, vpcregion)
+    return original(self, zone_id, vpcid, vpcregion)
 
 
 def private_zone_named(account_id: str, partition: str, name: str, vpc_id: str) -> str | None:
@@ -81,17 +74,6 @@ def _refuse_second(backend: Any, name: str, vpc_id: str, region: str) -> None:
             f"The VPC {vpc_id} in region {region} has already been associated with the hosted "
             f"zone {zone} with the same domain name.",
         )
-
-
-class _Refused(EC2ClientError):
-    """A refusal in EC2's words."""
-
-
-def _emulate_endpoints() -> None:
-    """Replace moto's create, modify and delete."""
-    EC2Backend.create_vpc_endpoint = _create
-    VPCs.modify_vpc_endpoint = _modify
-    EC2Backend.delete_vpc_endpoints = _delete
 
 
 def _domain(service_name: str, region: str) -> str:
@@ -171,7 +153,7 @@ def _check_zones(backend: Any, subnet_ids: list[str]) -> None:
     for subnet_id in subnet_ids:
         zone = backend.get_subnet(subnet_id).availability_zone
         if zone in seen:
-            raise _Refused(
+            raise EC2ClientError(
                 "DuplicateSubnetsInSameZone",
                 f"Found another VPC endpoint subnet in the availability zone of {subnet_id}. "
                 "VPC endpoint subnets should be in different availability zones supported by the "
@@ -183,7 +165,7 @@ def _check_zones(backend: Any, subnet_ids: list[str]) -> None:
 def _check_private_dns(backend: Any, endpoint: Any) -> None:
     vpc = backend.get_vpc(endpoint.vpc_id)
     if not (vpc.enable_dns_support and vpc.enable_dns_hostnames):
-        raise _Refused(
+        raise EC2ClientError(
             "InvalidParameter",
             "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC "
             f"attributes set to true for {endpoint.vpc_id}",
@@ -197,7 +179,7 @@ def _check_private_dns(backend: Any, endpoint: Any) -> None:
         for other in backend.vpc_end_points.values()
     )
     if taken or private_zone_named(backend.account_id, backend.partition, name, endpoint.vpc_id):
-        raise _Refused(
+        raise EC2ClientError(
             "InvalidParameter",
             "private-dns-enabled cannot be set because there is already a conflicting DNS "
             f"domain for {name} in the VPC {endpoint.vpc_id}",
@@ -296,4 +278,6 @@ def _delete(self: Any, vpce_ids: list[str] | None = None) -> None:
                     self.delete_route(route_table_id, endpoint.destination_prefix_list_id)
 
 
-APPLY = (_refuse_second_zones, _emulate_endpoints)
+EC2Backend.create_vpc_endpoint = _create
+VPCs.modify_vpc_endpoint = _modify
+EC2Backend.delete_vpc_endpoints = _delete

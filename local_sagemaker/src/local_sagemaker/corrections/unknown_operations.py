@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from moto.core.responses import BaseResponse
@@ -12,6 +12,7 @@ from moto.ecr.responses import ECRResponse
 
 from .. import protocols
 from ..protocols import ServiceError
+from .replacing import around
 
 # Operations that moto does not know, or stumbles over: an answer that an SDK can read.
 #
@@ -21,31 +22,26 @@ from ..protocols import ServiceError
 logger = logging.getLogger(__name__)
 
 
-def _refuse_operations() -> None:
-    """Refuse them as AWS does: an action that it does not have, or an internal failure."""
-    call = BaseResponse.call_action
-
-    @functools.wraps(call)
-    def call_action(self: Any) -> Any:
-        try:
-            return call(self)
-        except NotImplementedError:
-            refusal = ServiceError(
-                f"{self.service_name}:{self._get_action()} is not emulated by the local AWS",
-                "InvalidAction",
-            )
-        except Exception as error:
-            logger.exception("%s:%s", self.service_name, self._get_action())
-            refusal = ServiceError(
-                f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
-            )
-        if self.headers.get("X-Amz-Target"):
-            body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
-        else:
-            body, kind = protocols.write_query_error(refusal), "text/xml"
-        return refusal.status, {"Content-Type": kind}, body
-
-    BaseResponse.call_action = call_action
+@around(BaseResponse)
+def call_action(original: Callable[[Any], Any], self: Any) -> Any:
+    """Refuse as AWS does: an action that it does not have, or an internal failure."""
+    try:
+        return original(self)
+    except NotImplementedError:
+        refusal = ServiceError(
+            f"{self.service_name}:{self._get_action()} is not emulated by the local AWS",
+            "InvalidAction",
+        )
+    except Exception as error:
+        logger.exception("%s:%s", self.service_name, self._get_action())
+        refusal = ServiceError(
+            f"local AWS internal error: {type(error).__name__}: {error}", "InternalFailure", 500
+        )
+    if self.headers.get("X-Amz-Target"):
+        body, kind = protocols.write_json_error(refusal), "application/x-amz-json-1.1"
+    else:
+        body, kind = protocols.write_query_error(refusal), "text/xml"
+    return refusal.status, {"Content-Type": kind}, body
 
 
 # Registries: moto takes `registryId` and answers from the caller's own registry all the same.
@@ -53,14 +49,9 @@ def _refuse_operations() -> None:
 # An image that only the caller's registry has would pass for one in AWS's.
 
 
-def _know_registries() -> None:
-    """Answer from the registry that the request names, which is the caller's by default."""
-
-    def backend(self: Any) -> Any:
-        registry = self._get_param("registryId") or self.current_account
-        return ecr_backends[registry][self.region]
-
-    ECRResponse.ecr_backend = property(backend)
+def _backend(self: Any) -> Any:
+    """Give the registry that the request names, which is the caller's by default."""
+    return ecr_backends[self._get_param("registryId") or self.current_account][self.region]
 
 
-APPLY = (_refuse_operations, _know_registries)
+ECRResponse.ecr_backend = property(_backend)

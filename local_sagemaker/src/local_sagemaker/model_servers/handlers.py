@@ -6,7 +6,8 @@
 - for each request ``transform_fn(model, body, content_type, accept)``, or
   ``input_fn(body, content_type)``, ``predict_fn(data, model)`` and ``output_fn(prediction,
   accept)``. Without ``input_fn`` and ``output_fn`` JSON is read and written, and everything else is
-  bytes. Each may take a ``context`` last, which is None here.
+  bytes. Each may take a ``context`` last, which is None here. An exception with a ``status_code``
+  is answered with that, as those of the toolkits' own are.
 
 One request is worked on at a time, as by one worker of those toolkits. Source of the functions:
 SageMaker Python SDK documentation, "Deploying PyTorch models" ("Serve a PyTorch Model").
@@ -20,7 +21,9 @@ import importlib.util
 import inspect
 import json
 import os
+import resource
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +75,7 @@ class _Server:
         self._worker = ThreadPoolExecutor(max_workers=1)
         self._module = module
         self._loaded: list[Any] = []
+        self._told = (time.perf_counter(), time.process_time())
 
     async def load(self) -> None:
         """Load the model; `/ping` answers 200 from then on."""
@@ -84,6 +88,8 @@ class _Server:
         """Answer one request."""
         if request.target == "/ping":
             connection.send(200 if self._loaded else 503, (), b"")
+        elif request.target == "/utilization":
+            connection.send(200, (), json.dumps(self._utilization()).encode())
         elif request.target == "/invocations" and self._loaded:
             loop = asyncio.get_running_loop()
             status, answer, kind = await loop.run_in_executor(self._worker, self._invoke, request)
@@ -99,10 +105,23 @@ class _Server:
             answer = self._answer(request.body, content_type, accept)
         except Exception as error:
             traceback.print_exc()
-            return 500, f"{type(error).__name__}: {error}".encode(), "text/plain"
+            status = int(getattr(error, "status_code", 500))
+            return status, f"{type(error).__name__}: {error}".encode(), "text/plain"
         # The toolkits take a pair of the answer and its content type too.
         body, kind = answer if isinstance(answer, tuple) else (answer, accept)
         return 200, body if isinstance(body, bytes) else str(body).encode(), str(kind)
+
+    def _utilization(self) -> dict[str, float]:
+        """Tell CPU in percent of one core since the last time, memory in percent of the machine."""
+        before, self._told = self._told, (time.perf_counter(), time.process_time())
+        elapsed = max(self._told[0] - before[0], 1e-9)
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak *= 1 if sys.platform == "darwin" else 1024
+        return {
+            "CPUUtilization": 100.0 * (self._told[1] - before[1]) / elapsed,
+            "MemoryUtilization": 100.0 * peak / pages,
+        }
 
     def _answer(self, body: bytes, content_type: str, accept: str) -> Any:
         has, model = vars(self._module), self._loaded[0]
@@ -121,15 +140,9 @@ async def _run(path: Path) -> None:
     server = _Server(_load(path))
     await listen(server, port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", "8080")))
     await server.load()
-    await asyncio.Event().wait()
-
-
-def main() -> int:
-    """Serve until interrupted."""
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(Path(sys.argv[1])))
-    return 0
+    await asyncio.Event().wait()  # its supervisor ends it
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_run(Path(sys.argv[1])))

@@ -37,6 +37,16 @@ def check_numbers(settings: Any) -> None:
             raise ValueError(f"{one.name} must be a finite number: {value}")
 
 
+_RANGES = {
+    **dict.fromkeys(("failure_share", "hang_share"), (0, 1)),
+    **dict.fromkeys(("concurrency", "max_batch_size", "stream_chunks"), (1, math.inf)),
+    **dict.fromkeys(("cold_start", "cold_requests", "cold_factor"), (0, math.inf)),
+    **dict.fromkeys(("batch_slope", "slope", "queue_limit"), (0, math.inf)),
+    "ping_status": (200, 599),
+    "failure_status": (400, 599),
+}
+
+
 @dataclass(frozen=True)
 class SimulatedModelServer:
     """A model server that computes nothing and takes the time it is told.
@@ -113,32 +123,17 @@ class SimulatedModelServer:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        for name in ("failure_share", "hang_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie between 0 and 1: {getattr(self, name)}")
-        for name in ("concurrency", "max_batch_size", "stream_chunks"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1: {getattr(self, name)}")
-        for name in (
-            "cold_start",
-            "cold_requests",
-            "batch_slope",
-            "slope",
-            "cold_factor",
-            "queue_limit",
-        ):
-            if (getattr(self, name) or 0) < 0:
-                raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                up_to = f" and at most {most}" if most < math.inf else ""
+                raise ValueError(f"{name} must be at least {least}{up_to}: {value}")
         for place, factor in self.slow_instances.items():
             if place < 0 or not 0 <= factor < math.inf:
                 raise ValueError(
                     "slow_instances are places from 0 with a factor of at least 0: "
                     f"{place}: {factor}"
                 )
-        if not 200 <= self.ping_status <= 599:
-            raise ValueError(f"ping_status must be 200 to 599: {self.ping_status}")
-        if not 400 <= self.failure_status <= 599:
-            raise ValueError(f"failure_status must be 400 to 599: {self.failure_status}")
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ def sentiment_model_server() -> CommandModelServer:
             "pip install 'local-sagemaker[sentiment]'",
             name="sklearn",
         )
-    return CommandModelServer((sys.executable, "-m", f"{__package__}.sentiment"))
+    return handlers_model_server(Path(__file__).with_name("sentiment.py"))
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .properties import PropertyNotEmulated, as_text, call, retag, tag_map, without
+from .properties import PropertyNotEmulated, Tagging, as_text, call, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -12,7 +12,9 @@ class _Alarm(ResourceType):
     """What both kinds of alarm have in common: one Put operation creates and updates."""
 
     operation = ""
+    deletes_by = ("cloudwatch", "delete_alarms", "AlarmNames")
     name_property = "AlarmName"
+    tags_by = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN", "Arn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -29,17 +31,6 @@ class _Alarm(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         # Put keeps the tags of an alarm that exists: they are changed by themselves.
         self._put(at, existing.physical_id, without(properties, "Tags"))
-        cloudwatch, arn = at.client("cloudwatch"), existing.attributes["Arn"]
-        retag(
-            existing.properties,
-            properties,
-            cloudwatch.tag_resource,
-            cloudwatch.untag_resource,
-            ResourceARN=arn,
-        )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("cloudwatch").delete_alarms(AlarmNames=[existing.physical_id])
 
 
 @emulated
@@ -63,6 +54,7 @@ class Dashboard(ResourceType):
     """A dashboard."""
 
     type_name = "AWS::CloudWatch::Dashboard"
+    deletes_by = ("cloudwatch", "delete_dashboards", "DashboardNames")
     name_property = "DashboardName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -77,9 +69,6 @@ class Dashboard(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self._put(at, existing.physical_id, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("cloudwatch").delete_dashboards(DashboardNames=[existing.physical_id])
 
 
 @emulated
@@ -115,6 +104,15 @@ class LogGroup(ResourceType):
     # "Once a log group is created, its class can't be changed" (CloudWatch Logs user guide).
     also_replaces = frozenset({"LogGroupClass"})
     name_property = "LogGroupName"
+    tags_by = Tagging(
+        "logs",
+        "tag_log_group",
+        "untag_log_group",
+        "logGroupName",
+        tags="tags",
+        keys="tags",
+        spelt=tag_map,
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         logs, name = at.client("logs"), self.name(at, properties, longest=512)
@@ -145,16 +143,6 @@ class LogGroup(ResourceType):
                 logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
             else:
                 logs.disassociate_kms_key(logGroupName=name)
-        retag(
-            old,
-            properties,
-            logs.tag_log_group,
-            logs.untag_log_group,
-            "tags",
-            "tags",
-            tag_map,
-            logGroupName=name,
-        )
 
 
 @emulated
@@ -162,6 +150,11 @@ class MetricFilter(ResourceType):
     """A metric filter of a log group."""
 
     type_name = "AWS::Logs::MetricFilter"
+    deletes_by = (
+        "logs",
+        "delete_metric_filter",
+        {"logGroupName": "LogGroupName", "filterName": ""},
+    )
     name_property = "FilterName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -187,8 +180,3 @@ class MetricFilter(ResourceType):
         # moto adds a second filter of the same name when the pattern differs.
         self.delete(at, existing)
         self._put(at, existing.physical_id, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("logs").delete_metric_filter(
-            logGroupName=existing.properties["LogGroupName"], filterName=existing.physical_id
-        )

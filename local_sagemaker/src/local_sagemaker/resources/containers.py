@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_bool, as_text, call, only, refuse_others, retag, tag_list, without
+from .properties import Tagging, as_bool, as_text, call, only, refuse_others, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -12,6 +12,9 @@ class Repository(ResourceType):
 
     type_name = "AWS::ECR::Repository"
     name_property = "RepositoryName"
+    tags_by = Tagging(
+        "ecr", "tag_resource", "untag_resource", "resourceArn", "Arn", "tags", "tagKeys"
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = properties.get("RepositoryName") or at.generated_name(256, lower=True)
@@ -57,15 +60,6 @@ class Repository(ResourceType):
             {"repositoryName": name, "imageScanningConfiguration": scanning},
         )
         self._policies(at, name, existing.properties, properties)
-        retag(
-            existing.properties,
-            properties,
-            ecr.tag_resource,
-            ecr.untag_resource,
-            "tags",
-            "tagKeys",
-            resourceArn=existing.attributes["Arn"],
-        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ecr").delete_repository(
@@ -79,17 +73,9 @@ def _lower(tags: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{"key": tag["Key"], "value": tag["Value"]} for tag in tags]
 
 
-def _update_tags(at: Place, arn: str, existing: Existing, properties: Properties) -> None:
-    ecs = at.client("ecs")
-    retag(
-        existing.properties,
-        properties,
-        ecs.tag_resource,
-        ecs.untag_resource,
-        "tags",
-        "tagKeys",
-        _lower,
-        resourceArn=arn,
+def _tags(of: str) -> Tagging:
+    return Tagging(
+        "ecs", "tag_resource", "untag_resource", "resourceArn", of, "tags", "tagKeys", _lower
     )
 
 
@@ -100,6 +86,7 @@ class Cluster(ResourceType):
     type_name = "AWS::ECS::Cluster"
     deletes_by = ("ecs", "delete_cluster", "cluster")
     name_property = "ClusterName"
+    tags_by = _tags("Arn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -122,7 +109,6 @@ class Cluster(ResourceType):
         if any(properties.get(key) != existing.properties.get(key) for key in providers):
             wanted = {key: properties.get(key) or [] for key in providers}
             call(ecs, "put_cluster_capacity_providers", {"cluster": name, **wanted})
-        _update_tags(at, existing.attributes["Arn"], existing, properties)
 
 
 @emulated
@@ -150,6 +136,7 @@ class TaskDefinition(ResourceType):
 
     type_name = "AWS::ECS::TaskDefinition"
     deletes_by = ("ecs", "deregister_task_definition", "taskDefinition")
+    tags_by = _tags("TaskDefinitionArn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = without(properties, "Tags", "Family")
@@ -160,9 +147,6 @@ class TaskDefinition(ResourceType):
         arn = answer["taskDefinition"]["taskDefinitionArn"]
         return Created(arn, {"TaskDefinitionArn": arn})
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        _update_tags(at, existing.physical_id, existing, properties)
-
 
 @emulated
 class Service(ResourceType):
@@ -172,6 +156,7 @@ class Service(ResourceType):
     # LaunchType is conditional in the schema; moto cannot change either.
     also_replaces = frozenset({"DeploymentController", "LaunchType"})
     name_property = "ServiceName"
+    tags_by = _tags("ServiceArn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -191,7 +176,6 @@ class Service(ResourceType):
             "update_service",
             {**arguments, "service": existing.attributes["Name"]},
         )
-        _update_tags(at, existing.physical_id, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("ecs").delete_service(

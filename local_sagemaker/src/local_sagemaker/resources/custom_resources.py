@@ -118,14 +118,14 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
 
 def _asked(
     at: Place, found: Any, event: dict[str, Any], received: dict[str, Any], timeout: float
-) -> list[lambda_runner.Outcome]:
+) -> list[lambda_runner.InvocationResult]:
     """Ask a function, and wait until it, or whoever it has told, answers.
 
     The time is by the clock, and no shorter than the function's own by a real one: functions run
     in real time. CloudFormation waits for all of it; here nobody waits when no function runs any
     more that could answer. One that has answered may end: its log is still to be written.
     """
-    outcomes: list[lambda_runner.Outcome] = []
+    outcomes: list[lambda_runner.InvocationResult] = []
     arn = str(found.function_arn)
     deadline, own = at.clock.now() + timeout, time.monotonic() + int(found.timeout or 3)
     lambda_runner.in_background(arn, lambda: outcomes.append(run(found, at.url, event)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ec2_security_groups import delete_once_free, set_tags, update_tags
+from .ec2_security_groups import delete_once_free, ec2_tags, set_tags
 from .properties import as_bool, call, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
@@ -14,6 +14,7 @@ class Vpc(ResourceType):
     """A VPC with its DNS switches."""
 
     type_name = "AWS::EC2::VPC"
+    tags_by = ec2_tags()
     deletes_by = ("ec2", "delete_vpc", "VpcId")
     # Conditional in the schema.
     also_replaces = frozenset({"InstanceTenancy"})
@@ -53,7 +54,6 @@ class Vpc(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self._switch_dns(at, existing.physical_id, properties)
-        update_tags(at, existing, properties)
 
 
 @emulated
@@ -61,6 +61,7 @@ class Subnet(ResourceType):
     """A subnet in a zone given by name or by zone id."""
 
     type_name = "AWS::EC2::Subnet"
+    tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
         ec2 = at.client("ec2")
@@ -101,7 +102,6 @@ class Subnet(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         self._map_public_ip(at, existing.physical_id, properties)
-        update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         ec2 = at.client("ec2")
@@ -113,15 +113,13 @@ class RouteTable(ResourceType):
     """A route table."""
 
     type_name = "AWS::EC2::RouteTable"
+    tags_by = ec2_tags()
     deletes_by = ("ec2", "delete_route_table", "RouteTableId")
 
     def create(self, at: Place, properties: Properties) -> Created:
         table = at.client("ec2").create_route_table(VpcId=properties["VpcId"])["RouteTable"]
         set_tags(at, table["RouteTableId"], properties)
         return Created(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        update_tags(at, existing, properties)
 
 
 @emulated
@@ -172,6 +170,7 @@ class InternetGateway(ResourceType):
     """An internet gateway."""
 
     type_name = "AWS::EC2::InternetGateway"
+    tags_by = ec2_tags()
     deletes_by = ("ec2", "delete_internet_gateway", "InternetGatewayId")
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -179,9 +178,6 @@ class InternetGateway(ResourceType):
         identity = gateway["InternetGatewayId"]
         set_tags(at, identity, properties)
         return Created(identity, {"InternetGatewayId": identity})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        update_tags(at, existing, properties)
 
 
 @emulated
@@ -205,6 +201,8 @@ class ElasticIp(ResourceType):
     """An elastic address that is not attached to an instance."""
 
     type_name = "AWS::EC2::EIP"
+    deletes_by = ("ec2", "release_address", {"AllocationId": "AllocationId"})
+    tags_by = ec2_tags("AllocationId")
     # No operation changes it in place.
     also_replaces = frozenset({"Domain"})
 
@@ -216,30 +214,19 @@ class ElasticIp(ResourceType):
             {"AllocationId": address["AllocationId"], "PublicIp": address["PublicIp"]},
         )
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        allocation = Existing(
-            existing.attributes["AllocationId"], existing.properties, existing.attributes
-        )
-        update_tags(at, allocation, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").release_address(AllocationId=existing.attributes["AllocationId"])
-
 
 @emulated
 class NatGateway(ResourceType):
     """A NAT gateway."""
 
     type_name = "AWS::EC2::NatGateway"
+    tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *self.replaces)
         gateway = call(at.client("ec2"), "create_nat_gateway", arguments)["NatGateway"]
         set_tags(at, gateway["NatGatewayId"], properties)
         return Created(gateway["NatGatewayId"], {"NatGatewayId": gateway["NatGatewayId"]})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         ec2, identity = at.client("ec2"), existing.physical_id
@@ -256,6 +243,8 @@ class FlowLog(ResourceType):
     """A flow log of a VPC, subnet or interface."""
 
     type_name = "AWS::EC2::FlowLog"
+    deletes_by = ("ec2", "delete_flow_logs", "FlowLogIds")
+    tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *(self.replaces - {"ResourceId"}))
@@ -267,9 +256,3 @@ class FlowLog(ResourceType):
         identity = answer["FlowLogIds"][0]
         set_tags(at, identity, properties)
         return Created(identity, {"Id": identity})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        update_tags(at, existing, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_flow_logs(FlowLogIds=[existing.physical_id])

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from .properties import PropertyNotEmulated, as_bool, as_text, call, only, tag_changes, tag_list
+from .properties import PropertyNotEmulated, Tagging, as_bool, as_text, call, only, tag_list
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -18,14 +18,17 @@ def set_tags(at: Place, resource_id: str, properties: Properties) -> None:
         at.client("ec2").create_tags(Resources=[resource_id], Tags=tag_list(properties["Tags"]))
 
 
-def update_tags(at: Place, existing: Existing, properties: Properties) -> None:
-    """Bring a resource's tags up to date."""
-    ec2 = at.client("ec2")
-    changed, removed = tag_changes(existing.properties.get("Tags"), properties.get("Tags"))
-    if changed:
-        ec2.create_tags(Resources=[existing.physical_id], Tags=changed)
-    if removed:
-        ec2.delete_tags(Resources=[existing.physical_id], Tags=[{"Key": key} for key in removed])
+def ec2_tags(of: str = "") -> Tagging:
+    """Give how the tags of an EC2 resource are changed."""
+    return Tagging(
+        "ec2",
+        "create_tags",
+        "delete_tags",
+        "Resources",
+        of,
+        keys="Tags",
+        gone=lambda keys: [{"Key": key} for key in keys],
+    )
 
 
 _PEERS = (
@@ -92,6 +95,7 @@ class SecurityGroup(ResourceType):
     """A security group with its inline rules."""
 
     type_name = "AWS::EC2::SecurityGroup"
+    tags_by = ec2_tags()
     name_property = "GroupName"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -122,7 +126,6 @@ class SecurityGroup(ResourceType):
                 _revoke(at, direction, group, gone)
             if new:
                 _authorize(at, direction, group, new)
-        update_tags(at, existing, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         ec2 = at.client("ec2")
@@ -177,6 +180,8 @@ class VpcEndpoint(ResourceType):
     """A VPC endpoint; see `corrections.private_names` for its DNS entries and refusals."""
 
     type_name = "AWS::EC2::VPCEndpoint"
+    deletes_by = ("ec2", "delete_vpc_endpoints", "VpcEndpointIds")
+    tags_by = ec2_tags()
 
     def create(self, at: Place, properties: Properties) -> Created:
         arguments = only(properties, *self.replaces, "PolicyDocument", *_LISTS)
@@ -221,8 +226,4 @@ class VpcEndpoint(ResourceType):
             changes["PrivateDnsEnabled"] = wanted
         if changes:
             at.client("ec2").modify_vpc_endpoint(VpcEndpointId=existing.physical_id, **changes)
-        update_tags(at, existing, properties)
         return self._read(at, existing.physical_id)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[existing.physical_id])

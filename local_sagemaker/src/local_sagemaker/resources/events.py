@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_text, call, only, retag, tag_list, without
+from .properties import Tagging, as_text, call, only, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 
@@ -14,6 +14,7 @@ class Rule(ResourceType):
     # Conditional in the schema.
     also_replaces = frozenset({"EventBusName"})
     name_property = "Name"
+    tags_by = Tagging("events", "tag_resource", "untag_resource", "ResourceARN", "Arn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=64)
@@ -40,13 +41,6 @@ class Rule(ResourceType):
         gone = [t["Id"] for t in old.get("Targets") or [] if t["Id"] not in kept]
         if gone:
             events.remove_targets(Rule=name, Ids=gone, **only(properties, "EventBusName"))
-        retag(
-            old,
-            properties,
-            events.tag_resource,
-            events.untag_resource,
-            ResourceARN=existing.attributes["Arn"],
-        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         events, name = at.client("events"), existing.physical_id
@@ -62,6 +56,7 @@ class Schedule(ResourceType):
     """A schedule. Nothing here fires it."""
 
     type_name = "AWS::Scheduler::Schedule"
+    deletes_by = ("scheduler", "delete_schedule", {"Name": "", "GroupName": "GroupName"})
     # A schedule is named within its group.
     also_replaces = frozenset({"GroupName"})
     name_property = "Name"
@@ -75,11 +70,6 @@ class Schedule(ResourceType):
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         arguments = {"State": "ENABLED", **properties, "Name": existing.physical_id}
         call(at.client("scheduler"), "update_schedule", arguments)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("scheduler").delete_schedule(
-            Name=existing.physical_id, **only(existing.properties, "GroupName")
-        )
 
 
 @emulated

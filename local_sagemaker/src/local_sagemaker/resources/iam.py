@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .properties import as_text, call, only, retag
+from .properties import Tagging, as_text, call, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _SETTINGS = ("Description", "MaxSessionDuration")
@@ -18,6 +18,7 @@ class Role(ResourceType):
 
     type_name = "AWS::IAM::Role"
     name_property = "RoleName"
+    tags_by = Tagging("iam", "tag_role", "untag_role", "RoleName")
 
     def create(self, at: Place, properties: Properties) -> Created:
         iam = at.client("iam")
@@ -66,7 +67,6 @@ class Role(ResourceType):
         arns_after = set(properties.get("ManagedPolicyArns") or [])
         self._remove_policies(iam, name, before - after, arns_before - arns_after)
         self._put_policies(iam, name, properties)
-        retag(old, properties, iam.tag_role, iam.untag_role, RoleName=name)
 
     def delete(self, at: Place, existing: Existing) -> None:
         iam, name = at.client("iam"), existing.physical_id

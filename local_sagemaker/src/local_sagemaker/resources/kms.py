@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .properties import as_bool, as_text, call, only, retag, tag_list, without
+from .properties import Tagging, as_bool, as_text, call, only, tag_list, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+def _spelt(tags: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Give tags as KMS spells them."""
+    return [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in tags]
 
 
 @emulated
@@ -15,6 +20,7 @@ class Key(ResourceType):
     type_name = "AWS::KMS::Key"
     # At AWS such an update fails; here it makes a new key.
     also_replaces = frozenset({"KeySpec", "KeyUsage", "MultiRegion"})
+    tags_by = Tagging("kms", "tag_resource", "untag_resource", "KeyId", spelt=_spelt)
 
     def create(self, at: Place, properties: Properties) -> Created:
         kms = at.client("kms")
@@ -46,27 +52,14 @@ class Key(ResourceType):
                 KeyId=key, PolicyName="default", Policy=as_text(properties["KeyPolicy"])
             )
         self._switches(kms, key, existing.properties, properties)
-        retag(
-            existing.properties,
-            properties,
-            kms.tag_resource,
-            kms.untag_resource,
-            spelt=_spelt,
-            KeyId=key,
-        )
 
     def delete(self, at: Place, existing: Existing) -> None:
         days = int(existing.properties.get("PendingWindowInDays", 30))
         at.client("kms").schedule_key_deletion(KeyId=existing.physical_id, PendingWindowInDays=days)
 
 
-def _spelt(tags: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Give tags as KMS spells them."""
-    return [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in tags]
-
-
 @emulated
-class Alias(ResourceType):
+class KeyAlias(ResourceType):
     """A key's alias."""
 
     type_name = "AWS::KMS::Alias"
@@ -97,6 +90,13 @@ class Parameter(ResourceType):
     type_name = "AWS::SSM::Parameter"
     deletes_by = ("ssm", "delete_parameter", "Name")
     name_property = "Name"
+    tags_by = Tagging(
+        "ssm",
+        "add_tags_to_resource",
+        "remove_tags_from_resource",
+        "ResourceId",
+        more={"ResourceType": "Parameter"},
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -111,14 +111,6 @@ class Parameter(ResourceType):
         ssm, name = at.client("ssm"), existing.physical_id
         arguments = {"Description": "", **without(properties, "Tags"), "Name": name}
         call(ssm, "put_parameter", {**arguments, "Overwrite": True})
-        retag(
-            existing.properties,
-            properties,
-            ssm.add_tags_to_resource,
-            ssm.remove_tags_from_resource,
-            ResourceType="Parameter",
-            ResourceId=name,
-        )
         return self._created(name, properties)
 
     @staticmethod

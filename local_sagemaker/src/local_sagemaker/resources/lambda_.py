@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError
 
 from .properties import (
     PropertyNotEmulated,
+    Tagging,
     call,
     only,
     refuse_others,
-    retag,
     tag_list,
     tag_map,
     without,
@@ -51,6 +51,7 @@ class Function(ResourceType):
     type_name = "AWS::Lambda::Function"
     deletes_by = ("lambda", "delete_function", "FunctionName")
     name_property = "FunctionName"
+    tags_by = Tagging("lambda", "tag_resource", "untag_resource", "Resource", "Arn", spelt=tag_map)
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=64)
@@ -88,14 +89,6 @@ class Function(ResourceType):
         configuration = {**_DEFAULTS, **only(properties, *_CONFIGURATION)}
         call(lambda_, "update_function_configuration", {"FunctionName": name, **configuration})
         self._reserve(at, name, old, properties)
-        retag(
-            old,
-            properties,
-            lambda_.tag_resource,
-            lambda_.untag_resource,
-            spelt=tag_map,
-            Resource=existing.attributes["Arn"],
-        )
 
 
 def _code(properties: Properties) -> dict[str, Any]:
@@ -116,16 +109,16 @@ class Permission(ResourceType):
     """Who may invoke a function."""
 
     type_name = "AWS::Lambda::Permission"
+    deletes_by = (
+        "lambda",
+        "remove_permission",
+        {"FunctionName": "FunctionName", "StatementId": ""},
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = at.generated_name(100)
         call(at.client("lambda"), "add_permission", {**properties, "StatementId": name})
         return Created(name, {"Id": name})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").remove_permission(
-            FunctionName=existing.properties["FunctionName"], StatementId=existing.physical_id
-        )
 
 
 @emulated
@@ -133,6 +126,7 @@ class EventInvokeConfig(ResourceType):
     """How asynchronous invocations are retried."""
 
     type_name = "AWS::Lambda::EventInvokeConfig"
+    deletes_by = ("lambda", "delete_function_event_invoke_config", {"FunctionName": "FunctionName"})
 
     def create(self, at: Place, properties: Properties) -> Created:
         # moto keeps one configuration per function, whatever the qualifier.
@@ -147,17 +141,17 @@ class EventInvokeConfig(ResourceType):
         self.delete(at, existing)
         self.create(at, properties)
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").delete_function_event_invoke_config(
-            FunctionName=existing.properties["FunctionName"]
-        )
-
 
 @emulated
 class Version(ResourceType):
     """A published version."""
 
     type_name = "AWS::Lambda::Version"
+    deletes_by = (
+        "lambda",
+        "delete_function",
+        {"FunctionName": "FunctionName", "Qualifier": "Version"},
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = call(at.client("lambda"), "publish_version", properties)
@@ -166,18 +160,13 @@ class Version(ResourceType):
             arn = f"{arn}:{answer['Version']}"
         return Created(arn, {"FunctionArn": arn, "Version": answer["Version"]})
 
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("lambda").delete_function(
-            FunctionName=existing.properties["FunctionName"],
-            Qualifier=existing.attributes["Version"],
-        )
-
 
 @emulated
-class Alias(ResourceType):
+class FunctionAlias(ResourceType):
     """An alias of a version."""
 
     type_name = "AWS::Lambda::Alias"
+    deletes_by = ("lambda", "delete_alias", {"FunctionName": "FunctionName", "Name": "Name"})
     name_property = "Name"
 
     def create(self, at: Place, properties: Properties) -> Created:
@@ -186,7 +175,3 @@ class Alias(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         call(at.client("lambda"), "update_alias", {"Description": "", **properties})
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        old = existing.properties
-        at.client("lambda").delete_alias(FunctionName=old["FunctionName"], Name=old["Name"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .properties import as_text, retag, tag_list, tag_map
+from .properties import Tagging, as_text, tag_list, tag_map
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _TOPIC_ATTRIBUTES = ("DisplayName", "KmsMasterKeyId", "SignatureVersion", "TracingConfig")
@@ -21,6 +21,7 @@ class Topic(ResourceType):
 
     type_name = "AWS::SNS::Topic"
     name_property = "TopicName"
+    tags_by = Tagging("sns", "tag_resource", "untag_resource", "ResourceArn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         sns, name = at.client("sns"), self.name(at, properties, longest=256)
@@ -40,7 +41,6 @@ class Topic(ResourceType):
                 value = as_text(properties[name]) if properties.get(name) is not None else ""
                 sns.set_topic_attributes(TopicArn=arn, AttributeName=name, AttributeValue=value)
         self._subscriptions(at, arn, old, properties)
-        retag(old, properties, sns.tag_resource, sns.untag_resource, ResourceArn=arn)
 
     @staticmethod
     def _subscriptions(at: Place, arn: str, old: Properties, new: Properties) -> None:
@@ -167,6 +167,7 @@ class Queue(ResourceType):
     type_name = "AWS::SQS::Queue"
     deletes_by = ("sqs", "delete_queue", "QueueUrl")
     name_property = "QueueName"
+    tags_by = Tagging("sqs", "tag_queue", "untag_queue", "QueueUrl", spelt=tag_map)
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=80)
@@ -186,7 +187,6 @@ class Queue(ResourceType):
         }
         if changed:
             sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)
-        retag(old, properties, sqs.tag_queue, sqs.untag_queue, spelt=tag_map, QueueUrl=url)
 
 
 @emulated

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.model import Shape
@@ -128,40 +129,42 @@ def tag_map(tags: Any) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tag_list(tags)}
 
 
-def retag(
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    tag: Callable[..., Any],
-    untag: Callable[..., Any],
-    tags: str = "Tags",
-    keys: str = "TagKeys",
-    spelt: Callable[[Any], Any] = tag_list,
-    **resource: Any,
-) -> None:
-    """Bring a resource's tags from what they were to what the template says.
+@dataclass(frozen=True)
+class Tagging:
+    """How the tags of one type of resource are changed.
 
     Parameters
     ----------
-    old, new
-        The resource's properties.
-    tag, untag
-        A client's operations.
+    service, tag, untag
+        The operations.
+    resource, of
+        How they name the resource, and which of its attributes that is; by default its physical id.
     tags, keys
         How they call tags and the keys to remove.
-    spelt
-        Gives tags the form that the operation takes.
-    resource
-        How they name the resource.
+    spelt, gone
+        Give the tags to set, and the keys to remove, the form that they take.
+    more
+        Whatever else they need.
     """
-    changed, removed = tag_changes(old.get("Tags"), new.get("Tags"))
-    if changed:
-        tag(**resource, **{tags: spelt(changed)})
-    if removed:
-        untag(**resource, **{keys: removed})
 
+    service: str
+    tag: str
+    untag: str
+    resource: str
+    of: str = ""
+    tags: str = "Tags"
+    keys: str = "TagKeys"
+    spelt: Callable[[Any], Any] = tag_list
+    gone: Callable[[list[str]], Any] = list
+    more: Mapping[str, Any] = field(default_factory=dict)
 
-def tag_changes(old: Any, new: Any) -> tuple[list[dict[str, str]], list[str]]:
-    """Give the tags to set and the keys to remove."""
-    before, after = tag_map(old), tag_map(new)
-    changed = [tag for tag in tag_list(new) if before.get(tag["Key"]) != tag["Value"]]
-    return changed, sorted(set(before) - set(after))
+    def change(self, client: Any, resource: str, old: Any, new: Any) -> None:
+        """Bring a resource's tags from what they were to what the template says."""
+        before, after = tag_map(old), tag_map(new)
+        changed = [tag for tag in tag_list(new) if before.get(tag["Key"]) != tag["Value"]]
+        removed = sorted(set(before) - set(after))
+        named = {self.resource: resource, **self.more}
+        if changed:
+            call(client, self.tag, {**named, self.tags: self.spelt(changed)})
+        if removed:
+            call(client, self.untag, {**named, self.keys: self.gone(removed)})

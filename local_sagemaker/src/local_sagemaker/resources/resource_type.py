@@ -14,6 +14,7 @@ from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
+from .properties import Tagging, call
 
 Properties = Mapping[str, Any]
 
@@ -101,10 +102,13 @@ class ResourceType(ABC):
     """... these too ..."""
     in_place: ClassVar[frozenset[str]] = frozenset()
     """... and these not. Both are exceptions, and say why."""
-    deletes_by: ClassVar[tuple[str, str, str]] = ("", "", "")
-    """Service, operation and its parameter for the physical id, where that is all of a delete."""
+    deletes_by: ClassVar[tuple[str, str, str | Mapping[str, str]]] = ("", "", "")
+    """Service, operation and its parameter for the physical id, where that is all of a delete; or
+    its parameters, each with the property or attribute that it takes, "" being the physical id."""
     name_property: ClassVar[str | None] = None
     """The property that fixes the resource's name, which no two resources can share."""
+    tags_by: ClassVar[Tagging | None] = None
+    """How a change of its tags is made, beside `update`."""
     tagged: ClassVar[str | None] = None
     """The form of the Tags property, which also takes the stack's tags: "list", "map" or none."""
 
@@ -127,12 +131,25 @@ class ResourceType(ABC):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
         """Update the resource in place; gives what changed for `Ref` and `Fn::GetAtt`, if so."""
-        raise AssertionError(f"every property of {self.type_name} replaces it")
+        assert self.tags_by, f"every property of {self.type_name} replaces it"
+        return None
+
+    def change(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
+        """Update the resource in place, and its tags."""
+        changed = self.update(at, existing, properties)
+        if by := self.tags_by:
+            resource = existing.attributes[by.of] if by.of else existing.physical_id
+            tags = existing.properties.get("Tags"), properties.get("Tags")
+            by.change(at.client(by.service), resource, *tags)
+        return changed
 
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""
-        service, operation, parameter = self.deletes_by
-        getattr(at.client(service), operation)(**{parameter: existing.physical_id})
+        service, operation, named = self.deletes_by
+        known = {**existing.properties, **existing.attributes, "": existing.physical_id}
+        sources = {named: ""} if isinstance(named, str) else named
+        arguments = {name: known[of] for name, of in sources.items() if of in known}
+        call(at.client(service), operation, arguments)
 
 
 REGISTRY: dict[str, ResourceType] = {}

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ..protocols import ServiceError
-from .properties import call, only, retag
+from .properties import Tagging, call, only
 from .resource_type import (
     Created,
     CreationFailed,
@@ -20,11 +20,7 @@ from .resource_type import (
 _ENDPOINT_TIMEOUT = 600.0
 
 
-def _update_tags(at: Place, existing: Existing, properties: Properties) -> None:
-    sagemaker, arn = at.client("sagemaker"), existing.physical_id
-    retag(
-        existing.properties, properties, sagemaker.add_tags, sagemaker.delete_tags, ResourceArn=arn
-    )
+_TAGS = Tagging("sagemaker", "add_tags", "delete_tags", "ResourceArn")
 
 
 @emulated
@@ -32,7 +28,9 @@ class Model(ResourceType):
     """A model: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::Model"
+    deletes_by = ("sagemaker", "delete_model", {"ModelName": "ModelName"})
     name_property = "ModelName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -41,19 +39,19 @@ class Model(ResourceType):
         ]
         return Created(arn, {"ModelName": name, "ModelArn": arn, "Id": arn})
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        _update_tags(at, existing, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_model(ModelName=existing.attributes["ModelName"])
-
 
 @emulated
 class EndpointConfig(ResourceType):
     """An endpoint configuration: everything but its tags is fixed once it exists."""
 
     type_name = "AWS::SageMaker::EndpointConfig"
+    deletes_by = (
+        "sagemaker",
+        "delete_endpoint_config",
+        {"EndpointConfigName": "EndpointConfigName"},
+    )
     name_property = "EndpointConfigName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -64,21 +62,15 @@ class EndpointConfig(ResourceType):
         )["EndpointConfigArn"]
         return Created(arn, {"EndpointConfigName": name, "Id": arn})
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        _update_tags(at, existing, properties)
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_endpoint_config(
-            EndpointConfigName=existing.attributes["EndpointConfigName"]
-        )
-
 
 @emulated
 class Endpoint(ResourceType):
     """An endpoint, updated with UpdateEndpoint."""
 
     type_name = "AWS::SageMaker::Endpoint"
+    deletes_by = ("sagemaker", "delete_endpoint", {"EndpointName": "EndpointName"})
     name_property = "EndpointName"
+    tags_by = _TAGS
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties, longest=63)
@@ -108,7 +100,6 @@ class Endpoint(ResourceType):
         ):
             call(at.client("sagemaker"), "update_endpoint", {**arguments, "EndpointName": name})
             self._wait(at, name, properties["EndpointConfigName"])
-        _update_tags(at, existing, properties)
 
     @staticmethod
     def _wait(at: Place, name: str, config: str) -> None:
@@ -127,6 +118,3 @@ class Endpoint(ResourceType):
         raise ServiceError(
             f"Endpoint {name} is {found.get('EndpointStatus')}: {found.get('FailureReason', '')}"
         )
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        at.client("sagemaker").delete_endpoint(EndpointName=existing.attributes["EndpointName"])

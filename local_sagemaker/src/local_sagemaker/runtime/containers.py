@@ -12,7 +12,7 @@ from pathlib import Path
 from moto.logs.models import logs_backends
 
 from .model_data import ModelData
-from .server_process import ServerOutput
+from .server_output import ServerOutput
 
 _MODEL = "/opt/ml/model"
 """Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""

@@ -115,6 +115,12 @@ class Fleet:
         """Instances of all variants."""
         return sum(len(variant.instances) for variant in self)
 
+    def take_weights(self, record: Mapping[str, Any]) -> None:
+        """Share requests as an endpoint's description says."""
+        for described in record["ProductionVariants"]:
+            if variant := self.variants.get(described["VariantName"]):
+                variant.weight = float(described["DesiredWeight"])
+
     async def start(self, counts: Mapping[str, int]) -> None:
         """Start so many instances of each variant at the same time.
 

@@ -363,19 +363,14 @@ class Connection(asyncio.Protocol):
         length: int | None = None,
     ) -> None:
         """Send a whole answer; to HEAD without the body whose length it states."""
-        lines = [f"HTTP/1.1 {status} {reason or _REASONS.get(status, 'Unknown')}"]
-        lines += [f"{name}: {value}" for name, value in headers]
+        given = [*headers]
         if status not in _BODILESS:
-            lines.append(f"content-length: {len(body) if length is None else length}")
-        lines += ["", ""]
-        self._write("\r\n".join(lines).encode("latin-1", "replace") + body)
+            given.append(("content-length", str(len(body) if length is None else length)))
+        self._write(_head(status, given, reason) + body)
 
     def start_stream(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Send the head of an answer whose body comes in chunks."""
-        lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}"]
-        lines += [f"{name}: {value}" for name, value in headers]
-        lines += ["transfer-encoding: chunked", "", ""]
-        self._write("\r\n".join(lines).encode("latin-1", "replace"))
+        self._write(_head(status, [*headers, ("transfer-encoding", "chunked")]))
 
     async def send_chunk(self, data: bytes) -> None:
         """Send one chunk; waits while the client does not read."""
@@ -392,6 +387,12 @@ class Connection(asyncio.Protocol):
         self._keep = False
         if self._transport is not None:
             self._transport.close()
+
+
+def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> bytes:
+    lines = [f"HTTP/1.1 {status} {reason or _REASONS.get(status, 'Unknown')}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
 class Listener:
@@ -476,18 +477,18 @@ def listening(
 ) -> Iterator[Listener]:
     """Listen in a thread of its own, and drop every connection at the end."""
 
+    listeners: list[Listener] = []
+
     async def nothing() -> None:
         return
 
     async def close() -> None:
-        listener.close()
+        for listener in listeners:
+            listener.close()
 
-    thread = LoopThread(nothing, nothing)
+    thread = LoopThread(nothing, close)
     try:
-        listener = thread.run(listen(handler, port=port, admit=admit, limits=limits))
-        try:
-            yield listener
-        finally:
-            thread.run(close())
+        listeners.append(thread.run(listen(handler, port=port, admit=admit, limits=limits)))
+        yield listeners[0]
     finally:
         thread.stop()

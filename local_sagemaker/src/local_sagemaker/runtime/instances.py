@@ -20,11 +20,12 @@ from ..model_servers.specifications import (
     UrlModelServer,
     to_document,
 )
+from ..supervised_process import SupervisedProcess
 from .clock import Clock
 from .containers import Container, with_places
 from .http_client import Broken, Connections, Response, Unreachable
 from .http_server import LOOPBACK, Listener
-from .server_process import ServerOutput, ServerProcess
+from .server_output import ServerOutput
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Instance:
         self._connections: Connections | None = None
         self._simulation: Simulation | None = None
         self._listener: Listener | None = None
-        self._process: ServerProcess | None = None
+        self._process: SupervisedProcess | None = None
         self._output: ServerOutput | None = None
         self._tells_utilization = True
         self._recovering: asyncio.Task[None] | None = None
@@ -153,7 +154,7 @@ class Instance:
         self._tells_utilization = True
         self._connections = Connections(host, port)
 
-    def _spawn(self, server: ModelServer, port: int) -> ServerProcess:
+    def _spawn(self, server: ModelServer, port: int) -> SupervisedProcess:
         if self._output is None:
             self._output = self._container.output()
             self._container.load()
@@ -166,13 +167,15 @@ class Instance:
             command = [sys.executable, "-m", Simulation.__module__]
             own = {"LOCAL_SIMULATION": json.dumps(to_document(server))}
             variables = self._container.variables(port, self.place, own)
-        return ServerProcess(command, variables, directory, self._output)
+        process = SupervisedProcess(command, variables, directory)
+        self._output.follow(process.output)
+        return process
 
     async def _healthy(self) -> bool:
         if self._process is not None and self._process.exit_code is not None:
             return False
         try:
-            response = await asyncio.wait_for(self._request("GET", "/ping"), PING_TIMEOUT)
+            response = await asyncio.wait_for(self.request("/ping"), PING_TIMEOUT)
         except (TimeoutError, Broken, Unreachable):
             return False
         return response.status == 200
@@ -231,7 +234,7 @@ class Instance:
     def wait_stopped(self, timeout: float = _KILL_AFTER) -> None:
         """Wait for the end of its process and of all that came of it."""
         if self._process is not None:
-            self._process.wait(timeout)
+            self._process.end(timeout)
         if self._output is not None:
             self._container.remove()
 
@@ -251,15 +254,15 @@ class Instance:
         """Count a request out."""
         self.outstanding[router] -= 1
 
-    async def _request(self, method: str, path: str) -> Response:
-        if self._connections is None:
-            raise Unreachable("not started")
-        return await self._connections.request(method, path)
-
-    async def invoke(
-        self, headers: list[tuple[str, str]], body: bytes, *, streaming: bool
+    async def request(
+        self,
+        path: str,
+        headers: list[tuple[str, str]] | None = None,
+        body: bytes | None = None,
+        *,
+        streaming: bool = False,
     ) -> Response:
-        """Call `/invocations`.
+        """Ask the model server; with a body it is a POST.
 
         Raises
         ------
@@ -268,8 +271,9 @@ class Instance:
         """
         if self._connections is None:
             raise Unreachable("not started")
+        method = "GET" if body is None else "POST"
         return await self._connections.request(
-            "POST", "/invocations", headers, body, streaming=streaming
+            method, path, headers or (), body or b"", streaming=streaming
         )
 
     async def utilization(self) -> dict[str, float]:
@@ -280,7 +284,7 @@ class Instance:
         if not self._tells_utilization:
             return {}
         with contextlib.suppress(TimeoutError, Broken, Unreachable, ValueError):
-            response = await asyncio.wait_for(self._request("GET", "/utilization"), PING_TIMEOUT)
+            response = await asyncio.wait_for(self.request("/utilization"), PING_TIMEOUT)
             self._tells_utilization = response.status < 400 or response.status >= 500
             if response.status == 200:
                 told: dict[str, Any] = json.loads(response.body)

@@ -24,7 +24,7 @@ from .fleet import Fleet, Variant
 from .http_client import Broken, Response, Unreachable
 from .http_server import Connection, Request
 from .instances import Instance
-from .meter import INVOCATIONS, Meter
+from .meter import INVOCATIONS, Dimensions, Meter
 from .options import LARGEST_PAYLOAD, RuntimeOptions
 from .refusals import (
     PREFIX,
@@ -43,11 +43,28 @@ _STREAM_TYPE = "application/vnd.amazon.eventstream"
 
 
 @dataclass(slots=True)
-class _Choice:
+class _Call:
+    """A request on its way: what came, by which zone's listener, and who is to answer it."""
+
+    request: Request
+    connection: Connection
+    zone: str | None
+    streaming: bool
     endpoint: RuntimeEndpoint
     fleet: Fleet
     variant: Variant
-    instance: Instance | None
+    session: Instance | None
+    """The instance of the session that it belongs to."""
+
+    @property
+    def model(self) -> str | None:
+        """The model of a multi-model endpoint that it is for."""
+        return self.request.headers.get(PREFIX + "target-model")
+
+    @property
+    def dimensions(self) -> list[Dimensions]:
+        """What it counts into."""
+        return self.endpoint.dimensions(self.fleet, self.variant)
 
 
 Find = Callable[[str, str], Awaitable["RuntimeEndpoint | None"]]
@@ -116,14 +133,16 @@ class Invocations:
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
-        choice = self._choose(endpoint, headers)
-        variant = choice.variant
+        call = _Call(
+            request, connection, zone, streaming, endpoint, *self._choose(endpoint, headers)
+        )
+        variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
         if serverless and variant.under_way >= serverless["MaxConcurrency"]:
             raise Refusal(400, "ThrottlingException", "Rate exceeded")
         variant.under_way += 1
         try:
-            await self._serve(choice, request, connection, zone, streaming=streaming)
+            await self._serve(call)
         finally:
             variant.under_way -= 1
 
@@ -140,7 +159,9 @@ class Invocations:
             raise Refusal(400, "ThrottlingException", "Rate exceeded")
         self._recent.append(now)
 
-    def _choose(self, endpoint: RuntimeEndpoint, headers: dict[str, str]) -> _Choice:
+    def _choose(
+        self, endpoint: RuntimeEndpoint, headers: dict[str, str]
+    ) -> tuple[Fleet, Variant, Instance | None]:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
         for header in ("inference-component", "target-container-hostname"):
             if PREFIX + header in headers:  # neither is here; AWS refuses both on other endpoints
@@ -152,7 +173,7 @@ class Invocations:
             found = endpoint.session(session_id)
             if found is None:
                 raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
-            return _Choice(endpoint, *found)
+            return found
         wanted = headers.get(PREFIX + "target-variant")
         fleet = endpoint.choose_fleet(self._random)
         variant = endpoint.choose_variant(fleet, wanted, self._random)
@@ -174,18 +195,16 @@ class Invocations:
                 f"Endpoint {endpoint.name} is {is_or_not} multi-model endpoint and {verb} target "
                 "model header.",
             )
-        return _Choice(endpoint, fleet, variant, None)
+        return fleet, variant, None
 
-    def _instance(
-        self, choice: _Choice, request: Request, router: int, zone: str | None
-    ) -> Instance:
+    def _instance(self, call: _Call, router: int) -> Instance:
         """Choose the instance; a session has its own."""
-        if choice.instance is not None:
-            return choice.instance
-        variant = choice.variant
+        if call.session is not None:
+            return call.session
+        variant, request = call.variant, call.request
         ready = variant.ready
-        if zone is not None and self.options.zone_affinity:
-            ready = [instance for instance in ready if instance.zone == zone] or ready
+        if call.zone is not None and self.options.zone_affinity:
+            ready = [instance for instance in ready if instance.zone == call.zone] or ready
         if not ready:
             if "ServerlessConfig" in variant.settings:
                 raise Refusal(
@@ -202,35 +221,26 @@ class Invocations:
 
     # --------------------------------------------------------------------------------- with a model
 
-    async def _serve(
-        self,
-        choice: _Choice,
-        request: Request,
-        connection: Connection,
-        zone: str | None,
-        *,
-        streaming: bool,
-    ) -> None:
+    async def _serve(self, call: _Call) -> None:
         """Call the model, answer, and count."""
-        router = connection.number % self.options.routers
-        passed_on = forwarded(request.headers, streaming)
+        router = call.connection.number % self.options.routers
         model_seconds: float | None = None
         status = 0
         instance: Instance | None = None
         try:
             while True:
-                instance = self._instance(choice, request, router, zone)
+                instance = self._instance(call, router)
                 instance.begin(router)
                 began = time.perf_counter()
                 try:
-                    call = self._call_stream if streaming else self._call
-                    status, ended = await call(choice, instance, passed_on, request, connection)
+                    answer = self._answer_in_parts if call.streaming else self._answer_at_once
+                    status, ended = await answer(call, instance)
                     model_seconds = ended - began
                     return
                 except Unreachable:
                     # It took no request, so that the next one may have it.
                     instance.recover()
-                    choice.instance = None
+                    call.session = None
                 except ModelFailed as failed:
                     model_seconds = time.perf_counter() - began
                     status = failed.status
@@ -240,21 +250,15 @@ class Invocations:
         except Refusal as refusal:
             if model_seconds is None:
                 status, instance = refusal.status, None
-            refuse(connection, refusal)
+            refuse(call.connection, refusal)
         finally:
-            self._count(choice, instance, request.received, status, model_seconds)
+            self._count(call, instance, status, model_seconds)
 
     def _count(
-        self,
-        choice: _Choice,
-        instance: Instance | None,
-        received: float,
-        status: int,
-        model_seconds: float | None,
+        self, call: _Call, instance: Instance | None, status: int, model_seconds: float | None
     ) -> None:
-        total = time.perf_counter() - received
-        endpoint, variant = choice.endpoint, choice.variant
-        dimensions = endpoint.dimensions(choice.fleet, variant)
+        total = time.perf_counter() - call.request.received
+        endpoint, variant, dimensions = call.endpoint, call.variant, call.dimensions
         if endpoint.enhanced and instance is not None:
             dimensions += instance_dimensions(
                 variant, instance.id, instance.zone, endpoint.place[1]
@@ -266,23 +270,18 @@ class Invocations:
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )
 
-    async def _ask(
-        self,
-        choice: _Choice,
-        instance: Instance,
-        headers: list[tuple[str, str]],
-        body: bytes,
-        *,
-        streaming: bool,
-    ) -> Response:
+    async def _ask(self, call: _Call, instance: Instance) -> Response:
         """Call the container; what is not 2xx becomes a ModelError."""
-        endpoint = choice.endpoint
+        endpoint, streaming = call.endpoint, call.streaming
+        headers = forwarded(call.request.headers, streaming)
         limit = self.options.invocation_timeout
         try:
             async with asyncio.timeout(limit):
-                response = await instance.invoke(headers, body, streaming=streaming)
+                response = await instance.request(
+                    "/invocations", headers, call.request.body, streaming=streaming
+                )
         except TimeoutError:
-            raise self._timed_out(choice, instance, dict(headers)) from None
+            raise self._timed_out(call, instance) from None
         except Broken:
             instance.recover(doubted=True)
             raise ModelFailed.of(
@@ -295,50 +294,31 @@ class Invocations:
             raise ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
         return response
 
-    def _timed_out(
-        self, choice: _Choice, instance: Instance, headers: dict[str, str]
-    ) -> ModelFailed:
-        model = headers.get(PREFIX + "target-model")
+    def _timed_out(self, call: _Call, instance: Instance) -> ModelFailed:
+        model = call.model
         if model is not None and (instance.id, model) not in self._loaded:
             # Source: SageMaker developer guide, "Invoke a multi-model endpoint".
             return ModelFailed(
                 0, Refusal(429, "ModelNotReadyException", f"Model {model} is still being loaded.")
             )
         return ModelFailed.of(
-            choice.endpoint,
+            call.endpoint,
             0,
             "Your invocation timed out while waiting for a response from container primary. Review "
             "the latency metrics for each container in Amazon CloudWatch, resolve the issue, and "
             "try again.",
         )
 
-    async def _call(
-        self,
-        choice: _Choice,
-        instance: Instance,
-        headers: list[tuple[str, str]],
-        request: Request,
-        connection: Connection,
-    ) -> tuple[int, float]:
-        response = await self._ask(choice, instance, headers, request.body, streaming=False)
+    async def _answer_at_once(self, call: _Call, instance: Instance) -> tuple[int, float]:
+        response = await self._ask(call, instance)
         ended = time.perf_counter()
         content_type = response.headers.get("content-type", "application/octet-stream")
-        connection.send(
-            200,
-            [("content-type", content_type), *self._returned(choice, instance, request, response)],
-            response.body,
-        )
+        headers = [("content-type", content_type), *self._returned(call, instance, response)]
+        call.connection.send(200, headers, response.body)
         return response.status, ended
 
-    async def _call_stream(
-        self,
-        choice: _Choice,
-        instance: Instance,
-        headers: list[tuple[str, str]],
-        request: Request,
-        connection: Connection,
-    ) -> tuple[int, float]:
-        response = await self._ask(choice, instance, headers, request.body, streaming=True)
+    async def _answer_in_parts(self, call: _Call, instance: Instance) -> tuple[int, float]:
+        response, connection = await self._ask(call, instance), call.connection
         assert response.chunks is not None
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.start_stream(
@@ -346,7 +326,7 @@ class Invocations:
             [
                 ("content-type", _STREAM_TYPE),
                 (f"{PREFIX}content-type", content_type),
-                *self._returned(choice, instance, request, response),
+                *self._returned(call, instance, response),
             ],
         )
         problem: tuple[str, str] | None = None
@@ -365,14 +345,14 @@ class Invocations:
         if problem:
             document = json.dumps({"Message": problem[1], "ErrorCode": problem[0]}).encode()
             await connection.send_chunk(exception_event("ModelStreamError", document))
-        self._count_stream_errors(choice, bool(problem))
+        self._count_stream_errors(call, bool(problem))
         connection.end_stream()
         return 0 if problem else response.status, ended
 
-    def _count_stream_errors(self, choice: _Choice, broken: bool) -> None:
-        for dimensions in choice.endpoint.dimensions(choice.fleet, choice.variant):
+    def _count_stream_errors(self, call: _Call, broken: bool) -> None:
+        for dimensions in call.dimensions:
             self._meter.put(
-                choice.endpoint.place,
+                call.endpoint.place,
                 INVOCATIONS,
                 dimensions,
                 self._clock.now(),
@@ -380,12 +360,12 @@ class Invocations:
             )
 
     def _returned(
-        self, choice: _Choice, instance: Instance, request: Request, response: Response
+        self, call: _Call, instance: Instance, response: Response
     ) -> list[tuple[str, str]]:
         """Give the headers that go back to the caller, and follow the container's sessions."""
         found = [
             ("x-amzn-requestid", str(uuid.uuid4())),
-            ("x-amzn-invoked-production-variant", choice.variant.name),
+            ("x-amzn-invoked-production-variant", call.variant.name),
         ]
         for name in ("custom-attributes", "new-session-id", "closed-session-id"):
             value = response.headers.get(PREFIX + name)
@@ -394,10 +374,9 @@ class Invocations:
             found.append((PREFIX + name, value))
             session_id = value.partition(";")[0].strip()
             if name == "new-session-id":
-                choice.variant.sessions[session_id] = instance
+                call.variant.sessions[session_id] = instance
             elif name == "closed-session-id":
-                choice.variant.sessions.pop(session_id, None)
-        model = request.headers.get(PREFIX + "target-model")
-        if model is not None:
-            self._loaded.add((instance.id, model))
+                call.variant.sessions.pop(session_id, None)
+        if call.model is not None:
+            self._loaded.add((instance.id, call.model))
         return found

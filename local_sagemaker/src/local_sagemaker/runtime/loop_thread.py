@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -63,7 +64,7 @@ class LoopThread:
         """End everything in the loop, and the thread. Stopping twice is no error."""
         with self._starting:
             loop, self._loop = self._loop, None
-        if loop is None:
+        if loop is None or sys.is_finalizing():  # then no thread runs any more
             return
         asyncio.run_coroutine_threadsafe(self._last(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)

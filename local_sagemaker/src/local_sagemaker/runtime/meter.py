@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from ..cloudwatch.metric_api import put_metric_data
-from ..cloudwatch.state import state_of
+from ..cloudwatch.state import state_at
 
 INVOCATIONS = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
@@ -30,7 +28,7 @@ BUCKET_SECONDS = 10
 
 
 @dataclass(slots=True)
-class Series:
+class RequestCounts:
     """What was counted for one set of dimensions in one bucket of time."""
 
     requests: int = 0
@@ -73,54 +71,38 @@ class Series:
 
     def data(self) -> list[dict[str, Any]]:
         """Write PutMetricData's MetricData without dimensions and time."""
-        ones = {"Unit": "None"}
-        data: list[dict[str, Any]] = [
-            {"MetricName": "Invocations", **ones, "Values": [1.0], "Counts": [self.requests]}
-        ]
-        if self.shares:
-            data.append(
-                {
-                    "MetricName": "InvocationsPerInstance",
-                    **ones,
-                    "Values": list(self.shares),
-                    "Counts": list(self.shares.values()),
-                }
-            )
+        counted: dict[str, Mapping[float, int]] = {
+            "Invocations": {1.0: self.requests},
+            "InvocationsPerInstance": self.shares,
+            "ModelLatency": Counter(self.model_microseconds),
+        }
         for name, count in (
             ("Invocation4XXErrors", self.errors_4xx),
             ("Invocation5XXErrors", self.errors_5xx),
             ("InvocationModelErrors", self.model_errors),
         ):
             # A request without the error counts as 0, so that Average is the share of errors.
-            found = {1.0: count, 0.0: self.requests - count}
-            found = {value: number for value, number in found.items() if number}
-            data.append(
-                {"MetricName": name, **ones, "Values": list(found), "Counts": list(found.values())}
-            )
-        times = Counter(self.model_microseconds)
-        if times:
-            data.append(
-                {
-                    "MetricName": "ModelLatency",
-                    "Unit": "Microseconds",
-                    "Values": list(times),
-                    "Counts": list(times.values()),
-                }
-            )
-        data.append(
-            # A set without its values: AWS lists no percentiles for OverheadLatency.
+            counts = {1.0: count, 0.0: self.requests - count}
+            counted[name] = {value: number for value, number in counts.items() if number}
+        data: list[dict[str, Any]] = [
             {
-                "MetricName": "OverheadLatency",
-                "Unit": "Microseconds",
-                "StatisticValues": {
-                    "SampleCount": self.overhead_count,
-                    "Sum": self.overhead_sum,
-                    "Minimum": self.overhead_least,
-                    "Maximum": self.overhead_most,
-                },
+                "MetricName": name,
+                "Unit": "Microseconds" if name == "ModelLatency" else "None",
+                "Values": list(counts),
+                "Counts": list(counts.values()),
             }
-        )
-        return data
+            for name, counts in counted.items()
+            if counts
+        ]
+        # A set without its values: AWS lists no percentiles for OverheadLatency.
+        statistics = {
+            "SampleCount": self.overhead_count,
+            "Sum": self.overhead_sum,
+            "Minimum": self.overhead_least,
+            "Maximum": self.overhead_most,
+        }
+        name, unit = "OverheadLatency", "Microseconds"
+        return [*data, {"MetricName": name, "Unit": unit, "StatisticValues": statistics}]
 
 
 class Meter:
@@ -129,7 +111,7 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
-        self._open: dict[tuple[Place, Dimensions, int], Series] = {}
+        self._open: dict[tuple[Place, Dimensions, int], RequestCounts] = {}
         self._data: list[tuple[Place, str, Dimensions, float, list[dict[str, Any]]]] = []
 
     def count(
@@ -142,15 +124,13 @@ class Meter:
         model: int | None,
         overhead: int,
     ) -> None:
-        """Count one request into each of some sets of dimensions; see `Series.add`."""
+        """Count one request into each of some sets of dimensions; see `RequestCounts.add`."""
         bucket = int(at // BUCKET_SECONDS)
         with self._lock:
             for dimensions in all_dimensions:
                 key = (place, dimensions, bucket)
-                series = self._open.get(key)
-                if series is None:
-                    series = self._open[key] = Series()
-                series.add(instances, status, model, overhead)
+                counts = self._open.setdefault(key, RequestCounts())
+                counts.add(instances, status, model, overhead)
 
     def put(
         self,
@@ -176,17 +156,16 @@ class Meter:
         with self._lock:
             counted, self._open = self._open, {}
             ready, self._data = self._data, []
-        for (place, dimensions, bucket), series in counted.items():
+        for (place, dimensions, bucket), counts in counted.items():
             at = float(bucket * BUCKET_SECONDS)
-            ready.append((place, INVOCATIONS, dimensions, at, series.data()))
-        for (account, region), namespace, dimensions, at, data in ready:
+            ready.append((place, INVOCATIONS, dimensions, at, counts.data()))
+        for place, namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
             common: Mapping[str, Any] = {
                 "Dimensions": written,
                 "Timestamp": datetime.fromtimestamp(at, UTC),
             }
-            state = state_of(cloudwatch_backends[account][region])
-            put_metric_data(state, namespace, [{**datum, **common} for datum in data])
+            put_metric_data(state_at(place), namespace, [{**datum, **common} for datum in data])
 
     def forget(self) -> None:
         """Drop what was not flushed."""

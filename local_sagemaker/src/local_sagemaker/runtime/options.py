@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..model_servers.specifications import ModelServer, from_document, to_document
+from ..model_servers.specifications import ModelServer, check_numbers, from_document, to_document
 from .clock import check_clock
 
 EndpointHandler = Literal["waits", "compares"]
@@ -131,10 +130,7 @@ class RuntimeOptions:
         for name in ("provision_time", "interfaces_stay"):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{one.name} must be a finite number: {value}")
+        check_numbers(self)
         check_clock(self.clock_speed, self.clock_start)
 
     def interfaces_time(self, speed: float) -> float:

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from ..cloudwatch.alarm_api import put_metric_alarm
 from ..cloudwatch.metric_alarms import alarm_queries, main_query
 from ..cloudwatch.metric_api import get_metric_data
-from ..cloudwatch.state import CloudWatchState, state_of
+from ..cloudwatch.state import CloudWatchState, state_at
 from ..hosting import Scaling, TargetKey, hosting, scaling
 from .meter import Place
 
@@ -151,13 +149,9 @@ Gives whether it was begun.
 """
 
 
-def _cloudwatch(place: Place) -> CloudWatchState:
-    return state_of(cloudwatch_backends[place[0]][place[1]])
-
-
 def make_alarms(place: Place, policy: Mapping[str, Any]) -> list[dict[str, str]]:
     """Make the alarms of a policy; gives them as the policy lists them."""
-    state, made = _cloudwatch(place), []
+    state, made = state_at(place), []
     for request in alarm_requests(policy):
         put_metric_alarm(state, request)
         alarm = state.alarms[request["AlarmName"]]
@@ -167,7 +161,7 @@ def make_alarms(place: Place, policy: Mapping[str, Any]) -> list[dict[str, str]]
 
 def drop_alarms(place: Place, policy: Mapping[str, Any]) -> None:
     """Delete the alarms of a policy that goes."""
-    state = _cloudwatch(place)
+    state = state_at(place)
     with state.lock:
         for alarm in policy.get("Alarms") or []:
             state.alarms.pop(alarm["AlarmName"], None)
@@ -248,7 +242,7 @@ class TargetTracking:
         at: float,
     ) -> tuple[int, Mapping[str, Any], str] | None:
         """Give the capacity that a policy wants and the alarm it goes by; None for no change."""
-        cloudwatch = _cloudwatch(place)
+        cloudwatch = state_at(place)
         goal = float(policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"])
         bounds = target["MinCapacity"], target["MaxCapacity"]
         for number, entry in enumerate(policy.get("Alarms") or []):

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from moto.cloudwatch.models import cloudwatch_backends
-
 from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
-from ..cloudwatch.state import state_of
+from ..cloudwatch.state import state_at
 from ..held_folder import HeldFolder
 from ..hosting import hosting
 from ..hosting_interfaces import let_go
@@ -110,21 +108,20 @@ class Runtime:
         await end_draining(_END_SECONDS)
         await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
 
-    def _instances(self) -> list[Any]:
-        return [
-            instance
-            for endpoint in self._endpoints.values()
-            for fleet in endpoint.fleets
-            for variant in fleet
-            for instance in variant.instances
-        ]
+    def _in_loop(self, work: Callable[[], None]) -> None:
+        """Call something in the loop's thread, and wait for it."""
+
+        async def call() -> None:
+            work()
+
+        self._thread.run(call())
 
     def reset(self) -> None:
         """Forget every endpoint."""
         if self._thread.runs:
-            self._thread.run(self._forget())
+            self._in_loop(self._forget)
 
-    async def _forget(self) -> None:
+    def _forget(self) -> None:
         for endpoint in self._endpoints.values():
             endpoint.stop()
         self._endpoints.clear()
@@ -200,7 +197,7 @@ class Runtime:
                 fleet = new
             for variant in fleet:
                 await fleet.scale(variant, counts[variant.name])
-            _take_weights(fleet, record)
+            fleet.take_weights(record)
             endpoint.seen = seen
 
     def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
@@ -212,7 +209,7 @@ class Runtime:
             endpoint.hosting,
             self.clock,
             self.options,
-            running=lambda: len(self._instances()),
+            running=lambda: sum(f.size for e in self._endpoints.values() for f in e.fleets),
             site=self._site(endpoint),
         )
         first = endpoint.fleet is None
@@ -242,14 +239,14 @@ class Runtime:
         """Take other model servers: new instances have them, simulated ones change at once."""
         if servers and not self.options.model_servers:
             evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
-        self._thread.run(self._set_model_servers(servers))
+        self._in_loop(lambda: self._set_model_servers(servers))
 
     def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         """Take more model servers; they go before those that are there."""
         others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
         self.set_model_servers({**servers, **others})
 
-    async def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+    def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
         self.options = dataclasses.replace(self.options, model_servers=servers)
         self._invocations.options = self.options
         for endpoint in self._endpoints.values():
@@ -270,12 +267,13 @@ class Runtime:
 
     def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
         """Start a new endpoint, whose record says Creating."""
-        self._thread.run(self._create(place, name, config))
 
-    async def _create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
-        endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
-        self._endpoints[place, name] = endpoint
-        endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+        def begin() -> None:
+            endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
+            self._endpoints[place, name] = endpoint
+            endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+
+        self._in_loop(begin)
 
     async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
         fleet = self._fleet(endpoint, config)
@@ -311,21 +309,13 @@ class Runtime:
         done
             Writes `described` into the record; called when the new fleet has taken over.
         """
-        self._thread.run(self._update(place, name, config, described, deployment or {}, done))
 
-    async def _update(
-        self,
-        place: Place,
-        name: str,
-        config: Mapping[str, Any],
-        described: Mapping[str, Any],
-        deployment: Mapping[str, Any],
-        done: Callable[[], None],
-    ) -> None:
-        endpoint = self._endpoints[place, name]
-        endpoint.work = asyncio.create_task(
-            self._deploy(endpoint, config, described, deployment, done)
-        )
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            work = self._deploy(endpoint, config, described, deployment or {}, done)
+            endpoint.work = asyncio.create_task(work)
+
+        self._in_loop(begin)
 
     async def _deploy(
         self,
@@ -337,7 +327,7 @@ class Runtime:
     ) -> None:
         record = endpoint.record
         assert record is not None
-        state = state_of(cloudwatch_backends[endpoint.place[0]][endpoint.place[1]])
+        state = state_at(endpoint.place)
 
         def alarms_on(names: list[str]) -> list[str]:
             found = (state.alarms.get(alarm) for alarm in names)
@@ -370,7 +360,7 @@ class Runtime:
         else:
             done()
             assert endpoint.fleet is not None
-            _take_weights(endpoint.fleet, record)
+            endpoint.fleet.take_weights(record)
             in_service(endpoint.hosting, record, self.clock.moment())
         finally:
             if endpoint.record is record:  # else it was deleted meanwhile, with all it had
@@ -384,13 +374,12 @@ class Runtime:
 
     def scale(self, place: Place, name: str) -> None:
         """Bring a started endpoint to the counts and weights that its record wants."""
-        self._thread.run(self._scale(place, name, None))
 
-    async def _scale(
-        self, place: Place, name: str, ended: Callable[[str | None], None] | None
-    ) -> None:
-        endpoint = self._endpoints[place, name]
-        endpoint.work = asyncio.create_task(self._resize(endpoint, ended))
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            endpoint.work = asyncio.create_task(self._resize(endpoint, None))
+
+        self._in_loop(begin)
 
     async def _resize(
         self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
@@ -398,7 +387,7 @@ class Runtime:
         record, fleet = endpoint.record, endpoint.fleet
         assert record is not None
         assert fleet is not None
-        _take_weights(fleet, record)
+        fleet.take_weights(record)
         problem = None
         try:
             await asyncio.gather(
@@ -438,10 +427,7 @@ class Runtime:
     def delete(self, place: Place, name: str) -> None:
         """Stop a deleted endpoint's instances."""
         if self._thread.runs and (place, name) in self._endpoints:
-            self._thread.run(self._delete(place, name))
-
-    async def _delete(self, place: Place, name: str) -> None:
-        self._endpoints.pop((place, name)).stop()
+            self._in_loop(lambda: self._endpoints.pop((place, name)).stop())
 
     # --------------------------------------------------------------------------- metrics and clock
 
@@ -498,9 +484,3 @@ class Runtime:
     def set_speed(self, speed: float) -> None:
         """Run the clock at another speed."""
         self.clock.set_speed(speed)
-
-
-def _take_weights(fleet: Fleet, record: Mapping[str, Any]) -> None:
-    for variant in record["ProductionVariants"]:
-        if variant["VariantName"] in fleet.variants:
-            fleet.variants[variant["VariantName"]].weight = float(variant["DesiredWeight"])
