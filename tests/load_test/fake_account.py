@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan

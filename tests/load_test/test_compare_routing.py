@@ -38,7 +38,8 @@ from low_latency_endpoint.load_test.compare.sides import Side, Sides, read_sides
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.serving import Fleet
 from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened

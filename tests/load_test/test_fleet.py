@@ -26,7 +26,8 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, Target
+from low_latency_endpoint.load_test.engine.steps import Progress, Step
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.fleet import fleet_generator, running
 from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
 from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFolder
@@ -397,7 +398,8 @@ INTERRUPTED = """
 import sys
 from low_latency_endpoint.load_test.fleet.running import FleetRun
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Step, Target
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.load_test.engine.target import Target
 import boto3
 run = FleetRun(boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
                tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]),

@@ -17,7 +17,8 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .agreement import PRECISION, Pairs, agree, pairs_of, percentile_of, with_stall
 from .servers import PAYLOADS, serve_sentiment

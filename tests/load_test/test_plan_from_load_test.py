@@ -14,7 +14,7 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit

@@ -15,7 +15,7 @@ from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.report import page, write_page
 from low_latency_endpoint.load_test.report.page import verdict
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics

@@ -10,7 +10,8 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test

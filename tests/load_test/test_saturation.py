@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport

@@ -14,7 +14,7 @@ from .options import grouped
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
-    from ..load_test.engine.steps import Target
+    from ..load_test.engine.target import Target
     from ..load_test.fleet.running import FleetRun
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
-from ..load_test.engine.steps import Target
+from ..load_test.engine.target import Target
 from ..load_test.report.page import follows, verdict
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.result_file import LoadTestReport

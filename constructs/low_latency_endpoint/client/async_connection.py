@@ -17,8 +17,6 @@ from .kept_connections import peer_watch
 if TYPE_CHECKING:
     from .async_http import HttpPool
 
-__all__ = ["Answer", "Connection"]
-
 _MOST_UNREAD = 1024 * 1024  # of a stream whose reader is slow; then the socket is not read
 _NEVER = float("inf")
 

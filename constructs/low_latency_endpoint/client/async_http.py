@@ -26,8 +26,6 @@ from .client_timing import CLIENT_CLOSED
 from .kept_connections import KeptConnections
 from .tls_trust import name_of
 
-__all__ = ["HttpPool"]
-
 
 class HttpPool:
     """Kept connections by origin; belongs to the running event loop.

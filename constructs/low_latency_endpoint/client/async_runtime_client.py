@@ -31,8 +31,6 @@ from .hedging import hedged_in_tasks
 from .runtime_wire import Operation, Wire, body_bytes
 from .sigv4 import CredentialsSource
 
-__all__ = ["AsyncResponseStream", "AsyncRuntimeClient"]
-
 _log = logging.getLogger(__name__)
 _CREDENTIALS_EVERY_SECONDS = 30.0
 # Calls wait for new credentials when the old ones end so soon, as after a long pause; botocore

@@ -28,8 +28,6 @@ from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
 from .tls_trust import connected, name_of
 
-__all__ = ["BlockingConnection", "BlockingPool"]
-
 _BLOCK = 64 * 1024
 _NEVER = float("inf")
 # The peer's farewell or its reset, before a byte of an answer.

@@ -28,8 +28,6 @@ from .client_timing import CallTiming, ClientCounts
 from .client_zone import ClientZone
 from .zonal_route import ZonalRoute, checked_origin
 
-__all__ = ["Boto3RuntimeClient", "runtime_client"]
-
 _SERVICE = "sagemaker-runtime"
 _CREATING = threading.Lock()
 

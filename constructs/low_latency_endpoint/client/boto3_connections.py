@@ -31,8 +31,6 @@ from urllib3.connection import HTTPSConnection
 
 from .client_base import ConnectionOptions
 
-__all__ = ["Connections"]
-
 _log = logging.getLogger(__name__)
 _NO_RETRY = Retry(False)
 _BLOCK_SIZE = 128 * 1024  # botocore's own choice: urllib3's 16 KB costs time on large answers

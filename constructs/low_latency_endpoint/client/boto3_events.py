@@ -21,8 +21,6 @@ from .hedging import HedgingState, hedged_in_threads
 from .runtime_wire import check_header_values
 from .zonal_route import ZonalRoute
 
-__all__ = ["Handlers"]
-
 _log = logging.getLogger(__name__)
 
 

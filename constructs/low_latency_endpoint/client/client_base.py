@@ -30,8 +30,6 @@ from .sigv4 import CredentialsSource, Sigv4Signer
 from .tls_trust import tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
 
-__all__ = ["ClientBase", "ClientOptions", "ConnectionOptions", "takes"]
-
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")
 Fields = ParamSpec("Fields")

@@ -21,8 +21,6 @@ from typing import TypeVar
 from ..plan.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 
-__all__ = ["Hedging", "HedgingState", "hedged_in_tasks", "hedged_in_threads"]
-
 T = TypeVar("T")
 
 _WINDOW = 1_000  # most recent calls that the percentile is of

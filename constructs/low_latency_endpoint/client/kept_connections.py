@@ -14,8 +14,6 @@ import socket
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["REST_SECONDS", "KeptConnections", "peer_watch"]
-
 #: How long a connection rests after an answer before it counts as one that the peer keeps open.
 REST_SECONDS = 0.005
 #: How long at least before a call that cannot be repeated goes on it, of a peer that has not

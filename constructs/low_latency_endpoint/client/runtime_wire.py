@@ -23,8 +23,6 @@ from botocore.serialize import create_serializer
 
 from .sigv4 import PreparedRequest, Sigv4Signer, host_of
 
-__all__ = ["Operation", "Prepared", "Wire", "body_bytes", "check_header_values"]
-
 # Parameters that change from call to call would fill the cache; it starts anew when full.
 _MOST_PREPARED = 512
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -24,8 +24,6 @@ from botocore.auth import SIGNED_HEADERS_BLACKLIST
 from botocore.exceptions import NoCredentialsError
 from botocore.utils import normalize_url_path
 
-__all__ = ["CredentialsSource", "PreparedRequest", "Sigv4Signer", "host_of"]
-
 _sha256 = hashlib.sha256
 _hmac_digest = hmac.digest
 _INNER = bytes(byte ^ 0x36 for byte in range(256))  # HMAC's two pads (RFC 2104)

@@ -29,13 +29,12 @@ from ...plan.limits import Range
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
-from ..engine.steps import Generator, Progress, Step, Target
+from ..engine.steps import Generator, Progress, Step
+from ..engine.target import Target
 from ..search.judging import ALLOWED_ERRORS
 from ..search.run_plans import LOAD_FORM
 from .report import MeasuredPair, RoutingComparison
 from .sides import Sides, read_sides
-
-__all__ = ["ComparisonPlan", "Event", "PairEnded", "Watch", "compare_routing", "run"]
 
 SAME_ROUTING = rule(
     "LLE961",

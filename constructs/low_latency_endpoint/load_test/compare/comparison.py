@@ -30,8 +30,6 @@ from typing import Any
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
 
-__all__ = ["FEWEST_PAIRS", "STATISTICS", "Block", "Change", "Pair", "changes"]
-
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4
 #: With this chance a difference of ``would_see`` is found.

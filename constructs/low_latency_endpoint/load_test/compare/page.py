@@ -16,8 +16,6 @@ from .comparison import STATISTICS
 from .published import PublishedComparison
 from .report import RoutingComparison
 
-__all__ = ["comparison_page", "published_page", "write_page"]
-
 _COLOURS = ("red", "blue")
 
 

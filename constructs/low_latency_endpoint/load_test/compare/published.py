@@ -31,14 +31,6 @@ from .comparison import Change
 from .report import SCHEMA, RoutingComparison
 from .sides import Side, Sides, read_sides
 
-__all__ = [
-    "Capacities",
-    "PublishedComparison",
-    "PublishedCost",
-    "compare_published",
-    "instructions",
-]
-
 CAPACITY = rule(
     "LLE964",
     "the instance counts of the sides cannot be changed from size to size",

@@ -18,8 +18,6 @@ from ..engine.steps import StepResult, summary_ms
 from .comparison import FEWEST_PAIRS, STATISTICS, Block, Change, Pair, changes
 from .sides import Side, Sides
 
-__all__ = ["SCHEMA", "MeasuredPair", "RoutingComparison", "ranged", "value_text"]
-
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
 _HEADLINE = "p99"
 

@@ -16,8 +16,6 @@ from ...account.endpoints import describe_model, existing_endpoint
 from ...errors import rule
 from ..search.serving import Fleet, read_fleet
 
-__all__ = ["Side", "Sides", "read_sides"]
-
 TWO_SIDES = rule(
     "LLE960",
     "a comparison needs two sides: two variants of one endpoint, or two endpoints",

@@ -21,16 +21,6 @@ from ...errors import rule
 from ...plan.limits import Range
 from ...simulate.traffic import Shape, shape
 
-__all__ = [
-    "Arrivals",
-    "ConstantArrivals",
-    "PoissonArrivals",
-    "RampArrivals",
-    "ReplayedArrivals",
-    "SteppedArrivals",
-    "arrivals_of_dict",
-]
-
 STEP_RATE = Range(
     rule(
         "LLE980",
@@ -58,7 +48,7 @@ STEP_SECONDS = Range(
 ARRIVALS_FORM = rule(
     "LLE984",
     "arrivals are not of a kind that can be sent",
-    mend="Use one of the kinds of low_latency_endpoint.load_test.engine.arrivals, or what their "
+    mend="Use one of low_latency_endpoint.load_test's kinds, such as PoissonArrivals, or what their "
     "to_dict gave.",
 )
 RECORDED_ARRIVALS = rule(

@@ -23,8 +23,6 @@ from typing import Any
 from .generator_process import problem_of
 from .steps import Step
 
-__all__ = ["main"]
-
 _MODULE = "low_latency_endpoint.load_test.engine.generator"
 
 

@@ -30,8 +30,6 @@ from ...client.zonal_route import checked_origin
 from .connections import Connection, connection_error
 from .target import Target
 
-__all__ = ["Invocation", "SageMakerInvoker"]
-
 PAUSE_SECONDS = 5.0
 """How long a URL is left alone after no connection to it could be made."""
 STALE_SECONDS = 1.0

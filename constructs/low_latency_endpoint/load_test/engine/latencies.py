@@ -21,8 +21,6 @@ from typing import Any
 
 from ...report import numbers
 
-__all__ = ["PERCENTS", "LatencyHistogram", "Percentile", "milliseconds"]
-
 #: The percentiles that every result names.
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 

@@ -22,8 +22,6 @@ import gevent
 from gevent.hub import get_hub
 from locust.runners import STATE_INIT, WorkerRunner
 
-__all__ = ["INTERRUPTED", "heed_signals", "invalid", "sends_open_loop", "take_part", "valid"]
-
 _log = logging.getLogger(__name__)
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

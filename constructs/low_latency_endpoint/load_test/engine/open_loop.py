@@ -2,9 +2,7 @@
 
 Use it in a locustfile::
 
-    from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
-    from low_latency_endpoint.load_test.engine.open_loop import OpenLoopSageMakerUser
-    from low_latency_endpoint.load_test.engine.payloads import Payloads
+    from low_latency_endpoint.load_test import OpenLoopSageMakerUser, Payloads, PoissonArrivals
 
     class Sentiment(OpenLoopSageMakerUser):
         endpoint_name = "sentiment"
@@ -38,8 +36,6 @@ from .invoking import CHECK_FAILED, Invocation
 from .open_loop_streams import Streams, take_part
 from .sending import StepRun
 from .steps import STEP_FORM, Step
-
-__all__ = ["OpenLoopSageMakerUser"]
 
 _log = logging.getLogger(__name__)
 _A_WEEK = 7 * 24 * 3600.0

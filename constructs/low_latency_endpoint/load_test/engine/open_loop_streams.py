@@ -21,8 +21,6 @@ from .recording import Records, result_of
 from .sending import StepRun, keep_for_good
 from .steps import Step, StepResult
 
-__all__ = ["Streams", "take_part"]
-
 _log = logging.getLogger(__name__)
 _SHARES, _FINISH = "low-latency-shares", "low-latency-finish"
 _RECORDS = "low_latency_records"

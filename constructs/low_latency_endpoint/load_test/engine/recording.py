@@ -9,8 +9,6 @@ from typing import Any
 from .latencies import LatencyHistogram
 from .steps import GeneratorLoad, Progress, Step, StepResult
 
-__all__ = ["Records", "progress_of", "result_of"]
-
 _HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag", "loop_lag")
 _SUMS = (
     "intended",

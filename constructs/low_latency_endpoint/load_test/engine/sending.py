@@ -26,8 +26,6 @@ from .pacing import Pacer
 from .recording import Records
 from .steps import Step
 
-__all__ = ["Invoke", "StepRun", "callers_allowed", "keep_for_good"]
-
 #: Callers of one process, unless it may open fewer files.
 MOST_CALLERS = 10_000
 _OTHER_FILES = 100

@@ -14,9 +14,6 @@ from ...errors import rule
 from ...plan.limits import Range
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram
-from .target import Target
-
-__all__ = ["Generator", "GeneratorLoad", "Progress", "Step", "StepResult", "Target"]
 
 STEP_USERS = Range(
     rule(

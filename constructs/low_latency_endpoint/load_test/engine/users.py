@@ -31,8 +31,6 @@ from .sending import keep_for_good
 from .target import Target
 from .validity import CPU_SHARE
 
-__all__ = ["InvocationFailed", "SageMakerUser"]
-
 _log = logging.getLogger(__name__)
 
 install()
@@ -90,8 +88,7 @@ class SageMakerUser(User):
     --------
     ::
 
-        from low_latency_endpoint.load_test.engine.payloads import Payloads
-        from low_latency_endpoint.load_test.engine.users import SageMakerUser
+        from low_latency_endpoint.load_test import Payloads, SageMakerUser
 
         class Sentiment(SageMakerUser):
             endpoint_name = "sentiment"

@@ -34,8 +34,6 @@ from .task import (
 )
 from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
-__all__ = ["FleetGenerator"]
-
 WORKERS = Range(
     rule(
         "LLE966",

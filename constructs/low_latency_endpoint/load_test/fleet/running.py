@@ -11,8 +11,6 @@ from ..engine.target import Target
 from .description import find_fleet
 from .fleet_generator import FleetGenerator
 
-__all__ = ["FleetRun"]
-
 
 class FleetRun:
     """One load test on the endpoint's deployed fleet.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..engine.steps import Generator, Progress
     from .exchange import RunFolder
 
-__all__ = ["main"]
-
 BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
 RUN_VARIABLE = "LOAD_TEST_RUN"
 PORT_VARIABLE = "LOAD_TEST_MASTER_PORT"

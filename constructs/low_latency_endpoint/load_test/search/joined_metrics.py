@@ -22,8 +22,6 @@ from ...account.metrics import Query, Series, read_queries, variant_queries
 from ..engine.steps import StepResult
 from .serving import Fleet
 
-__all__ = ["JoinedMetrics", "Window", "read_joined"]
-
 PERIOD = timedelta(minutes=1)
 _WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
 _COUNTED = 0.98  # share of the answers that CloudWatch must have counted to be complete

@@ -22,20 +22,6 @@ from typing import Any, Literal, Protocol
 from ...errors import rule
 from ...plan.limits import Range
 
-__all__ = [
-    "FIRST_BYTE",
-    "Bounds",
-    "Judgement",
-    "LatencyGoal",
-    "Outcome",
-    "is_mean",
-    "judge",
-    "quantile_bounds",
-    "quantile_of",
-    "rank_bounds",
-    "samples_for",
-]
-
 LATENCY_NEEDED = rule(
     "LLE952",
     "there is no latency target to judge by",

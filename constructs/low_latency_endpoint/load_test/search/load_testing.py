@@ -22,15 +22,14 @@ from ...account.sessions import AwsUnavailable, open_clients
 from ...errors import rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
-from ..engine.steps import Generator, Target
+from ..engine.steps import Generator
+from ..engine.target import Target
 from .joined_metrics import JoinedMetrics, read_joined
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
 from .running import Emit, run
 from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
-
-__all__ = ["load_test"]
 
 FIRST_BYTE_STREAMS = rule(
     "LLE991",

@@ -22,13 +22,11 @@ from ...plan.load_test_validity import LIMIT_NEEDED, check_result_is_valid
 from ...plan.throughput import MeasuredThroughput
 from ...simulate.load_test_result import SCHEMA
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import Target
+from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
 from .serving import Fleet
-
-__all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "write_text"]
 
 RESULT_FILE = rule(
     "LLE955",

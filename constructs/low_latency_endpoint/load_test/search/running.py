@@ -19,17 +19,6 @@ from .limit_search import Limit, check_answered, find_limit
 from .measured_steps import MeasuredStep, judged
 from .run_plans import Mode, RunPlan
 
-__all__ = [
-    "Emit",
-    "Event",
-    "LoadTestRun",
-    "Second",
-    "StepEnded",
-    "StepStarted",
-    "on_whole_minutes",
-    "run",
-]
-
 
 @dataclass(frozen=True)
 class StepStarted:

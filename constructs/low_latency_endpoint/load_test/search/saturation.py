@@ -17,8 +17,6 @@ from .measured_steps import MeasuredStep
 from .running import LoadTestRun
 from .serving import Fleet
 
-__all__ = ["Verdict", "concurrency", "fleet_not_planned", "fleet_scales", "loaded_step", "verdicts"]
-
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
 _QUEUE_SHARE = 0.25  # share of a request's time that is waiting before it is worth a word

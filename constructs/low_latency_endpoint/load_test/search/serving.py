@@ -17,8 +17,6 @@ from ...account.scaling import scalable_targets
 from ...errors import rule
 from .limit_search import INSTANCES_KNOWN
 
-__all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
-
 ONE_INSTANCE_TYPE = rule(
     "LLE989",
     "variants of several instance types have no limit of one instance",

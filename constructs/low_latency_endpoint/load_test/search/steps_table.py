@@ -16,8 +16,6 @@ from .joined_metrics import Window
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport
 
-__all__ = ["PER_INSTANCE", "StepColumn", "step_columns", "steps_csv"]
-
 PER_INSTANCE = "Inv./inst."
 _TONES = {"held": "good", "broken": "bad", "unclear": "careful", "client-bound": "other"}
 
