@@ -32,7 +32,7 @@ from moto import mock_aws
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
 from low_latency_endpoint.client import boto3_events
 from low_latency_endpoint.client.boto3_client import Boto3RuntimeClient, runtime_client
-from low_latency_endpoint.client.boto3_connections import Connections
+from low_latency_endpoint.client.boto3_connections import Urllib3Connections
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.errors import ConfigurationError
 
@@ -459,7 +459,7 @@ def test_without_botocores_seam_calls_still_work(
 
 
 def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connections, "send", lambda *_: pytest.fail("sent although mocked"))
+    monkeypatch.setattr(Urllib3Connections, "send", lambda *_: pytest.fail("sent although mocked"))
     with mock_aws():
         client = runtime_client(session=session(), latency_target=TARGET, preconnect=0)
         assert invoke(client, "plain")["Body"].read() == b"body"

@@ -21,12 +21,12 @@ from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p99": 0.2})
-FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
+FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 
 
 def kinds(found: tuple[Any, ...]) -> list[str]:

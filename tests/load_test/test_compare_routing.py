@@ -40,7 +40,7 @@ from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.report.numbers import percent
 from tests.browser import needs_chromium, opened
 
@@ -51,7 +51,8 @@ PLAN = ComparisonPlan(users=20, pairs=6, block_seconds=60.0, settle_seconds=5.0)
 
 def side(name: str, routing: str, instances: int = 5, **more: Any) -> Side:
     return Side(
-        "sentiment", Fleet(name, ("random", "least"), "ml.g5.xlarge", instances, routing, **more)
+        "sentiment",
+        ServingFleet(name, ("random", "least"), "ml.g5.xlarge", instances, routing, **more),
     )
 
 

@@ -31,13 +31,13 @@ from low_latency_endpoint.load_test.search.run_plans import (
 )
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 from low_latency_endpoint.load_test.search.saturation import verdicts
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.browser import needs_chromium, opened
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p50": 0.06, "p99": 0.2})
-FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
+FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 LIMIT = limit_plan(SearchPlan(GOAL, 20, instances=1))
 
 

@@ -36,7 +36,11 @@ class Answer:
     )
 
     def __init__(
-        self, status: int, headers: Mapping[str, str], parts: list[bytes], connection: Connection
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        parts: list[bytes],
+        connection: AsyncConnection,
     ) -> None:
         self.status = status
         self.headers = headers
@@ -87,7 +91,7 @@ class Answer:
         self._connection.release(self)
 
 
-class Connection(asyncio.Protocol):
+class AsyncConnection(asyncio.Protocol):
     """One connection, one exchange at a time."""
 
     def __init__(self, pool: HttpPool, url: str, raw: socket.socket) -> None:

@@ -19,7 +19,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from .async_connection import Answer, Connection
+from .async_connection import Answer, AsyncConnection
 from .call_attempts import Attempts, StaleConnectionError
 from .client_base import ConnectionOptions
 from .client_timing import CLIENT_CLOSED
@@ -40,8 +40,8 @@ class HttpPool:
         self._connect_seconds = options.connect_timeout.total_seconds()
         self._options = options
         self._turns = asyncio.Semaphore(options.size)
-        self._kept: KeptConnections[Connection] = KeptConnections(options.idle.total_seconds())
-        self._all: set[Connection] = set()
+        self._kept: KeptConnections[AsyncConnection] = KeptConnections(options.idle.total_seconds())
+        self._all: set[AsyncConnection] = set()
 
     async def exchange(
         self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
@@ -97,18 +97,18 @@ class HttpPool:
             *(self._connect(origin, self._options.ahead_seconds) for _ in range(number)),
             return_exceptions=True,
         )
-        good = [one for one in made if isinstance(one, Connection)]
+        good = [one for one in made if isinstance(one, AsyncConnection)]
         for connection in good:
             self._keep(connection)
         return len(good)
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: AsyncConnection) -> None:
         """Take a connection whose exchange is over."""
         self._turns.release()
         if not connection.closed:
             self._keep(connection)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: AsyncConnection) -> None:
         """Forget a connection that has ended."""
         self._all.discard(connection)
         self._kept.lost(connection.url, connection, time.monotonic())
@@ -120,10 +120,10 @@ class HttpPool:
         for connection in list(self._all):
             connection.abort()
 
-    def _keep(self, connection: Connection) -> None:
+    def _keep(self, connection: AsyncConnection) -> None:
         self._kept.put(connection.url, connection, time.monotonic())
 
-    async def _take(self, origin: str, attempts: Attempts) -> Connection | None:
+    async def _take(self, origin: str, attempts: Attempts) -> AsyncConnection | None:
         """A kept connection that the peer has not ended; ``None`` for a new one."""
         while not self.closed:
             connection, pause = self._kept.take(origin, time.monotonic(), sure=attempts.sure)
@@ -148,7 +148,7 @@ class HttpPool:
             self._kept.ended(origin, connection, time.monotonic())
         return None
 
-    async def _connect(self, origin: str, seconds: float) -> Connection:
+    async def _connect(self, origin: str, seconds: float) -> AsyncConnection:
         if self.closed:
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
         host, port, secure = name_of(origin)
@@ -157,7 +157,7 @@ class HttpPool:
                 plain = await self._tcp(host, port)
                 try:
                     _, connection = await self.loop.create_connection(
-                        lambda: Connection(self, origin, plain),
+                        lambda: AsyncConnection(self, origin, plain),
                         sock=plain,
                         ssl=self._options.tls if secure else None,
                         server_hostname=host if secure else None,

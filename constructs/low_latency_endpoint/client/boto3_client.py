@@ -21,7 +21,7 @@ import botocore
 from botocore.config import Config
 from botocore.utils import get_environ_proxies
 
-from .boto3_connections import Connections
+from .boto3_connections import Urllib3Connections
 from .boto3_events import Handlers
 from .client_base import ClientOptions, Fields
 from .client_timing import CallTiming, ClientCounts
@@ -158,7 +158,7 @@ def _made(given: _Options) -> Boto3RuntimeClient:
     client.route = ZonalRoute(zonal, regional, counts) if zonal else None
     connections = None
     if not _proxied(regional, client.meta.config.proxies):
-        connections = Connections(options.for_connections())
+        connections = Urllib3Connections(options.for_connections())
     client._handlers = Handlers(
         client, connections, options.hedging_state(counts), 2 * options.concurrency
     )

@@ -68,7 +68,7 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-class Connections:
+class Urllib3Connections:
     """What botocore's ``Endpoint`` sends with."""
 
     def __init__(self, options: ConnectionOptions) -> None:

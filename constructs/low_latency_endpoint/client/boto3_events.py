@@ -14,7 +14,7 @@ from botocore.exceptions import HTTPClientError, SSLError
 from botocore.response import StreamingBody
 
 from .after_fork import start_anew_after_fork
-from .boto3_connections import Connections
+from .boto3_connections import Urllib3Connections
 from .call_attempts import Attempts, CallRules, is_idempotent
 from .client_timing import CLIENT_CLOSED, ClientCounts
 from .hedging import HedgingState, hedged_in_threads
@@ -30,7 +30,7 @@ class Handlers:
     def __init__(
         self,
         client: Any,
-        connections: Connections | None,
+        connections: Urllib3Connections | None,
         hedging: HedgingState | None,
         threads: int,
     ) -> None:
@@ -144,7 +144,7 @@ class Handlers:
         return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
 
 
-def _take_over(client: Any, connections: Connections) -> bool:
+def _take_over(client: Any, connections: Urllib3Connections) -> bool:
     """Put our connections in the place of botocore's; returns whether there was such a place.
 
     botocore's public ``before-send`` event would do too, but calls every handler: a client under

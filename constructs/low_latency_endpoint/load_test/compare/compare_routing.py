@@ -180,7 +180,7 @@ class ComparisonPlan:
 
 
 @dataclass(frozen=True)
-class Second:
+class BlockProgressed:
     """A second of a block passed."""
 
     label: str
@@ -196,7 +196,7 @@ class PairEnded:
     so_far: RoutingComparison
 
 
-Event = Second | PairEnded
+Event = BlockProgressed | PairEnded
 Emit = Callable[[Event], None]
 Open = Callable[[Target], Generator]
 
@@ -254,7 +254,7 @@ def _pair(
         label = sides.labels[at]
 
         def progress(second: Progress, label: str = label) -> None:
-            emit(Second(label, number + 1, second))
+            emit(BlockProgressed(label, number + 1, second))
 
         results[at] = generators[at].run(plan.step(number, label), progress)
     return MeasuredPair(results[0], results[1], base_first)

@@ -27,7 +27,7 @@ from ...errors import rule
 from ...report.tables import Table
 from ...simulate.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN, SIZES, USERS_EACH
 from .compare_routing import ComparisonPlan, Watch
-from .comparison import Change
+from .comparison import Difference
 from .report import SCHEMA, RoutingComparison
 from .sides import Side, Sides, read_sides
 
@@ -435,7 +435,7 @@ def instructions(sides: Sides, cost: PublishedCost) -> list[str]:
     return lines
 
 
-def _cells(change: Change | None) -> list[str]:
+def _cells(change: Difference | None) -> list[str]:
     if change is None:
         return ["-", "-"]
     return [

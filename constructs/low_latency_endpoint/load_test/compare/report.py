@@ -15,7 +15,7 @@ from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import StepResult, summary_ms
-from .comparison import FEWEST_PAIRS, STATISTICS, Block, Change, Pair, changes
+from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
 from .sides import Side, Sides
 
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
@@ -99,7 +99,7 @@ class RoutingComparison:
     after: Sides | None = None
 
     @cached_property
-    def changes(self) -> dict[str, Change]:
+    def changes(self) -> dict[str, Difference]:
         """The change of each statistic; none with fewer than four pairs."""
         if len(self.pairs) < FEWEST_PAIRS:
             return {}
@@ -202,7 +202,7 @@ class RoutingComparison:
             text += f" Interrupted: {len(self.pairs)} of {self.plan['pairs']} pairs."
         return text
 
-    def _said(self, change: Change, other: str) -> str:
+    def _said(self, change: Difference, other: str) -> str:
         name = change.statistic
         if change.found:
             verb = "lowers" if change.change < 0 else "raises"
@@ -279,7 +279,7 @@ class RoutingComparison:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def ranged(change: Change) -> str:
+def ranged(change: Difference) -> str:
     """The interval of a change that was found, without its sign: ``19 to 27 %``."""
     low, high = sorted((abs(change.low), abs(change.high)))
     digits = 0 if 100 * (high - low) >= 2 else 1

@@ -68,7 +68,7 @@ class _Parser(HTTPResponse):
         self.complete = True
 
 
-class Connection:
+class GeneratorConnection:
     """A connection, and one exchange on it at a time.
 
     Parameters

@@ -70,7 +70,7 @@ def _run_master() -> None:
     from .stepping import StepMaster
 
     emit = _private_output()
-    lines = _Lines(sys.stdin.fileno())
+    lines = _PipeLines(sys.stdin.fileno())
     requests: Queue[dict[str, Any]] = Queue()
     master: StepMaster | None = None
 
@@ -108,7 +108,7 @@ def _private_output() -> Callable[[dict[str, Any]], None]:
     return emit
 
 
-class _Lines:
+class _PipeLines:
     """Lines of a pipe, without holding up other greenlets."""
 
     def __init__(self, descriptor: int) -> None:
@@ -132,7 +132,7 @@ class _Lines:
 
 def _end_with(descriptor: int) -> None:
     """End this process at once when its parent does, whatever it was doing."""
-    lines = _Lines(descriptor)
+    lines = _PipeLines(descriptor)
     while lines.next() is not None:
         pass
     os._exit(0)

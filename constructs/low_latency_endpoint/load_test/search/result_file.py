@@ -26,7 +26,7 @@ from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
-from .serving import Fleet
+from .serving import ServingFleet
 
 RESULT_FILE = rule(
     "LLE955",
@@ -53,7 +53,7 @@ class LoadTestReport:
 
     Attributes
     ----------
-    fleet : Fleet
+    fleet : ServingFleet
         As it was when the run began.
     metrics : JoinedMetrics
         CloudWatch's view of the same time.
@@ -67,7 +67,7 @@ class LoadTestReport:
 
     target: Target
     run: LoadTestRun
-    fleet: Fleet = field(default_factory=Fleet)
+    fleet: ServingFleet = field(default_factory=ServingFleet)
     metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
     verdicts: tuple[Verdict, ...] = ()
     payload: str = ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...report.tables import Cell
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
-from .joined_metrics import Window
+from .joined_metrics import StepMetrics
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport
 
@@ -244,6 +244,6 @@ def _ms(value: float) -> str:
     return milliseconds(value / 1000)
 
 
-def _value(window: Window, metric: str, form: Callable[[float], str]) -> str:
+def _value(window: StepMetrics, metric: str, form: Callable[[float], str]) -> str:
     value = window.get(metric)
     return "-" if value is None else form(value) + ("*" if window.shared else "")
