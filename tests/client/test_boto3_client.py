@@ -472,7 +472,7 @@ def test_without_urllib3s_seam_calls_still_work(
     client = client_of(server, folder)
     connections = client._handlers._connections
     assert connections is not None
-    monkeypatch.setattr(connections, "_pool", lambda origin: object())
+    monkeypatch.setattr(connections, "connection_from_url", lambda origin: object())
     assert client.preconnect(2) == 0
     monkeypatch.undo()
     assert invoke(client, "plain")["ResponseMetadata"]["HTTPStatusCode"] == 200

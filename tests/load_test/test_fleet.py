@@ -28,7 +28,7 @@ from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.fleet import fleet_generator, running
+from low_latency_endpoint.load_test.fleet import fleet_generator
 from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
 from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFolder
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
@@ -396,15 +396,14 @@ def test_it_ends_by_itself_before_its_workers_too(aws, fleet, open_fleet, monkey
 
 INTERRUPTED = """
 import sys
-from low_latency_endpoint.load_test.fleet.running import FleetRun
-from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Step
-from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test import Payloads, Step, Target
+from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 import boto3
-run = FleetRun(boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
-               tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]),
-               web_port=None, poll_seconds=0.2)
-with run.open() as generator:
+with FleetGenerator.of_endpoint(
+    boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
+    tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]), web_port=None,
+    poll_seconds=0.2,
+) as generator:
     print("ready", flush=True)
     generator.run(Step("long", 60, users=1))
 """
@@ -437,9 +436,13 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypa
     for name, value in aws.exports().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(
-        running,
-        "FleetGenerator",
-        functools.partial(FleetGenerator, master_port=free_port(), web_port=None, poll_seconds=0.2),
+        FleetGenerator,
+        "of_endpoint",
+        staticmethod(
+            functools.partial(
+                FleetGenerator.of_endpoint, master_port=free_port(), web_port=None, poll_seconds=0.2
+            )
+        ),
     )
     output = tmp_path / "result.json"
     done = CliRunner().invoke(

@@ -15,7 +15,7 @@ from .options import grouped
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
     from ..load_test.engine.target import Target
-    from ..load_test.fleet.running import FleetRun
+    from ..load_test.fleet.fleet_generator import FleetGenerator
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal
     from ..load_test.search.run_plans import RunPlan
@@ -193,7 +193,7 @@ def load_test(
             plan,
             processes=sending.processes,
             profile=sending.profile,
-            generator=run.open if run is not None else None,
+            generator=run.__enter__ if run is not None else None,
             metrics_wait=waiting or None,
             emit=live.event,
             say=live.say,
@@ -211,7 +211,7 @@ def load_test(
         write_page(report, results.html)
     results.said()
     if run is not None:
-        typer.echo(f"wrote {run.keep(report.to_dict())}", err=True)
+        typer.echo(f"wrote {run.keep_result(report.to_dict())}", err=True)
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
@@ -227,12 +227,12 @@ def _fleet_run(
     workers: int,
     profile: str | None,
     tell: Callable[[str], None],
-) -> FleetRun:
+) -> FleetGenerator:
     from ..account.sessions import open_clients
-    from ..load_test.fleet.running import FleetRun
+    from ..load_test.fleet.fleet_generator import FleetGenerator
 
     client, _ = open_clients(profile, target.region)
-    return FleetRun(
+    return FleetGenerator.of_endpoint(
         client, target, payloads, workers=workers, tell=tell, expected_seconds=plan.seconds
     )
 

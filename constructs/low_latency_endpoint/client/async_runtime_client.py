@@ -22,8 +22,7 @@ from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError
 
-from .async_connection import Answer
-from .async_http import HttpPool
+from .async_http import Answer, HttpPool
 from .call_attempts import Attempts, is_idempotent
 from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...account.calls import Account
@@ -166,16 +166,12 @@ class ComparisonPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
+        content = asdict(self)
+        del content["same_routing"]
+        poisson = content.pop("poisson")
         return {
-            "users": self.users,
-            "rate": self.rate,
-            "pairs": self.pairs,
-            "block_seconds": self.block_seconds,
-            "settle_seconds": self.settle_seconds,
-            "arrivals": None if self.rate is None else "poisson" if self.poisson else "constant",
-            "confidence": self.confidence,
-            "allowed_errors": self.allowed_errors,
-            "seed": self.seed,
+            **content,
+            "arrivals": None if self.rate is None else "poisson" if poisson else "constant",
         }
 
 

@@ -101,14 +101,8 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "name": self.name,
-            "seconds": self.seconds,
-            "arrivals": None if self.arrivals is None else self.arrivals.to_dict(),
-            "users": self.users,
-            "seed": self.seed,
-            "settle_seconds": self.settle_seconds,
-        }
+        arrivals = None if self.arrivals is None else self.arrivals.to_dict()
+        return {**vars(self), "arrivals": arrivals}
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Step:

@@ -13,6 +13,7 @@ from locust import User, events, task  # isort: skip  # first: it patches the st
 
 import logging
 import time
+from dataclasses import fields
 from typing import Any
 
 import gevent
@@ -169,29 +170,31 @@ class SageMakerUser(User):
         body = shared.payloads.next(number) if body is None else body_bytes(body)
         begun = time.time()
         answer = shared.send(body, overrides)
-        failure = answer.error
-        if self._checks and failure is None:
+        answer = self._checked(answer)
+        self._count(name or shared.name, answer, begun, answer.ended - answer.started)
+        return answer
+
+    def _checked(self, answer: Invocation) -> Invocation:
+        """The answer after the class's own look at its body."""
+        if self._checks and answer.error is None:
             found = self.check(answer.body)
             if found is False or (isinstance(found, str) and found):
-                failure = CHECK_FAILED
-                answer = answer._replace(error=failure, message=found or "")
-        name = name or shared.name
+                return answer._replace(error=CHECK_FAILED, message=found or "")
+        return answer
+
+    def _count(self, name: str, answer: Invocation, begun: float, latency: float) -> None:
+        """In Locust's statistics; the first byte beside the requests, and not in their total."""
+        assert self._shared is not None
         self._fire(
             request_type=REQUEST_TYPE,
             name=name,
             start_time=begun,
-            response_time=(answer.ended - answer.started) * 1000,
+            response_time=1000 * latency,
             response_length=answer.length,
             response=answer,
             context=self.context(),
-            exception=None if failure is None else InvocationFailed(failure),
+            exception=None if answer.error is None else InvocationFailed(answer.error),
         )
-        self._list_first_byte(name, answer, answer.ended - answer.started)
-        return answer
-
-    def _list_first_byte(self, name: str, answer: Invocation, latency: float) -> None:
-        """Beside the requests, and not in Locust's total of them."""
-        assert self._shared is not None
         first_byte = answer.first_byte
         if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
             first_byte = answer.ended  # it took at least that
@@ -220,7 +223,7 @@ class _Shared:
             target = Target(
                 endpoint_name=settings["endpoint_name"],
                 region=session.region_name or "",
-                **{name: settings[name] for name in _SETTINGS[4:]},
+                **{name: settings[name] for name in _OF_TARGET},
             )
             self.invoker = SageMakerInvoker(target, session=session)
         self.send = self.invoker.invoke
@@ -229,22 +232,10 @@ class _Shared:
         self.name = cls.request_name or target.endpoint_name
 
 
-_SETTINGS = (
-    "endpoint_name",
-    "region",
-    "aws_profile",
-    "payloads",
-    "endpoint_urls",
-    "content_type",
-    "accept",
-    "target_variant",
-    "target_model",
-    "inference_component",
-    "streaming",
-    "timeout_seconds",
-    "expected",
-    "allow_plain_http",
+_OF_TARGET = tuple(
+    one.name for one in fields(Target) if one.name not in ("endpoint_name", "region")
 )
+_SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", *_OF_TARGET)
 _known: dict[Any, _Shared] = {}
 
 

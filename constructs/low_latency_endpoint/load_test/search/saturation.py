@@ -9,7 +9,7 @@ workers), not to the hardware
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from .joined_metrics import JoinedMetrics, StepMetrics
@@ -50,13 +50,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "title": self.title,
-            "evidence": list(self.evidence),
-            "advice": self.advice,
-        }
+        return {**asdict(self), "evidence": list(self.evidence)}
 
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
