@@ -30,7 +30,7 @@ from botocore.exceptions import (
 from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
-from low_latency_endpoint.client import boto3_events
+from low_latency_endpoint.client import boto3_client
 from low_latency_endpoint.client.boto3_client import Boto3RuntimeClient, runtime_client
 from low_latency_endpoint.client.boto3_connections import Urllib3Connections
 from low_latency_endpoint.client.hedging import Hedging
@@ -451,7 +451,7 @@ def test_the_seams_are_where_they_were() -> None:
 def test_without_botocores_seam_calls_still_work(
     server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boto3_events, "_take_over", lambda *_: False)
+    monkeypatch.setattr(boto3_client, "_take_over", lambda *_: False)
     client = client_of(server, folder, preconnect=2)
     assert client.counts.connections_opened == 0
     assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1

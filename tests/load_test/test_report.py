@@ -16,8 +16,7 @@ from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.report import page, write_page
-from low_latency_endpoint.load_test.report.page import verdict
+from low_latency_endpoint.load_test.report.page import page, verdict, write_page
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan

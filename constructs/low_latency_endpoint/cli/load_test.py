@@ -206,7 +206,7 @@ def load_test(
     if csv is not None:
         write_text(csv, steps_csv(report))
     if results.html is not None:
-        from ..load_test.report import write_page
+        from ..load_test.report.page import write_page
 
         write_page(report, results.html)
     results.said()

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import boto3
 
-from .call_attempts import CallRules
+from .call_attempts import CallRules, is_idempotent
 from .client_timing import (
     AHEAD_TIMEOUT,
     CLIENT_CONCURRENCY,
@@ -25,7 +25,7 @@ from .client_timing import (
 )
 from .client_zone import ClientZone
 from .hedging import Hedging, HedgingState
-from .runtime_wire import Wire
+from .runtime_wire import Wire, body_bytes
 from .sigv4 import CredentialsSource, Sigv4Signer
 from .tls_trust import tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
@@ -278,6 +278,13 @@ class ClientBase:
         """What the signer asks, once per second."""
         found: CredentialsSource = self._credentials
         return found
+
+    @staticmethod
+    def _taken_apart(parameters: dict[str, Any]) -> tuple[bool, bytes]:
+        """Whether the call may be served twice, and its body; the rest is for the serializer."""
+        idempotent = is_idempotent(parameters)
+        parameters.pop("Idempotent", None)
+        return idempotent, body_bytes(parameters.pop("Body", None))
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""

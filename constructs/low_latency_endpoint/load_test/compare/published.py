@@ -10,7 +10,6 @@ Permissions beside the comparison's: ``sagemaker:UpdateEndpointWeightsAndCapacit
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from ...account.sessions import in_words, open_clients
 from ...errors import rule
 from ...report.tables import Table
 from ...simulate.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN, SIZES, USERS_EACH
+from ..search.result_file import json_text
 from .compare_routing import ComparisonPlan, Watch
 from .comparison import Difference
 from .report import SCHEMA, RoutingComparison
@@ -174,7 +174,7 @@ class PublishedComparison:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
 
 class Capacities:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +13,7 @@ from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import StepResult, summary_ms
+from ..search.result_file import iso_time, json_text
 from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
 from .sides import Side, Sides
 
@@ -259,8 +258,8 @@ class RoutingComparison:
             "valid": self.valid,
             "problems": list(self.problems),
             "warnings": list(self.warnings),
-            "started_at": _iso(self.started_at),
-            "ended_at": _iso(self.ended_at),
+            "started_at": iso_time(self.started_at),
+            "ended_at": iso_time(self.ended_at),
             "interrupted": self.interrupted,
             "load": self.load,
             "payload": self.payload,
@@ -276,7 +275,7 @@ class RoutingComparison:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
 
 def ranged(change: Difference) -> str:
@@ -293,7 +292,3 @@ def value_text(statistic: str, value: float) -> str:
     if statistic == "throughput":
         return f"{value:,.4g}/s"
     return f"{1000 * value:,.4g} ms" if value < 10 else f"{value:,.4g} s"
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

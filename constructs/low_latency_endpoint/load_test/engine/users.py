@@ -18,13 +18,20 @@ from typing import Any
 
 import gevent
 from locust.exception import StopUser
-from locust.runners import WorkerRunner
+from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
-from .locust_endings import heed_signals, invalid, sends_open_loop, take_part, valid
+from .locust_endings import (
+    hear_those_who_left,
+    heed_signals,
+    invalid,
+    sends_open_loop,
+    take_part,
+    valid,
+)
 from .locust_options import add_options, settings_of
 from .locust_statistics import install
 from .payloads import PAYLOAD_SOURCE, Payloads
@@ -43,7 +50,7 @@ _events.init.add_listener(take_part)
 
 REQUEST_TYPE = "InvokeEndpoint"
 _TOO_FEW = 50
-_CLIENT_BOUND = "low_latency_client_bound"
+_VERDICT = "low_latency_client_bound"
 
 
 class InvocationFailed(Exception):
@@ -263,55 +270,71 @@ class _Work:
     def __init__(self) -> None:
         self._begun = self._used = 0.0
         self._sent = 0
-        self._client_bound = ""
+        self._verdict: str | None = None  # of a worker, for its master; empty for a good one
+        self._workers: set[str] = set()  # of a master: those that were there at the end
+        self._heard: set[str] = set()  # and those that have told their verdict
 
     def begin(self, **_: Any) -> None:
         keep_for_good()
         self._begun, self._used = time.perf_counter(), time.process_time()
         self._sent = sum(shared.sent for shared in _known.values())
-        self._client_bound = ""
+        self._verdict = None
+        self._workers, self._heard = set(), set()
 
     def tell(self, environment: Any, **_: Any) -> None:
+        runner = environment.runner
+        if isinstance(runner, MasterRunner):
+            self._workers = {each.id for each in runner.clients.all if each.state != STATE_MISSING}
+            return
         sent = sum(shared.sent for shared in _known.values()) - self._sent
         seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
         self._sent += sent  # a worker's test stops twice
-        if sent < _TOO_FEW:  # the figure would be that of the start
-            return
-        share = used / seconds
-        _log.info(
-            "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
-            "of a core",
-            f"{sent:,}",
-            used / sent * 1e6,
-            share * 100,
-        )
-        if share < CPU_SHARE:
-            return
-        self._client_bound = (
-            f"client-bound: a process had {share:.0%} of a core's time, so the latency is partly "
-            "its own; use --processes, more workers or fewer users"
-        )
-        runner = environment.runner
+        verdict = ""
+        if sent >= _TOO_FEW:  # of fewer the figure would be that of the start
+            share = used / seconds
+            _log.info(
+                "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
+                "of a core",
+                f"{sent:,}",
+                used / sent * 1e6,
+                share * 100,
+            )
+            if share >= CPU_SHARE:
+                verdict = (
+                    f"client-bound: a process had {share:.0%} of a core's time, so the latency is "
+                    "partly its own; use --processes, more workers or fewer users"
+                )
         if isinstance(runner, WorkerRunner):
-            _log.warning("%s", self._client_bound)
-            runner._send_stats()  # now: a master that quits listens for half a second
-        elif not sends_open_loop(environment):  # those judge by more than that
-            invalid(environment, self._client_bound)
+            if verdict:
+                _log.warning("%s", verdict)
+            self._verdict = verdict
+            runner._send_stats()  # now, while the master listens
+        elif verdict and not sends_open_loop(environment):  # those judge by more than that
+            invalid(environment, verdict)
 
     def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
         """On a worker: tell the master, too, once."""
-        if self._client_bound:
-            data[_CLIENT_BOUND], self._client_bound = self._client_bound, ""
+        if self._verdict is not None:
+            data[_VERDICT], self._verdict = self._verdict, None
 
-    def take_part(self, environment: Any, **_: Any) -> None:
+    def take_part(self, environment: Any, runner: Any, **_: Any) -> None:
         """On a master: hear of it."""
+        if not isinstance(runner, MasterRunner):
+            return
 
         def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
-            found = data.pop(_CLIENT_BOUND, None)
+            found = data.pop(_VERDICT, None)
+            if found is not None:
+                self._heard.add(client_id)
             if found and not sends_open_loop(environment):
                 invalid(environment, found)
 
+        def settle(**_: Any) -> None:
+            """Locust chooses its exit code next."""
+            hear_those_who_left(environment, lambda: self._workers - self._heard)
+
         environment.events.worker_report.add_listener(hear)
+        environment.events.quitting.add_listener(settle)
 
 
 _work = _Work()

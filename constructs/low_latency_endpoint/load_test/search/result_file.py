@@ -149,8 +149,8 @@ class LoadTestReport:
             "variant": self.fleet.variant,
             "region": self.target.region,
             "mode": run.mode,
-            "started_at": _iso(run.started_at),
-            "ended_at": _iso(run.ended_at),
+            "started_at": iso_time(run.started_at),
+            "ended_at": iso_time(run.ended_at),
             "interrupted": run.interrupted,
             "failure": run.failure,
             "held": run.held and not self.invalid,
@@ -177,7 +177,7 @@ class LoadTestReport:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
     def _service_times(self) -> dict[str, Any]:
         steps = (
@@ -207,8 +207,14 @@ def _quantiles_ms(latencies: LatencyHistogram) -> dict[str, float]:
     return found
 
 
-def _iso(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 has them."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """A file's text."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_text(path: Path, text: str) -> None:
