@@ -154,7 +154,8 @@ def test_streams_give_the_time_to_the_first_part(aws: LocalAws) -> None:
     assert result.first_byte is not None
     assert result.first_byte.count == 60
     assert result.first_byte.min >= 0.2
-    assert result.first_byte.percentile(50) < 0.4
+    # Three of the four parts, of 0.2 s each, are still to come then.
+    assert result.latency.percentile(50) - result.first_byte.percentile(50) > 0.4
     assert result.latency.min >= 0.8
 
 

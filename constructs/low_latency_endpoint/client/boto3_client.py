@@ -31,7 +31,7 @@ from botocore.utils import get_environ_proxies
 from .after_fork import start_anew_after_fork
 from .boto3_connections import Urllib3Connections
 from .call_attempts import Attempts, CallRules, is_idempotent
-from .client_base import ClientOptions, Fields
+from .client_base import ClientOptions, Fields, opened_ahead
 from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
 from .client_zone import ClientZone
 from .hedging import HedgingState, hedged_in_threads
@@ -263,18 +263,14 @@ class Handlers:
         self._rules.start_anew()
 
     def preconnect(self, number: int) -> int:
-        """Where calls go first: all; to the other name: one, to have it checked and warm."""
+        """Open connections ahead of the first call; returns how many are open."""
         if self._closed:
             raise CLIENT_CLOSED.error(got="preconnect() after close()", allowed="before it")
         if self._connections is None:
             return 0
-        opened = 0
-        if self._route is not None:
-            opened += self._connections.open(self._route.zonal, number)
-            number = 1 if opened else number
-        opened += self._connections.open(self._regional, number)
-        self._counts.add("connections_opened", opened)
-        return opened
+        return opened_ahead(
+            self._connections.open, self._route, self._regional, number, self._counts
+        )
 
     def close(self) -> None:
         self._closed = True

@@ -193,6 +193,23 @@ class ClientOptions:
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
 
 
+def opened_ahead(
+    open: Callable[[str, int], int],
+    route: ZonalRoute | None,
+    regional: str,
+    number: int,
+    counts: ClientCounts,
+) -> int:
+    """Open connections where calls go first, and one to the other name: checked and warm."""
+    opened = 0
+    if route is not None:
+        opened += open(route.zonal, number)
+        number = 1 if opened else number
+    opened += open(regional, number)
+    counts.add("connections_opened", opened)
+    return opened
+
+
 def takes(
     options: Callable[Fields, Options],
 ) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:

@@ -25,7 +25,7 @@ from .after_fork import start_anew_after_fork
 from .blocking_http import BlockingConnection, BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
 from .call_attempts import Attempts
-from .client_base import ClientBase
+from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
 from .hedging import hedged_in_threads
 from .runtime_wire import Events, Operation, Wire
@@ -107,12 +107,7 @@ class RuntimeClient(ClientBase):
     def preconnect(self, connections: int) -> int:
         """Open connections now, to the zone and one to the Region; returns how many are open."""
         self._check_open()
-        opened = 0
-        if self.route is not None:
-            opened += self._pool.open(self.route.zonal, connections)
-            connections = 1 if opened else connections
-        opened += self._pool.open(self._regional, connections)
-        self.counts.add("connections_opened", opened)
+        opened = opened_ahead(self._pool.open, self.route, self._regional, connections, self.counts)
         if not opened:
             _log.warning("no connection to %s could be opened", self._regional)
         return opened
