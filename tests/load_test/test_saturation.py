@@ -72,6 +72,31 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
     assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
 
 
+@pytest.mark.parametrize(
+    ("used", "advice"),
+    [
+        ({}, "More instances, or larger ones."),
+        ({"CPUUtilization_Average": [69.0] * 8}, "give the container more workers"),
+        ({"CPUUtilization_Average": [70.0] * 8}, "More instances, or larger ones."),
+    ],
+)
+def test_what_helps_those_who_wait_inside(used: dict[str, list[float]], advice: str) -> None:
+    """Whether the hardware is full is known, or it is not; the client alone tells of alone."""
+    done = overloaded()
+    waiting = 1000 * done.loads[-1].result.latency.mean
+    metrics = metrics_of(ModelLatency_Average=[None] * 6 + [waiting] * 2, **used)
+    (found,) = (each for each in verdicts(done, FLEET, metrics) if each.kind == "queueing")
+    assert found.title == "Requests wait inside the instances"
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(("percent", "full"), [(69.9, False), (70.0, True)])
+def test_failures_of_a_full_fleet_are_told_from_others(percent: float, full: bool) -> None:
+    metrics = metrics_of(CPUUtilization_Average=[percent] * 8)
+    errors = verdicts(overloaded(queue_limit=20), FLEET, metrics)[0]
+    assert ("the instances are full" in errors.title) is full
+
+
 def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
     """400 requests a second, of which four workers of 20 ms answer 200, whoever gives up."""
     done = run(rate_plan([400], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
@@ -313,6 +338,7 @@ def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:
     ("rate", "seconds", "capacity"),
     [
         (80, 30, True),
+        (90, 30, False),
         (95, 30, False),  # the few that waited in vain are no queue of all others
         (80, 6, True),
         (80, 5, False),  # thirds of two seconds at least
@@ -328,3 +354,26 @@ def test_capacity_needs_many_unanswered_and_time(
 def test_capacity_is_not_told_of_an_endpoint_that_refuses(refused: float, capacity: bool) -> None:
     """Half of those who failed waited in vain, at least."""
     assert ("its capacity" in gave_up(80, 30, refused)) is capacity
+
+
+def test_capacity_is_of_the_seconds_that_count() -> None:
+    """Of the settling and of what is answered after the end nothing is known."""
+    done = run(rate_plan([100], seconds=6, goal=GOAL, alone_seconds=0), FakeGenerator())
+    (step,) = done.loads
+    second = step.timeline[0]
+    timeline = tuple(
+        replace(second, seconds=float(at), completed=1000 if at == 5 else 0 if at == 12 else 80)
+        for at in range(5, 13)
+    )
+    result = replace(
+        step.result,
+        step=replace(step.result.step, seconds=11.0, settle_seconds=5.0),
+        ended_at=step.result.started_at + 6,
+        errors={"timeout": 120},
+        unanswered=120,
+        answered_in_time=480,
+    )
+    judgement = replace(step.judgement, outcome="broken", errors=True)
+    broken = replace(step, result=result, timeline=timeline, judgement=judgement)
+    found = verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0]
+    assert found.title.startswith("The endpoint answers about 80 requests a second")

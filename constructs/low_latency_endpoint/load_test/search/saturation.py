@@ -8,6 +8,7 @@ workers), not to the hardware
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -332,7 +333,7 @@ def _waiting(
         )
         return
     before = metrics.of(alone.result)
-    model_alone = min(before.get("ModelLatency.Average") or 1000 * base, 1000 * base)
+    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * base)
     grown = model - model_alone
     overhead = window.get("OverheadLatency.Average")
     overhead_alone = before.get("OverheadLatency.Average")
