@@ -23,7 +23,7 @@ from botocore.exceptions import (
 )
 
 from .call_attempts import Attempts, StaleConnectionError
-from .client_base import ConnectionOptions
+from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
@@ -263,17 +263,17 @@ class AsyncConnection(asyncio.Protocol):
 class HttpPool:
     """Kept connections by origin; belongs to the running event loop.
 
-    Requests beyond the options' ``size`` wait for their turn.
+    Requests beyond the options' ``connections`` wait for their turn.
     """
 
-    def __init__(self, options: ConnectionOptions) -> None:
+    def __init__(self, options: ClientOptions) -> None:
         self.loop = asyncio.get_running_loop()
-        self.read_seconds = options.read_timeout.total_seconds()
+        self.read_seconds = options.timing.read_timeout.total_seconds()
         self.closed = False
-        self._connect_seconds = options.connect_timeout.total_seconds()
+        self._connect_seconds = options.timing.connect_timeout.total_seconds()
         self._options = options
-        self._turns = asyncio.Semaphore(options.size)
-        self._kept: KeptConnections[AsyncConnection] = KeptConnections(options.idle.total_seconds())
+        self._turns = asyncio.Semaphore(options.connections)
+        self._kept: KeptConnections[AsyncConnection] = KeptConnections()
         self._all: set[AsyncConnection] = set()
 
     async def exchange(

@@ -73,7 +73,7 @@ class AsyncRuntimeClient(ClientBase):
     async def __aenter__(self) -> AsyncRuntimeClient:
         await self._refresh_credentials()
         await asyncio.to_thread(self._find_route)
-        self._pool = HttpPool(self._connections)
+        self._pool = HttpPool(self.options)
         if self.options.preconnect:
             await self.preconnect(self.options.preconnect)
         return self

@@ -169,7 +169,7 @@ def _made(given: _Options) -> Boto3RuntimeClient:
     client.route = ZonalRoute(zonal, regional, counts) if zonal else None
     connections = None
     if not _proxied(regional, client.meta.config.proxies):
-        connections = Urllib3Connections(options.for_connections())
+        connections = Urllib3Connections(options)
     client._handlers = Handlers(
         client, connections, options.hedging_state(counts), 2 * options.concurrency
     )

@@ -19,7 +19,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
-from .client_base import ConnectionOptions
+from .client_base import ClientOptions
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class _TlsPool(HTTPSConnectionPool):
 class Urllib3Connections(URLLib3Session):  # type: ignore[misc]  # untyped botocore
     """What botocore's ``Endpoint`` sends with: its own session, with one TLS context."""
 
-    def __init__(self, options: ConnectionOptions) -> None:
+    def __init__(self, options: ClientOptions) -> None:
         self._options = options
         self._start()
 
@@ -67,8 +67,11 @@ class Urllib3Connections(URLLib3Session):  # type: ignore[misc]  # untyped botoc
         options = self._options
         super().__init__(
             proxies={},
-            timeout=(options.connect_timeout.total_seconds(), options.read_timeout.total_seconds()),
-            max_pool_connections=options.size,
+            timeout=(
+                options.timing.connect_timeout.total_seconds(),
+                options.timing.read_timeout.total_seconds(),
+            ),
+            max_pool_connections=options.connections,
             socket_options=options.sockets,
         )
         self._manager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _TlsPool}

@@ -74,7 +74,7 @@ class RuntimeClient(ClientBase):
         self._threads: ThreadPoolExecutor | None = None
         if self._hedging is not None:
             self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
-        self._pool = BlockingPool(self._connections)
+        self._pool = BlockingPool(self.options)
         start_anew_after_fork(self)
         if self.options.preconnect:
             self.preconnect(self.options.preconnect)
