@@ -8,7 +8,7 @@ from pathlib import Path
 
 from examples.demo_terminal import StepFailed
 from local_sagemaker import LocalAws
-from low_latency_endpoint.operate.preflight.image_uris import ecr_image
+from low_latency_endpoint.operate.preflight.image_checks import ecr_image
 from low_latency_endpoint.plan.instance_types import instance_facts
 from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings

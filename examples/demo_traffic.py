@@ -16,7 +16,8 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers.service_times import ServiceTime
 from local_sagemaker.model_servers.specifications import SimulatedModelServer
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.operate.dashboard_picture import draw_dashboard, read_dashboard_body
+from low_latency_endpoint.operate.dashboard_data import read_dashboard_body
+from low_latency_endpoint.operate.dashboard_picture import draw_dashboard
 
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many
 # workers as the instance type has vCPUs, and slow in the first requests that an instance gets.

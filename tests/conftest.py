@@ -10,7 +10,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 # The tests start Node.js through jsii and the CDK CLI: the one of this virtual environment, which
 # is first on the path only under `make test` or in an activated environment.
@@ -20,10 +26,6 @@ os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE", "enabled")
 # Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
 # One that is handled here is none that they inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# No test asserts how long something takes, and so neither does Hypothesis.
-settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
 
 # No test may reach an account, not even one that forgets to ask for the local AWS.
 for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -9,9 +9,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from stacks_under_test import TRUST, TestStack
 
 from local_sagemaker import LocalAws, RuntimeOptions
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 # Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from low_latency_endpoint.account.calls import Account, Unknown, Unreadable
+from low_latency_endpoint.account.calls import Account, Unknown
 from low_latency_endpoint.account.endpoints import existing_endpoint, read_endpoint
 from low_latency_endpoint.account.scaling import scalable_targets
-from low_latency_endpoint.account.sessions import AwsUnavailable, aws_errors_in_words
+from low_latency_endpoint.account.sessions import AwsUnavailable, Unreadable, aws_errors_in_words
 from low_latency_endpoint.errors import ConfigurationError
 
 

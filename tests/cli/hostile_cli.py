@@ -16,6 +16,7 @@ import select
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from typing import Any
@@ -71,13 +72,15 @@ def _make_the_same_things_once() -> None:
 
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
-    """One run: exit code and what it wrote."""
+    """One run: exit code and what it wrote. Or several, one after the other in one process."""
     out_read, out = os.pipe()
     err_read, err = os.pipe()
     child = os.fork()
     if not child:
         os.close(out_read)
         os.close(err_read)
+        if "runs" in case:
+            _be_one_after_the_other(case, out)
         _be(case, out, err)
     os.close(out)
     os.close(err)
@@ -85,7 +88,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         os.close(out_read)
         out_read = os.open(os.devnull, os.O_RDONLY)
     texts = {out_read: b"", err_read: b""}
-    left, ends = set(texts), time.monotonic() + SECONDS
+    left, ends = set(texts), time.monotonic() + SECONDS * (4 if "runs" in case else 1)
     while left and time.monotonic() < ends:
         for descriptor in select.select(sorted(left), [], [], 1)[0]:
             data = os.read(descriptor, 65536)
@@ -98,6 +101,8 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for descriptor in texts:
         os.close(descriptor)
+    if "runs" in case and not late:
+        return {"runs": json.loads(texts[out_read])}
     return {
         "code": "late" if late else code,
         "out": texts[out_read].decode(errors="replace"),
@@ -107,7 +112,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
 def _be(case: dict[str, Any], out: int, err: int) -> None:
     """In the child: become the command line in its surroundings."""
-    code = 1
+    code: int | None = None
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         os.environ.clear()
@@ -128,11 +133,7 @@ def _be(case: dict[str, Any], out: int, err: int) -> None:
         _remake_streams(case.get("encoding", "utf-8"))
         if case.get("stdout") == "broken":
             time.sleep(0.05)  # the reader goes
-        sys.argv = ["low-latency", *case["arguments"]]
-        cli.main()
-        code = 0
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        code = _command(case["arguments"])
     except BaseException:
         os.write(2, traceback.format_exc().encode(errors="replace"))
     try:
@@ -141,7 +142,46 @@ def _be(case: dict[str, Any], out: int, err: int) -> None:
     except OSError:
         code = 120  # as Python does
         os.write(2, b"Exception ignored")
-    os._exit(code)
+    os._exit(1 if code is None else code)
+
+
+def _be_one_after_the_other(case: dict[str, Any], answer: int) -> None:
+    """In the child: become one command line after the other, each with streams of its own."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    found = []
+    _stream(0, os.devnull, os.O_RDONLY)
+    for arguments in case["runs"]:
+        os.environ.clear()
+        os.environ.update(case["environment"])
+        os.chdir(case["folder"])
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            _remake_streams("utf-8")
+            code = 1
+            try:
+                code = _command(arguments)
+            except BaseException:
+                os.write(2, traceback.format_exc().encode(errors="replace"))
+            sys.stdout.flush()
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+            found.append({"code": code, "out": texts[0], "err": texts[1]})
+    with open(answer, "w") as file:
+        json.dump(found, file)
+    os._exit(0)
+
+
+def _command(arguments: list[str]) -> int:
+    """Run it; its exit code."""
+    sys.argv = ["low-latency", *arguments]
+    try:
+        cli.main()
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    return 0
 
 
 def _stream(descriptor: int, path: str, flags: int) -> None:

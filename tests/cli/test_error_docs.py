@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.cli.error_reference import all_rules, errors_markdown, explained
+from low_latency_endpoint.cli.errors import all_rules, errors_markdown, explained
 from low_latency_endpoint.errors import Rule
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_the_page_is_in_step() -> None:
 
 
 def test_every_code_written_in_the_source_is_in_the_page() -> None:
-    """Rules live where they can be listed without the CDK; see error_reference.py."""
+    """Rules live where they can be listed without the CDK; see cli/errors.py."""
     registered = {rule.code for rule in RULES}
     written = {}
     for path in PACKAGE.rglob("*.py"):
@@ -55,7 +55,7 @@ def test_a_rule_is_complete(rule: Rule) -> None:
 def test_listing_the_rules_needs_neither_the_cdk_nor_the_extras(missing: str) -> None:
     code = (
         f"import sys; {f'sys.modules[{missing!r}] = None' if missing else ''}\n"
-        "from low_latency_endpoint.cli.error_reference import all_rules\n"
+        "from low_latency_endpoint.cli.errors import all_rules\n"
         "print(len(all_rules()) > 100)\n"
         "print([name for name in ('aws_cdk', 'jsii', 'moto') if name in sys.modules])"
     )

@@ -216,9 +216,9 @@ def call(command: str, parameter: Any, value: str) -> list[str]:
 def test_files_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
     odd = odd_files(tmp_path)
     for parameter in parameters(command, files=True):
-        for path in odd.values():
-            arguments = call(command, parameter, path)
-            in_order(do(*arguments, folder=str(tmp_path)))
+        runs = [call(command, parameter, path) for path in odd.values()]
+        for found in do(runs=runs, folder=str(tmp_path))["runs"]:
+            in_order(found)
     assert sorted(os.listdir(tmp_path / "folder")) == []
 
 
@@ -227,9 +227,13 @@ VALUES = ("", "nan", "9" * 30, "²\udcff")
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_values_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
-    for parameter in parameters(command, files=False):
-        for value in VALUES:
-            in_order(do(*call(command, parameter, value), folder=str(tmp_path)))
+    runs = [
+        call(command, parameter, value)
+        for parameter in parameters(command, files=False)
+        for value in VALUES
+    ]
+    for arguments, found in zip(runs, do(runs=runs, folder=str(tmp_path))["runs"], strict=True):
+        in_order({**found, "arguments": arguments})
 
 
 INTERRUPT = """

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint.account.calls import Account, Unreadable
-from low_latency_endpoint.account.sessions import open_clients
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.sessions import Unreadable, open_clients
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.compare.compare_routing import (

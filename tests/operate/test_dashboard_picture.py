@@ -28,6 +28,7 @@ MINUTES = 180
 BEFORE, AFTER = 8, 10  # instances, before and after the deployment at half time
 ZONES = ("us-east-1b", "us-east-1c")
 ALARMS = {"p99": ("ModelLatency", "p99", 160_000), "overhead": ("OverheadLatency", "Average", 1)}
+AT_ONCE = 1000  # data that PutMetricData takes
 DIMENSIONS = {"EndpointName": "sentiment", "VariantName": "primary"}
 
 
@@ -121,6 +122,8 @@ def _dimensions(values: dict[str, str]) -> list[dict[str, str]]:
 def _put_three_hours(client: Any) -> None:
     """A wave of traffic, and a deployment at half time that adds two instances."""
     chance = random.Random(20)
+    requests: list[dict[str, Any]] = []
+    utilization: list[dict[str, Any]] = []
     for minute in range(MINUTES):
         time = START + timedelta(minutes=minute)
         invocations = _per_second(minute) * 60
@@ -137,7 +140,7 @@ def _put_three_hours(client: Any) -> None:
             "InvocationModelErrors": [0],
             "ConcurrentRequestsPerModel": [3 + invocations / 12_000],
         }
-        data = [
+        requests += [
             {
                 "MetricName": name,
                 "Dimensions": _dimensions(DIMENSIONS),
@@ -153,7 +156,7 @@ def _put_three_hours(client: Any) -> None:
                 "AvailabilityZone": zone,
                 "InstanceType": "ml.m5.12xlarge",
             }
-            data.append(
+            requests.append(
                 {
                     "MetricName": "Invocations",
                     "Dimensions": _dimensions(by_zone),
@@ -161,19 +164,18 @@ def _put_three_hours(client: Any) -> None:
                     "Values": [invocations * share],
                 }
             )
-        client.put_metric_data(Namespace="AWS/SageMaker", MetricData=data)
-        client.put_metric_data(
-            Namespace="/aws/sagemaker/Endpoints",
-            MetricData=[
-                {
-                    "MetricName": name,
-                    "Dimensions": _dimensions(DIMENSIONS),
-                    "Timestamp": time,
-                    "Value": value,
-                }
-                for name, value in (
-                    ("CPUUtilization", 4800 * _per_second(minute) / 1600),
-                    ("MemoryUtilization", 41.0),
-                )
-            ],
-        )
+        utilization += [
+            {
+                "MetricName": name,
+                "Dimensions": _dimensions(DIMENSIONS),
+                "Timestamp": time,
+                "Value": value,
+            }
+            for name, value in (
+                ("CPUUtilization", 4800 * _per_second(minute) / 1600),
+                ("MemoryUtilization", 41.0),
+            )
+        ]
+    for namespace, data in (("AWS/SageMaker", requests), ("/aws/sagemaker/Endpoints", utilization)):
+        for first in range(0, len(data), AT_ONCE):
+            client.put_metric_data(Namespace=namespace, MetricData=data[first : first + AT_ONCE])

@@ -8,8 +8,6 @@ from typing import Any
 
 from .calls import Account
 
-__all__ = ["alarm_changes", "alarm_dimensions", "alarm_metrics", "alarms_named", "metric_alarms"]
-
 Alarm = Mapping[str, Any]
 _NAMES = 100  # that DescribeAlarms takes, and gives
 

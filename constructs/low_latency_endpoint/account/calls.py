@@ -15,12 +15,10 @@ from .sessions import (
     ClientFactory,
     Unreadable,
     aws_errors_in_words,
+    credentials_error,
     error_code,
     is_denied,
-    who_is_asking,
 )
-
-__all__ = ["READ_ONLY", "Account", "Unknown", "Unreadable"]
 
 #: How the operations begin that may be called here; none of them changes anything.
 READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "simulate_")
@@ -169,7 +167,7 @@ class Account:
         try:
             return read(self, *arguments, **named)
         except Unreadable as refusal:
-            if refusal.error is not None and (coded := who_is_asking(refusal.error)):
+            if refusal.error is not None and (coded := credentials_error(refusal.error)):
                 raise coded from refusal.error
             unknown = Unknown(what, refusal.why)
             if unknown not in self.unknown:

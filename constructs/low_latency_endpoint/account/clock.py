@@ -19,8 +19,6 @@ from urllib.parse import urlsplit
 
 from .sessions import AwsUnavailable
 
-__all__ = ["WALL_CLOCK", "AccountClock", "Reading", "account_now", "keeps_own_time", "read_clock"]
-
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
 TOKEN_HEADER = "X-Local-Aws-Token"
 _SECONDS = 10.0

@@ -6,22 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import rule
 from .calls import Account
-from .error_codes import ENDPOINT_EXISTS
 from .sessions import Unreadable
 
-__all__ = [
-    "DeployedEndpoint",
-    "DeployedVariant",
-    "describe_configuration",
-    "describe_endpoint",
-    "describe_model",
-    "endpoints_in_service",
-    "existing_endpoint",
-    "find_model",
-    "read_endpoint",
-]
-
+ENDPOINT_EXISTS = rule(
+    "LLE581",
+    "the endpoint must exist in this account and region",
+    mend="Check the name (aws sagemaker list-endpoints), --region and --profile.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
 #: SageMaker's codes for what does not exist.
 _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
 

@@ -11,18 +11,6 @@ from ..plan.metrics import metric_facts
 from ..plan.utilization import highest_utilization
 from .calls import Account
 
-__all__ = [
-    "MetricSeries",
-    "Query",
-    "Series",
-    "by_dimension",
-    "median",
-    "metric_data",
-    "period_for",
-    "read_queries",
-    "variant_queries",
-]
-
 _INVOCATIONS, _INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 _BATCH = 500  # MetricDataQueries of one GetMetricData
 

@@ -10,26 +10,6 @@ from typing import Any
 
 from .calls import Account
 
-__all__ = [
-    "SecurityGroupSources",
-    "adopted_interface_endpoint",
-    "describe_subnets",
-    "describe_zones",
-    "https_sources",
-    "interfaces",
-    "interfaces_at",
-    "resolve",
-    "route_table",
-    "runtime_name",
-    "subnets_of_vpc",
-    "vpc_blocks",
-    "vpc_endpoints",
-    "way_out",
-    "way_to_s3",
-    "zones",
-    "zones_of_subnets",
-]
-
 _DEAD = ("deleting", "deleted", "rejected", "failed", "expired")
 Subnet = Mapping[str, Any]
 EVERYWHERE = "0.0.0.0/0"

@@ -7,14 +7,6 @@ from typing import Any
 
 from .calls import Account
 
-__all__ = [
-    "scalable_targets",
-    "scaling_activities",
-    "scaling_policies",
-    "tracked_metric",
-    "tracked_value",
-]
-
 _SERVICE = "application-autoscaling"
 _INSTANCES = {
     "ServiceNamespace": "sagemaker",

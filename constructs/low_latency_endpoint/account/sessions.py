@@ -21,26 +21,18 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 from botocore.utils import validate_region_name
 
-from ..errors import ConfigurationError, LowLatencyEndpointError
-from .error_codes import CREDENTIALS
-
-__all__ = [
-    "AwsUnavailable",
-    "ClientFactory",
-    "Unreadable",
-    "aws_errors_in_words",
-    "client_config",
-    "error_code",
-    "iam_action",
-    "in_words",
-    "is_denied",
-    "open_clients",
-    "open_session",
-    "who_is_asking",
-]
+from ..errors import ConfigurationError, LowLatencyEndpointError, rule
 
 ClientFactory = Callable[[str], Any]
 """Service name to boto3 client."""
+
+CREDENTIALS = rule(
+    "LLE583",
+    "AWS needs credentials and a region",
+    mend="Give --profile and --region, or set AWS_PROFILE and AWS_REGION; aws configure makes a "
+    "profile.",
+    source="/cli/latest/userguide/cli-configure-quickstart.html",
+)
 
 # How codes begin: services put Exception, Operation or nothing behind them.
 _DENIED = (
@@ -198,7 +190,7 @@ def iam_action(service: str, operation: str) -> str:
     return _ACTIONS.get((service, operation), f"{_PREFIXES.get(service, service)}:{operation}")
 
 
-def who_is_asking(error: ClientError | BotoCoreError) -> ConfigurationError | None:
+def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError | None:
     """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
@@ -233,9 +225,9 @@ def aws_errors_in_words() -> Iterator[None]:
     except Unreadable as refusal:
         if refusal.error is None:
             raise
-        raise who_is_asking(refusal.error) or _unavailable(refusal.error) from refusal.error
+        raise credentials_error(refusal.error) or _unavailable(refusal.error) from refusal.error
     except (ClientError, BotoCoreError) as error:
-        raise who_is_asking(error) or _unavailable(error) from error
+        raise credentials_error(error) or _unavailable(error) from error
 
 
 def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:

@@ -7,21 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import rule
 from .calls import Account
 from .sessions import Unreadable
 
-__all__ = [
-    "PLAN_METADATA",
-    "StackEndpoint",
-    "owner_of",
-    "stack_description",
-    "stack_endpoints",
-    "stack_ids",
-    "stack_resources",
-    "template",
-    "template_resources",
-]
-
+STACK_EXISTS = rule(
+    "LLE591",
+    "The stack must exist in this account and region.",
+    mend="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
+)
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
 

@@ -25,8 +25,6 @@ from . import (
 )
 from .process import interruptible
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="low-latency",
     no_args_is_help=True,

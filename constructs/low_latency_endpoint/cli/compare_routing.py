@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .load_inputs import Results, Sending, seconds_of
-from .options import grouped
+from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..load_test.compare.compare_routing import ComparisonPlan
@@ -27,66 +27,36 @@ class Preset(StrEnum):
 class Blocks:
     """How the sides are loaded in turn."""
 
-    users: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Closed loop: callers that each wait for their answer."),
-    ] = None
-    rate: Annotated[
-        float | None,
-        typer.Option(metavar="TPS", help="Open loop: requests per second, whoever waits."),
-    ] = None
-    pairs: Annotated[
-        int, typer.Option(help="How often each side is loaded; more see smaller differences.")
-    ] = 10
-    block: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Length of each block that counts; much longer than an answer takes.",
-        ),
-    ] = "30s"
-    settle: Annotated[
-        str, typer.Option(metavar="TIME", help="Sent after each switch, and not counted.")
-    ] = "3s"
-    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95
-    same_routing: Annotated[
-        bool,
-        typer.Option("--same-routing", help="Compare sides that route alike: a test of the test."),
-    ] = False
+    users: int | None = option("Closed loop: callers that each wait for their answer.", metavar="N")
+    rate: float | None = option("Open loop: requests per second, whoever waits.", metavar="TPS")
+    pairs: int = option("How often each side is loaded; more see smaller differences.", 10)
+    block: str = option(
+        "Length of each block that counts; much longer than an answer takes.", "30s", metavar="TIME"
+    )
+    settle: str = option("Sent after each switch, and not counted.", "3s", metavar="TIME")
+    confidence: float = option("Of each interval.", 0.95)
+    same_routing: bool = flag("Compare sides that route alike: a test of the test.")
 
 
 @dataclass
 class Walk:
     """The published comparison, from size to size."""
 
-    preset: Annotated[
-        Preset | None,
-        typer.Option(
-            help="published: AWS's table, four users for each of 1, 5, 10, 15 and 20 instances. "
-            "Prints how, and what it costs; see --change-instances."
-        ),
-    ] = None
-    change_instances: Annotated[
-        bool,
-        typer.Option(
-            "--change-instances",
-            help="With --preset: change the instance counts of both variants "
-            "from size to size, and set them back. Costs instance-hours; asks before.",
-        ),
-    ] = False
-    size: Annotated[
-        list[int] | None,
-        typer.Option(metavar="N", min=1, help="With --preset: only these numbers of instances."),
-    ] = None
-    hourly_price: Annotated[
-        float | None,
-        typer.Option(
-            metavar="USD", min=0, help="With --preset: of one instance, to tell the cost."
-        ),
-    ] = None
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --change-instances: do not ask.")
-    ] = False
+    preset: Preset | None = option(
+        "published: AWS's table, four users for each of 1, 5, 10, 15 and 20 instances. Prints "
+        "how, and what it costs; see --change-instances."
+    )
+    change_instances: bool = flag(
+        "With --preset: change the instance counts of both variants from size to size, and set "
+        "them back. Costs instance-hours; asks before."
+    )
+    size: list[int] | None = option(
+        "With --preset: only these numbers of instances.", metavar="N", min=1
+    )
+    hourly_price: float | None = option(
+        "With --preset: of one instance, to tell the cost.", metavar="USD", min=0
+    )
+    yes: bool = flag("With --change-instances: do not ask.", short="-y")
 
     def check(self, blocks: Blocks) -> None:
         """Refuse options that do not go together."""
@@ -170,9 +140,9 @@ def compare_routing(
     payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
     if walk.preset:
         _agree(plan, walk)
-    from .compare_routing_view import Live, summary
+    from .compare_routing_view import ComparisonDisplay, summary
 
-    with Live(quiet=results.json) as live:
+    with ComparisonDisplay(quiet=results.json) as live:
 
         def compare(one: ComparisonPlan) -> RoutingComparison:
             return compared(

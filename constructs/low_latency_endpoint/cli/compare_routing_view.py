@@ -12,10 +12,8 @@ from ..load_test.engine.latencies import milliseconds
 from .live_display import LiveDisplay
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
 
-
-class Live(LiveDisplay):
+class ComparisonDisplay(LiveDisplay):
     """The blocks while they run, and what can be said so far; where nobody looks, a line a pair."""
 
     def __init__(self, *, quiet: bool) -> None:

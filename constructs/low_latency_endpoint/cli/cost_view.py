@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
-__all__ = ["cost_parts", "minutes_data", "minutes_of", "minutes_parts", "total_line", "with_prices"]
-
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     """The settings with the prices of the command line over their own.

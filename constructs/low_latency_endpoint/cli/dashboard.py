@@ -10,8 +10,6 @@ import typer
 from .options import Profile, Region
 from .output import progress_on_terminal
 
-__all__ = ["dashboard"]
-
 
 def dashboard(
     name: Annotated[str, typer.Argument(help="The dashboard's name.", show_default=False)],
@@ -33,7 +31,8 @@ def dashboard(
     from ..account.calls import Account
     from ..account.clock import account_now
     from ..account.sessions import aws_errors_in_words, open_clients
-    from ..operate.dashboard_picture import draw_dashboard, read_dashboard_body
+    from ..operate.dashboard_data import read_dashboard_body
+    from ..operate.dashboard_picture import draw_dashboard
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         account = Account(*open_clients(profile, region))

@@ -1,10 +1,88 @@
-"""``low-latency errors``."""
+"""``low-latency errors``, and all error codes in one place: ``docs/errors.md``."""
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..errors import Rule, rules
+
+_REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
+
+_AREAS = {
+    "1": "Network",
+    "2": "PrivateLink",
+    "3": "Model, and arguments of all constructs",
+    "4": "Variants and endpoint configuration",
+    "5": "Endpoint and deployments",
+    "6": "Scaling",
+    "7": "Metrics and alarms",
+    "8": "Plan",
+    "9": "Settings file, load tests, recommendations",
+}
+
+_INTRODUCTION = """\
+# Error codes
+
+<!-- Generated: low-latency errors --markdown > docs/errors.md -->
+
+Every configuration error carries a code that stays the same from version to version, what is
+wrong, the value got, the values allowed, how to mend it and, where the rule is AWS's, the page that
+states it. `low-latency errors LLE604` explains a code in the terminal. Nothing is corrected in
+silence; what is only suspicious is a warning of the CDK and no error.
+"""
+
+
+def all_rules() -> list[Rule]:
+    """Every rule of the library by code; never loads the CDK.
+
+    A rule stands beside the code that checks it, so this imports each module that registers one.
+    """
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        if _REGISTERS.search(path.read_text(encoding="utf-8")):
+            name = ".".join(path.relative_to(package).with_suffix("").parts)
+            # Without the extra that a module needs, its errors cannot occur either.
+            with suppress(ModuleNotFoundError):
+                import_module(f"{package.name}.{name}")
+    return list(rules())
+
+
+def explained(rule: Rule) -> str:
+    """One rule for the terminal.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.plan.limits import SAFETY_FACTOR
+    >>> print(explained(SAFETY_FACTOR.rule).splitlines()[0])
+    LLE604: the safety factor is out of range
+    """
+    lines = [f"{rule.code}: {rule.title}", "", rule.mend]
+    if rule.source:
+        lines += ["", f"Source: {rule.source}"]
+    return "\n".join(lines)
+
+
+def errors_markdown() -> str:
+    """All rules as the page ``docs/errors.md``."""
+    parts = [_INTRODUCTION]
+    area = ""
+    for rule in all_rules():
+        if rule.code[3] != area:
+            area = rule.code[3]
+            parts.append(f"## {_AREAS[area]}\n")
+        source = f" ([source]({rule.source}))" if rule.source else ""
+        parts.append(f"### {rule.code}\n\n{_sentence(rule.title)} {rule.mend}{source}\n")
+    return "\n".join(parts)
+
+
+def _sentence(title: str) -> str:
+    return f"**{title[0].upper()}{title[1:].rstrip('.')}.**"
 
 
 def errors(
@@ -29,8 +107,6 @@ def errors(
       low-latency errors LLE604                explain one
       low-latency errors --markdown > docs/errors.md
     """
-    from .error_reference import all_rules, errors_markdown, explained
-
     if markdown:
         typer.echo(errors_markdown(), nl=False)
         return

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..report.tables import Table
-from .options import Json, Profile, SettingsRegion
+from .options import Json, Profile, SettingsRegion, flag, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..settings import Settings
+    from ..operate.recommend.adopting import Adoption
+    from ..operate.recommend.jobs import Job, JobKind, JobRequest, JobSummary, R
+    from ..settings import EndpointSettings, Settings
     from ..settings.breach import Place
-
-__all__ = ["JobOptions", "Run", "opened"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -28,32 +28,19 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 class JobOptions:
     """A job that AWS runs: a new one, or one to come back to."""
 
-    endpoint: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Endpoint of the file, when it has several.")
-    ] = None
-    job_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the new job. Default: made from endpoint and time."
-        ),
-    ] = None
-    job: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Come back to a job: follow it, show its results."),
-    ] = None
-    list_: Annotated[bool, typer.Option("--list", help="List the newest jobs.")] = False
-    stop: Annotated[bool, typer.Option("--stop", help="With --job: stop it.")] = False
-    adopt: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="With --job: write result N into the settings file, after showing the difference.",
-        ),
-    ] = None
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not follow the job to its end.")
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    endpoint: str | None = option("Endpoint of the file, when it has several.", metavar="NAME")
+    job_name: str | None = option(
+        "Name of the new job. Default: made from endpoint and time.", metavar="NAME"
+    )
+    job: str | None = option("Come back to a job: follow it, show its results.", metavar="NAME")
+    list_: bool = flag("List the newest jobs.")
+    stop: bool = flag("With --job: stop it.")
+    adopt: int | None = option(
+        "With --job: write result N into the settings file, after showing the difference.",
+        metavar="N",
+    )
+    no_wait: bool = flag("Do not follow the job to its end.")
+    yes: bool = flag("Do not ask.", short="-y")
     json: Json = False
     profile: Profile = None
     region: SettingsRegion = None
@@ -71,16 +58,18 @@ class JobOptions:
             raise typer.BadParameter(f"--stop excludes {' and '.join(names)}.")
 
 
-class Listed(Protocol):
-    """A job in a list."""
+@dataclass(frozen=True)
+class PreparedJob:
+    """A job that could be started: what to say of it, and what has to be there before."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
+    job: JobRequest
+    lines: Iterable[str]
+    before: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
-class Run:
-    """What every step of one run needs."""
+class JobCommand:
+    """A command that starts, follows or lists jobs: what each of its steps needs."""
 
     command: str
     path: Path
@@ -90,6 +79,11 @@ class Run:
     options: JobOptions
     flag: str = ""
     more: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def endpoint(self) -> EndpointSettings:
+        """The endpoint that is meant."""
+        return self.settings.endpoints[self.key]
 
     @property
     def again(self) -> str:
@@ -113,16 +107,80 @@ class Run:
             f"{self.key[:20].rstrip('-')}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         )
 
-    def show_jobs(
-        self, jobs: Sequence[Listed], heads: Sequence[str], rows: Sequence[Sequence[str]]
+    def run(
+        self, kind: JobKind[R], prepare: Callable[[], PreparedJob], show: Callable[[Job[R]], None]
     ) -> None:
-        """The jobs of the account."""
+        """Do what the options say: list, stop, or follow a job, which may be a new one.
+
+        Parameters
+        ----------
+        kind : JobKind
+        prepare : callable
+            Decides on the new job; asks AWS at most.
+        show : callable
+            Shows a job that was followed, or looked at once.
+        """
+        from ..operate.recommend import jobs
+
+        options = self.options
+        if options.list_:
+            self._list(jobs.newest_jobs(self.client, kind))
+            return
+        name = options.job
+        if options.stop and name is not None:
+            jobs.stop(self.client, kind, name)
+            made = "" if kind.word else " and deletes its endpoints"  # AWS says so of these only
+            typer.echo(f"AWS stops {name}{made}.", err=True)
+            return
+        if name is None:
+            name = self._start(prepare())
+            if options.no_wait:
+                if options.json:
+                    word = {"kind": kind.word} if kind.word else {}
+                    print_json({"job": name, **word, "status": kind.started})
+                return
+        show(jobs.read(self.client, kind, name) if options.no_wait else self._wait(kind, name))
+
+    def _list(self, jobs: Sequence[JobSummary]) -> None:
         if self.options.json:
-            print_json([each.to_dict() for each in jobs])
+            print_json([{**asdict(each), "created": each.created.isoformat()} for each in jobs])
         elif jobs:
-            print_parts(Table(heads, rows, align="l"))
+            rows = [
+                (each.name, each.type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
+                for each in jobs
+            ]
+            print_parts(Table(("Job", "Type", "Status", "Created"), rows, align="l"))
         else:
             typer.echo("There are no jobs in this account and region.")
+
+    def _start(self, prepared: PreparedJob) -> str:
+        from ..operate.recommend.jobs import job_errors_in_words, start
+
+        prepared.job.request()  # what is wrong with it is said before the question
+        for line in prepared.lines:
+            typer.echo(line, err=True)
+        self.confirm("Start the job?")
+        with job_errors_in_words(prepared.job.job_name):
+            prepared.before()
+        start(self.client, prepared.job)
+        typer.echo(f"started {prepared.job.job_name}", err=True)
+        return prepared.job.job_name
+
+    def _wait(self, kind: JobKind[R], name: str) -> Job[R]:
+        from time import sleep
+
+        from ..operate.recommend.jobs import wait
+
+        with self._following(name) as line:
+            return wait(
+                self.client,
+                kind,
+                name,
+                sleep=sleep,
+                on_poll=lambda job, progress: line(
+                    f"{name}: {job.status}" + (f", tests: {progress}" if progress else "")
+                ),
+            )
 
     def confirm(self, question: str) -> None:
         """Go on only with consent: ``--yes``, or an answer on the terminal."""
@@ -137,7 +195,7 @@ class Run:
         typer.confirm(question, abort=True, err=True)
 
     @contextmanager
-    def following(self, name: str) -> Iterator[Callable[[str], None]]:
+    def _following(self, name: str) -> Iterator[Callable[[str], None]]:
         """Show how a job goes on; Ctrl-C ends the watching, not the job."""
         from rich.console import Console
 
@@ -164,7 +222,7 @@ class Run:
             )
             raise typer.Exit(INTERRUPTED) from None
 
-    def write_settings(self, values: dict[Place, Any], notes: Sequence[str]) -> dict[str, Any]:
+    def _write_settings(self, values: dict[Place, Any], notes: Sequence[str]) -> dict[str, Any]:
         """Show what would change in the settings file, ask, and write it."""
         from ..settings.yaml_editing import edit_settings_file, write_edit
 
@@ -183,17 +241,30 @@ class Run:
         )
         return {"changed": True, "diff": edit.diff(), "notes": list(notes)}
 
-    def show(self, name: str, data: dict[str, Any], *, results: bool) -> None:
-        """How to take a result over, or all of it as JSON."""
+    def show(self, job: Job[R], data: dict[str, Any], adopted: Callable[[R], Adoption]) -> None:
+        """Take a result over where the options say so; else how to, or all of it as JSON."""
+        from ..operate.recommend.adopting import chosen
+
+        number = self.options.adopt
+        if number is not None:
+            adoption = adopted(chosen(job, number))
+            data["adopted"] = self._write_settings(adoption.values, adoption.notes)
         if self.options.json:
+            data = {
+                "job": job.name,
+                "status": job.status,
+                "failure_reason": job.failure_reason or None,
+                "created": job.created.isoformat(),
+                **data,
+            }
             print_json(data)
-        elif self.options.adopt is None and results:
-            typer.echo(f"Take one over with: {self.again} --job {name} --adopt N")
+        elif number is None and job.results:
+            typer.echo(f"Take one over with: {self.again} --job {job.name} --adopt N")
 
 
 def opened(
     command: str, path: Path, options: JobOptions, *, flag: str = "", **more: str | None
-) -> Run:
+) -> JobCommand:
     """The settings, the endpoint meant and the account."""
     from ..settings import load_settings
 
@@ -209,7 +280,7 @@ def opened(
     from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
-    return Run(
+    return JobCommand(
         command,
         path,
         settings,

@@ -10,8 +10,6 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 
-__all__ = ["LiveDisplay"]
-
 
 class LiveDisplay:
     """Parts that are drawn anew in a terminal; lines where nobody looks, none when quiet."""

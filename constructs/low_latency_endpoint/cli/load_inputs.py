@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import Html, Json, Profile, Region
+from .options import Html, Json, Profile, Region, flag, option
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -17,60 +17,41 @@ if TYPE_CHECKING:
     from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
 
-__all__ = ["Results", "Sending", "seconds_of"]
-
 
 @dataclass
 class Sending:
     """What is sent, and how."""
 
-    settings: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Settings file: latency target, peak, warm-up payload."),
-    ] = None
-    payload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SOURCE",
-            help="File (.jsonl: a request per line), folder, module:function, or a "
-            "JSON text. Default: the settings' warm-up payload.",
-        ),
-    ] = None
-    content_type: Annotated[str | None, typer.Option(help="Default: application/json.")] = None
-    accept: Annotated[str | None, typer.Option(help="Form of the answer.")] = None
-    expect: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Must occur in every good answer.")
-    ] = None
-    stream: Annotated[bool, typer.Option("--stream", help="Ask for response streams.")] = False
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="For a whole request.")] = "60s"
-    zonal: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="Base URL, such as the interface endpoint's of a zone; repeat it, they "
-            "are taken in turn.",
-        ),
-    ] = None
-    allow_plain_http: Annotated[
-        bool,
-        typer.Option(
-            "--allow-plain-http",
-            help="Let http:// URLs lead to other machines, requests and signatures in clear.",
-        ),
-    ] = False
-    constant: Annotated[
-        bool,
-        typer.Option(
-            "--constant/--poisson",
-            help="Open loop: send at equal gaps, or at random as many independent callers do.",
-        ),
-    ] = False
-    seed: Annotated[int, typer.Option(help="The same seed sends at the same times.")] = 1
-    allowed_errors: Annotated[float, typer.Option(help="Share of requests that may fail.")] = 0.001
-    processes: Annotated[
-        int,
-        typer.Option(help="Generator processes on this machine, for each side of a comparison."),
-    ] = 1
+    settings: Path | None = option(
+        "Settings file: latency target, peak, warm-up payload.", metavar="FILE"
+    )
+    payload: str | None = option(
+        "File (.jsonl: a request per line), folder, module:function, or a JSON text. Default: "
+        "the settings' warm-up payload.",
+        metavar="SOURCE",
+    )
+    content_type: str | None = option("Default: application/json.")
+    accept: str | None = option("Form of the answer.")
+    expect: str | None = option("Must occur in every good answer.", metavar="REGEX")
+    stream: bool = flag("Ask for response streams.")
+    timeout: str = option("For a whole request.", "60s", metavar="TIME")
+    zonal: list[str] | None = option(
+        "Base URL, such as the interface endpoint's of a zone; repeat it, they are taken in turn.",
+        metavar="URL",
+    )
+    allow_plain_http: bool = flag(
+        "Let http:// URLs lead to other machines, requests and signatures in clear."
+    )
+    constant: bool = option(
+        "Open loop: send at equal gaps, or at random as many independent callers do.",
+        False,
+        names="--constant/--poisson",
+    )
+    seed: int = option("The same seed sends at the same times.", 1)
+    allowed_errors: float = option("Share of requests that may fail.", 0.001)
+    processes: int = option(
+        "Generator processes on this machine, for each side of a comparison.", 1
+    )
     profile: Profile = None
     region: Region = None
 
@@ -131,16 +112,11 @@ class Sending:
 class Results:
     """What is written."""
 
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the result as JSON: plan and simulate read "
-            "a load test's with --from-load-test.",
-        ),
-    ] = None
+    output: Path | None = option(
+        "Write the result as JSON: plan and simulate read a load test's with --from-load-test.",
+        metavar="FILE",
+        short="-o",
+    )
     html: Html = None
     json: Json = False
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .load_inputs import Results, Sending, seconds_of
-from .options import grouped
+from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
@@ -27,95 +27,60 @@ _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 class Load:
     """What is sent, step by step."""
 
-    rate: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TPS",
-            help="Open loop: requests per second, whoever "
-            "waits; 10..200 for a ramp. Repeat it for further steps.",
-        ),
-    ] = None
-    users: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N",
-            help="Closed loop: callers that each wait for their "
-            "answer. Repeat it for further steps.",
-        ),
-    ] = None
-    replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Open loop: a recorded traffic shape.")
-    ] = None
-    find_limit: Annotated[
-        bool,
-        typer.Option(
-            "--find-limit",
-            help="Find the highest rate that holds the "
-            "target: rising, then bisecting, then confirming.",
-        ),
-    ] = False
-    confirm: Annotated[
-        bool,
-        typer.Option(
-            "--confirm", help="Send what production will: --rate, or the settings' peak_tps."
-        ),
-    ] = False
-    duration: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Length of each step. Default: 60s; 5m with --confirm."),
-    ] = None
-    alone: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="How long one caller at a time is measured "
-            "first: the service time; 0s for not at all. Default: a sixth of a step, at most 10s.",
-        ),
-    ] = None
-    up_to: Annotated[
-        float | None, typer.Option(metavar="TPS", help="With --find-limit: where rising ends.")
-    ] = None
-    precision: Annotated[
-        float, typer.Option(help="With --find-limit: how close to look, as a share.")
-    ] = 0.05
+    rate: list[str] | None = option(
+        "Open loop: requests per second, whoever waits; 10..200 for a ramp. Repeat it for "
+        "further steps.",
+        metavar="TPS",
+    )
+    users: list[int] | None = option(
+        "Closed loop: callers that each wait for their answer. Repeat it for further steps.",
+        metavar="N",
+    )
+    replay: Path | None = option("Open loop: a recorded traffic shape.", metavar="FILE")
+    find_limit: bool = flag(
+        "Find the highest rate that holds the target: rising, then bisecting, then confirming."
+    )
+    confirm: bool = flag("Send what production will: --rate, or the settings' peak_tps.")
+    duration: str | None = option(
+        "Length of each step. Default: 60s; 5m with --confirm.", metavar="TIME"
+    )
+    alone: str | None = option(
+        "How long one caller at a time is measured first: the service time; 0s for not at all. "
+        "Default: a sixth of a step, at most 10s.",
+        metavar="TIME",
+    )
+    up_to: float | None = option("With --find-limit: where rising ends.", metavar="TPS")
+    precision: float = option("With --find-limit: how close to look, as a share.", 0.05)
+    fleet: int | None = option(
+        "Send from N tasks of the endpoint's load-test fleet, in its client zones, instead of "
+        "from here; see docs/load-test-fleet.md.",
+        metavar="N",
+    )
 
 
 @dataclass
 class Measuring:
     """What is judged, and of which part of the endpoint."""
 
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="STAT=TIME",
-            help="How long callers may wait, such as "
-            "p99=200ms; with --stream for the first byte, too: ttfb-p99=80ms. Default: the settings'.",
-        ),
-    ] = None
-    instances: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Instances that serve, or copies of the inference component. Default: what "
-            "SageMaker says; --find-limit needs it where that is not known.",
-        ),
-    ] = None
-    variant: Annotated[str | None, typer.Option(help="Send to this production variant only.")] = (
-        None
+    target: list[str] | None = option(
+        "How long callers may wait, such as p99=200ms; with --stream for the first byte, too: "
+        "ttfb-p99=80ms. Default: the settings'.",
+        metavar="STAT=TIME",
     )
-    target_model: Annotated[str | None, typer.Option(help="Of a multi-model endpoint.")] = None
-    inference_component: Annotated[
-        str | None, typer.Option(help="Of an endpoint that hosts several.")
-    ] = None
-    metrics_wait: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="How long to wait for CloudWatch, which is a "
-            "minute or two late; 0s to leave it out. With it, steps of a minute or more settle until a "
-            "full minute begins.",
-        ),
-    ] = "3m"
+    instances: int | None = option(
+        "Instances that serve, or copies of the inference component. Default: what SageMaker "
+        "says; --find-limit needs it where that is not known.",
+        min=1,
+    )
+    variant: str | None = option("Send to this production variant only.")
+    target_model: str | None = option("Of a multi-model endpoint.")
+    inference_component: str | None = option("Of an endpoint that hosts several.")
+    metrics_wait: str = option(
+        "How long to wait for CloudWatch, which is a minute or two late; 0s to leave it out. "
+        "With it, steps of a minute or more settle until a full minute begins.",
+        "3m",
+        metavar="TIME",
+    )
 
 
 @grouped
@@ -126,14 +91,6 @@ def load_test(
     sending: Sending,
     results: Results,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line per step.")] = None,
-    fleet: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Send from N tasks of the endpoint's load-test "
-            "fleet, in its client zones, instead of from here; see docs/load-test-fleet.md.",
-        ),
-    ] = None,
 ) -> None:
     """Load an endpoint, and say what it holds and what limits it. Costs what the requests cost.
 
@@ -151,7 +108,7 @@ def load_test(
       low-latency load-test sentiment --confirm --settings endpoint.yaml
       low-latency load-test sentiment --fleet 4 --find-limit --settings endpoint.yaml
     """
-    if fleet is not None and sending.processes != 1:
+    if load.fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
     results.check(csv)
     from ..load_test.search.load_testing import load_test as tested
@@ -168,7 +125,7 @@ def load_test(
         target_model=measuring.target_model,
         inference_component=measuring.inference_component,
     )
-    from .load_test_view import Live, summary
+    from .load_test_view import LoadTestDisplay, summary
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
@@ -181,11 +138,11 @@ def load_test(
             "planned_instances": stated.planned_instances,
         }
     )
-    with Live(to, plan, quiet=results.json) as live:
+    with LoadTestDisplay(to, plan, quiet=results.json) as live:
         run = (
             None
-            if fleet is None
-            else _fleet_run(to, payloads, plan, fleet, sending.profile, live.note)
+            if load.fleet is None
+            else _fleet_run(to, payloads, plan, load.fleet, sending.profile, live.note)
         )
         report = tested(
             to,

@@ -13,8 +13,6 @@ from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.steps_table import PER_INSTANCE, StepColumn, step_columns
 from ..report.tables import Table
 
-__all__ = ["StepsTable"]
-
 _BETWEEN = 2  # characters that the table puts between two columns
 _MARKS = {
     "?": "? fewer than ten requests lie beyond it",

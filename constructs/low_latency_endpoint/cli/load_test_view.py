@@ -20,12 +20,10 @@ from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
-
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 
-class Live(LiveDisplay):
+class LoadTestDisplay(LiveDisplay):
     """The steps while they run: a table that grows; where nobody looks, a line for each step."""
 
     def __init__(self, target: Target, plan: RunPlan, *, quiet: bool) -> None:

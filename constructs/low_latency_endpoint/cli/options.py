@@ -1,28 +1,18 @@
-"""Options that several commands have, each described once, and groups of them as one parameter."""
+"""Options that several commands have, each described once, and groups of them as one parameter.
+
+A group is a dataclass; its fields are :func:`option` and :func:`flag`, called as the field is.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-
-__all__ = [
-    "Html",
-    "Json",
-    "Profile",
-    "Quiet",
-    "Region",
-    "SettingsFile",
-    "SettingsRegion",
-    "Strict",
-    "Verbose",
-    "grouped",
-]
 
 SettingsFile = Annotated[
     Path, typer.Argument(show_default=False, help="The settings file, such as endpoint.yaml.")
@@ -47,13 +37,39 @@ SettingsRegion = Annotated[
     ),
 ]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what passes.")]
 
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail on a warning, and on what could not be read.")
-]
+def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:
+    """A field of a group that is an option.
 
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Name the page behind each check.")]
+    Parameters
+    ----------
+    help : str
+    default : object
+        By default the option need not be given, and is ``None``.
+    short : str
+        Another name, such as ``-y``.
+    names : str
+        Its names where they are not the field's, such as ``--constant/--poisson``.
+    **more
+        Further arguments of ``typer.Option``.
+    """
+    return field(
+        default=default, metadata={"names": (names, short), "more": {"help": help, **more}}
+    )
+
+
+def flag(help: str, *, short: str = "") -> Any:
+    """A field of a group that is an option without a value: off by default."""
+    return option(help, False, short=short)
+
+
+def _annotation(option: Field[Any], kind: Any) -> Any:
+    """The field's type as typer reads it."""
+    if not option.metadata:
+        return kind
+    names, short = option.metadata["names"]
+    names = names or f"--{option.name.rstrip('_').replace('_', '-')}"
+    return Annotated[kind, typer.Option(names, *filter(None, [short]), **option.metadata["more"])]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -68,15 +84,18 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         kinds = get_type_hints(groups[each.name], include_extras=True)
         parameters += [
             inspect.Parameter(
-                field.name, each.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
+                one.name,
+                each.KEYWORD_ONLY,
+                default=one.default,
+                annotation=_annotation(one, kinds[one.name]),
             )
-            for field in fields(groups[each.name])
+            for one in fields(groups[each.name])
         ]
 
     @wraps(command)
     def run(**given: Any) -> None:
         made = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            name: kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             for name, kind in groups.items()
         }
         command(**given, **made)

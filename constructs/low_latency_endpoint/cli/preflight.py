@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from .options import Json, Profile, Quiet, SettingsFile, SettingsRegion, Strict, Verbose
+from .checks import CheckOptions, with_progress
+from .options import SettingsFile, SettingsRegion, grouped, option
 
-__all__ = ["preflight"]
+
+@dataclass
+class PreflightOptions(CheckOptions):
+    """The same, and whether to wait."""
+
+    region: SettingsRegion = None
+    wait: str | None = option(
+        "Wait up to this long, such as 15m, while a scaling action runs on the deployed "
+        "endpoint; default: not at all.",
+        metavar="TIME",
+    )
 
 
-def preflight(
-    settings: SettingsFile,
-    json: Json = False,
-    quiet: Quiet = False,
-    strict: Strict = False,
-    verbose: Verbose = False,
-    profile: Profile = None,
-    region: SettingsRegion = None,
-    wait: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Wait up to this long, such as 15m, while a scaling action runs on "
-            "the deployed endpoint; default: not at all.",
-        ),
-    ] = None,
-) -> None:
+@grouped
+def preflight(settings: SettingsFile, options: PreflightOptions) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
     Changes nothing. What the credentials may not read is "unknown", never "pass".
@@ -46,16 +42,15 @@ def preflight(
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
-    from .checks import finish, with_progress
     from .load_inputs import seconds_of
 
-    longest = seconds_of(wait, "--wait") if wait is not None else 0.0
+    longest = seconds_of(options.wait, "--wait") if options.wait is not None else 0.0
     loaded = load_settings(settings)
     from ..account.sessions import open_clients
     from ..operate.preflight import run_preflight
     from ..operate.preflight.waiting import wait_for_endpoints
 
-    client, chosen = open_clients(profile, region, loaded.region)
+    client, chosen = open_clients(options.profile, options.region, loaded.region)
     if longest:
         wait_for_endpoints(
             loaded,
@@ -63,7 +58,7 @@ def preflight(
             chosen,
             seconds=longest,
             on_wait=lambda text: typer.echo(
-                f"{text}: waiting up to {wait} for it to be InService", err=True
+                f"{text}: waiting up to {options.wait} for it to be InService", err=True
             ),
         )
     report = with_progress(
@@ -71,4 +66,4 @@ def preflight(
             loaded, client, chosen, what=str(settings), on_check=on_check
         )
     )
-    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)
+    options.finish(report)

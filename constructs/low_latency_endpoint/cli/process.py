@@ -15,8 +15,6 @@ from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
 
-__all__ = ["check_packages", "guarded", "interruptible", "needs", "use_streams", "use_width"]
-
 _INTERRUPTED = 130
 _USAGE = 2
 #: Narrower tables are columns of single letters, or nothing; wider ones are not looked at.

@@ -10,8 +10,6 @@ from ..simulate.assumptions import Model
 from ..simulate.search_goals import Found, SearchResult
 from ..simulate.search_wording import traffic_name
 
-__all__ = ["front_chart", "latency_chart", "timeline_chart"]
-
 _COLOURS = {"RANDOM": "red", "LEAST_OUTSTANDING_REQUESTS": "blue"}
 _PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 

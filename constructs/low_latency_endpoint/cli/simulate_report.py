@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from ..simulate.assumptions import Model
     from ..simulate.search_goals import Found, SearchResult
 
-__all__ = ["Report"]
 
-
-class Report:
+class SimulationReport:
     """The answer of one command, made by one of its methods and shown by the last."""
 
     def __init__(

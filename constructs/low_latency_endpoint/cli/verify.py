@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Profile, Quiet, Region, Strict, Verbose
+from .checks import CheckOptions, with_progress
+from .options import Region, grouped
 
-__all__ = ["verify"]
 
-
+@grouped
 def verify(
     stack: Annotated[
         str,
@@ -18,11 +18,7 @@ def verify(
             show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint."
         ),
     ],
-    json: Json = False,
-    quiet: Quiet = False,
-    strict: Strict = False,
-    verbose: Verbose = False,
-    profile: Profile = None,
+    options: CheckOptions,
     region: Region = None,
 ) -> None:
     """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
@@ -43,10 +39,9 @@ def verify(
     """
     from ..account.sessions import open_clients
     from ..operate.verify import run_verification
-    from .checks import finish, with_progress
 
-    client, chosen = open_clients(profile, region)
+    client, chosen = open_clients(options.profile, region)
     report = with_progress(
         lambda on_check: run_verification(stack, client, chosen, on_check=on_check)
     )
-    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)
+    options.finish(report)

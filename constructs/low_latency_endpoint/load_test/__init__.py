@@ -3,7 +3,8 @@
 What users of the library import, they import from here. Names are imported on first use
 (PEP 562), so that importing this package loads neither Locust nor gevent: Locust patches the
 standard library of the process that imports it, which only ``SageMakerUser``,
-``OpenLoopSageMakerUser`` and ``InvocationFailed`` do.
+``OpenLoopSageMakerUser`` and ``InvocationFailed`` do. It imports ``settings``, ``account``,
+``client``, ``simulate``, ``report`` and ``plan``; never ``aws_cdk``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Is it so? What boto3 reads from an account, set against what was planned."""
+"""Is it so? Preflight, verify, diagnose and recommend: an account set against what was planned.
+
+It imports ``settings``, ``account``, ``client``, ``report`` and ``plan``; never ``aws_cdk``.
+"""

@@ -11,8 +11,6 @@ from typing import Any
 from ..account.calls import Account
 from ..account.metrics import metric_data
 
-__all__ = ["Graph", "GraphSeries", "Line", "read_dashboard_body", "read_graphs"]
-
 
 @dataclass(frozen=True)
 class GraphSeries:
@@ -37,7 +35,7 @@ class GraphSeries:
 
 
 @dataclass(frozen=True)
-class Line:
+class HorizontalLine:
     """A horizontal annotation."""
 
     value: float
@@ -56,7 +54,7 @@ class Graph:
     right_label: str
     stacked: bool
     series: tuple[GraphSeries, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[HorizontalLine, ...]
 
 
 def read_dashboard_body(account: Account, dashboard_name: str) -> dict[str, Any]:
@@ -102,7 +100,7 @@ def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datet
         stacked=bool(properties.get("stacked")),
         series=tuple(_series(rows, queries, found)),
         lines=tuple(
-            Line(
+            HorizontalLine(
                 float(line["value"]),
                 line.get("label", ""),
                 line.get("color", "#d62728"),

@@ -14,9 +14,7 @@ from typing import Any
 from ..account.alarms import alarms_named
 from ..account.calls import Account
 from ..report.colours import COLOURS
-from .dashboard_data import Graph, read_dashboard_body, read_graphs
-
-__all__ = ["draw_dashboard", "read_dashboard_body"]
+from .dashboard_data import Graph, read_graphs
 
 _COLUMNS, _ALARMS_PER_ROW = 24, 3
 _INCHES_PER_ROW, _INCHES_WIDE = 0.52, 15.0

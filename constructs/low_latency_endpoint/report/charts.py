@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["Chart", "Line", "Panel", "nines"]
-
 X = datetime | float | str
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 #: Axis of percentiles, each further nine as wide as the one before: 1 is p90, 2 is p99.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COLOURS", "PALETTE"]
-
 #: By name: on light paper, and on dark.
 COLOURS = {
     "blue": ("#0072b2", "#4ea8de"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["milliseconds", "percent", "rate"]
-
 
 def milliseconds(value: float | None, digits: int = 2) -> str:
     """A time given in milliseconds; in seconds from ten seconds on, a dash for none.

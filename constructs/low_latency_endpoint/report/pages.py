@@ -12,8 +12,6 @@ from .charts import Chart
 from .colours import COLOURS
 from .tables import Table
 
-__all__ = ["Code", "Finding", "Listed", "Part", "Section", "Soft", "page"]
-
 
 @dataclass(frozen=True)
 class Soft:
@@ -38,7 +36,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FindingCard:
     """Something that was found: what shows it, what to change, and who says so.
 
     Attributes
@@ -70,7 +68,7 @@ class Section:
     parts: Sequence[Part]
 
 
-Part = str | Soft | Listed | Code | Table | Chart | Finding | Section
+Part = str | Soft | Listed | Code | Table | Chart | FindingCard | Section
 
 
 def page(

@@ -1,6 +1,7 @@
 """What would happen: instances behind a router, simulated request by request.
 
-Names are loaded when they are first used: the plan does not pay for the simulator.
+It imports ``plan``. Names are loaded when they are first used: the plan does not pay for the
+simulator.
 """
 
 from __future__ import annotations

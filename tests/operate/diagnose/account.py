@@ -180,8 +180,11 @@ class FakeAccount:
 
     def _get_metric_data(self, request: dict[str, Any]) -> dict[str, Any]:
         assert len(request["MetricDataQueries"]) <= 500
+        page = self._slice("MetricDataResults", request["MetricDataQueries"], request)
+        window = request["StartTime"], request["EndTime"]
+        periods: dict[Any, dict[datetime, Samples]] = {}
         results = []
-        for query in request["MetricDataQueries"]:
+        for query in page["MetricDataResults"]:
             stat = query["MetricStat"]
             metric = stat["Metric"]
             key = (
@@ -189,35 +192,32 @@ class FakeAccount:
                 metric["MetricName"],
                 frozenset((d["Name"], d["Value"]) for d in metric["Dimensions"]),
             )
-            points = aggregated(
-                self.data.get(key, {}),
-                stat["Stat"],
-                stat["Period"],
-                request["StartTime"],
-                request["EndTime"],
-            )
+            if (key, stat["Period"]) not in periods:
+                data = self.data.get(key, {})
+                periods[key, stat["Period"]] = by_period(data, stat["Period"], *window)
+            found = periods[key, stat["Period"]]
             results.append(
                 {
                     "Id": query["Id"],
                     "Label": query["Id"],
                     "StatusCode": "Complete",
-                    "Timestamps": list(points),
-                    "Values": list(points.values()),
+                    "Timestamps": list(found),
+                    "Values": [_statistic(samples, stat["Stat"]) for samples in found.values()],
                 }
             )
-        return self._slice("MetricDataResults", results, request)
+        return {**page, "MetricDataResults": results}
 
 
-def aggregated(
-    data: dict[datetime, Samples], statistic: str, period: int, start: datetime, end: datetime
-) -> dict[datetime, float]:
-    """Values of a statistic by period, as CloudWatch computes them."""
+def by_period(
+    data: dict[datetime, Samples], period: int, start: datetime, end: datetime
+) -> dict[datetime, Samples]:
+    """What CloudWatch computes its statistics of: the samples of each period, by their values."""
     periods: dict[datetime, Samples] = {}
     for time, samples in data.items():
         if start <= time < end:
             begin = time - timedelta(seconds=time.timestamp() % period)
             periods.setdefault(begin, []).extend(samples)
-    return {time: _statistic(periods[time], statistic) for time in sorted(periods)}
+    return {time: sorted(periods[time]) for time in sorted(periods)}
 
 
 def _statistic(samples: Samples, statistic: str) -> float:
@@ -232,9 +232,8 @@ def _statistic(samples: Samples, statistic: str) -> float:
         return max(value for value, _ in samples)
     assert statistic.startswith("p"), statistic
     wanted, seen = float(statistic[1:]) / 100 * count, 0.0
-    ordered = sorted(samples)
-    for value, weight in ordered:
+    for value, weight in samples:
         seen += weight
         if seen >= wanted - 1e-9:
             return value
-    return ordered[-1][0]
+    return samples[-1][0]

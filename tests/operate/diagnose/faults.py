@@ -578,7 +578,7 @@ FAULTS = (
             }
         ),
         "LLD302",
-        ("download 3500 ms, load 500 ms",),
+        ("download 3,500 ms, load 500 ms",),
         ("containers[].data",),
     ),
     Fault(
@@ -605,7 +605,7 @@ FAULTS = (
         "callers that send what the model refuses",
         lambda: Scenario(errors={"Invocation4XXErrors": from_minute(30, 0, 0.1)}),
         "LLD403",
-        ("4XX errors, 5 %",),
+        ("4XX errors, 5.0 %",),
         ("alarms.client_error_rate: 0.05",),
     ),
     Fault(

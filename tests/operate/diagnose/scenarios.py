@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from statistics import NormalDist
 from typing import Any
 
@@ -409,7 +410,11 @@ class Scenario:
     def _drawn(self, median: float, requests: float) -> list[tuple[float, float]]:
         """Quantiles of a log-normal law with the weight of the instance's requests."""
         count = max(1, min(QUANTILES, math.floor(requests)))
-        normal = NormalDist(math.log(median), self.spread or 1e-9)
-        return [
-            (math.exp(normal.inv_cdf((n + 0.5) / count)), requests / count) for n in range(count)
-        ]
+        sigma, weight = self.spread or 1e-9, requests / count
+        return [(median * math.exp(sigma * z), weight) for z in _quantiles(count)]
+
+
+@cache
+def _quantiles(count: int) -> list[float]:
+    """Of the standard normal law, evenly."""
+    return [NormalDist().inv_cdf((n + 0.5) / count) for n in range(count)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from tests.operate.preflight.fake_aws import (
@@ -76,7 +77,7 @@ def reserving_stack(*counts: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is itself: see run
 class Case:
     """What is changed in settings and account, and what must come out."""
 
@@ -1214,7 +1215,9 @@ CASES = [
 ]
 
 
+@cache
 def run(case: Case) -> tuple[list[Any], FakeAws]:
+    """What comes of a case, and what was asked of AWS; once for all tests."""
     aws = FakeAws(merged(WORLD, case.aws))
     more = {"fetch": case.fetched} if case.fetched else {}
     return outcomes(case.check, aws, settings_with(case.settings), region=case.region, **more), aws

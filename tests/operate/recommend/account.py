@@ -7,6 +7,7 @@ others; answers are validated too, so a recorded shape that AWS could not send f
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import boto3
@@ -19,6 +20,12 @@ GROUPS = ["sg-0123456789abcdef0"]
 THEN = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
 
+@cache
+def _session() -> boto3.Session:
+    """One for all: each reads botocore's data anew."""
+    return boto3.Session()
+
+
 class Account:
     """Stubbed clients by service; use as a client factory."""
 
@@ -28,7 +35,7 @@ class Account:
 
     def __call__(self, service: str) -> Any:
         if service not in self._clients:
-            client = boto3.Session().client(
+            client = _session().client(
                 service,
                 region_name="us-east-1",
                 aws_access_key_id="testing",

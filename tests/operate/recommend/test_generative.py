@@ -11,18 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend import VpcConfig
-from low_latency_endpoint.operate.recommend.generative_jobs import (
-    RECOMMENDATION,
-    check_boto3,
-    read_generative,
-)
 from low_latency_endpoint.operate.recommend.generative_requests import (
     Benchmark,
     GenerativeRecommendation,
-    Workload,
+    TokenWorkload,
+    check_boto3,
     workload_of_file,
 )
+from low_latency_endpoint.operate.recommend.job_requests import VpcConfig
+from low_latency_endpoint.operate.recommend.jobs import GENERATIVE, read
 from low_latency_endpoint.settings import load_settings
 
 from .account import GROUPS, ROLE, SUBNETS, THEN, Account
@@ -102,7 +99,7 @@ def describes(
 
 # --- requests ----------------------------------------------------------------------------------
 def test_the_workload() -> None:
-    request = Workload(
+    request = TokenWorkload(
         2000,
         500,
         32,
@@ -212,7 +209,7 @@ def test_any_options(
 ) -> None:
     """A request that AWS's model takes, or a coded error of ours."""
     try:
-        workload = Workload(*numbers).request(name)
+        workload = TokenWorkload(*numbers).request(name)
         job = GenerativeRecommendation(
             name, ROLE, model, OUT, name, goal, tuple(types), framework
         ).request()
@@ -235,7 +232,7 @@ def test_an_old_boto3_is_named() -> None:
 # --- answers -----------------------------------------------------------------------------------
 def test_an_answer(account: Account) -> None:
     describes(account, "llm-1", "Completed", recommendation())
-    job = read_generative(account, RECOMMENDATION, "llm-1")
+    job = read(account, GENERATIVE, "llm-1")
     [found] = job.results
     assert job.succeeded
     assert found.instance_type == "ml.g6e.12xlarge"

@@ -12,22 +12,21 @@ import pytest
 from low_latency_endpoint.account.calls import Account as Reader
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend import (
+from low_latency_endpoint.operate.recommend.adopting import adopt, chosen
+from low_latency_endpoint.operate.recommend.deployed_model import find_deployed_model
+from low_latency_endpoint.operate.recommend.jobs import (
+    INFERENCE,
     Job,
-    LatencyThreshold,
-    adopt,
-    ask_for_scaling,
-    chosen,
-    find_deployed_model,
     newest_jobs,
     read,
     read_job,
-    sample_payload,
     stop,
-    upload,
     wait,
 )
-from low_latency_endpoint.operate.recommend.results import model_latency_ms
+from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
+from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
+from low_latency_endpoint.operate.recommend.scaling import ask_for_scaling
+from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
 from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
 
@@ -39,15 +38,16 @@ P95_200 = LatencyThreshold("P95", 200)
 RECORDED = result("ml.g4dn.xlarge", latency=171, invocations=1645)
 
 
-def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job:
+def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job[Recommendation]:
     return read_job(
+        INFERENCE,
         {
             "JobName": "j",
             "JobType": "Advanced",
             "Status": status,
             "CreationTime": THEN,
             "InferenceRecommendations": list(results),
-        }
+        },
     )
 
 
@@ -67,16 +67,16 @@ def test_a_recorded_answer(account: Account) -> None:
             ),
         ],
     )
-    job = read(account, "sentiment-1")
-    fast, slow = job.recommendations
+    job = read(account, INFERENCE, "sentiment-1")
+    fast, slow = job.results
     assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
-    assert fast.cost_per_inference == pytest.approx(7.456940238625975e-06)
+    assert fast.cost_per_inference_usd == pytest.approx(7.456940238625975e-06)
     assert fast.tps_per_instance == pytest.approx(27.4167, abs=1e-4)
     assert fast.model_latency_ms == 171
     assert (fast.cpu_percent, fast.memory_percent) == (71.4, 22.5)
     assert slow.environment == {"OMP_NUM_THREADS": "2"}
     assert job.threshold == P95_200
-    assert [each.within(job.threshold) for each in job.recommendations] == [True, False]
+    assert [each.within(job.threshold) for each in job.results] == [True, False]
 
 
 def test_values_that_aws_leaves_out() -> None:
@@ -85,7 +85,7 @@ def test_values_that_aws_leaves_out() -> None:
         "ModelConfiguration": {},
         "Metrics": {"CpuUtilization": float("nan")},
     }
-    [found] = job_of(serverless).recommendations
+    [found] = job_of(serverless).results
     assert found.instance_type == ""
     assert found.cpu_percent is None
     assert found.within(P95_200) is None
@@ -114,6 +114,7 @@ def test_waiting(account: Account) -> None:
     seen: list[tuple[str, str]] = []
     job = wait(
         account,
+        INFERENCE,
         "j",
         sleep=slept.append,
         on_poll=lambda job, progress: seen.append((job.status, progress)),
@@ -149,9 +150,9 @@ def test_stopping_and_listing(account: Account) -> None:
             ]
         },
     )
-    stop(account, "j")
-    [found] = newest_jobs(account)
-    assert (found.name, found.job_type, found.status) == ("j", "Default", "STOPPING")
+    stop(account, INFERENCE, "j")
+    [found] = newest_jobs(account, INFERENCE)
+    assert (found.name, found.type, found.status) == ("j", "Default", "STOPPING")
     account.all_asked()
 
 
@@ -166,7 +167,7 @@ def test_stopping_and_listing(account: Account) -> None:
 def test_refusals_in_words(account: Account, code: str, said: str) -> None:
     account.refuses("sagemaker", "describe_inference_recommendations_job", code)
     with pytest.raises(AwsUnavailable) as caught:
-        read(account, "j")
+        read(account, INFERENCE, "j")
     assert said in str(caught.value)
 
 
@@ -174,7 +175,7 @@ def test_refusals_in_words(account: Account, code: str, said: str) -> None:
 def test_the_deployed_model_and_its_network(account: Account, settings: Settings) -> None:
     account.deployed()
     found = find_deployed_model(Reader(account), settings, "sentiment")
-    assert found.name == "Model-1"
+    assert found.model_name == "Model-1"
     assert found.vpc is not None
     assert found.vpc.request() == {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}
     account.all_asked()
@@ -390,7 +391,7 @@ def test_the_recommended_scaling(account: Account) -> None:
             }
         },
     )
-    advice = ask_for_scaling(account, job, job.recommendations[0], 1000)
+    advice = ask_for_scaling(account, job, job.results[0], 1000)
     assert (advice.min_instances, advice.max_instances) == (2, 37)
     assert advice.targets == (("SageMakerVariantInvocationsPerInstance", 1600.0),)
     account.all_asked()
@@ -399,5 +400,5 @@ def test_the_recommended_scaling(account: Account) -> None:
 def test_a_result_without_an_id_has_no_scaling(account: Account) -> None:
     job = job_of({**RECORDED, "RecommendationId": ""})
     with pytest.raises(ConfigurationError) as caught:
-        ask_for_scaling(account, job, job.recommendations[0], None)
+        ask_for_scaling(account, job, job.results[0], None)
     assert caught.value.code == "LLE977"

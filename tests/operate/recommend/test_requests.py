@@ -13,23 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend import (
+from low_latency_endpoint.operate.recommend.container import (
     ContainerDescription,
-    LatencyThreshold,
+    describe_container,
+)
+from low_latency_endpoint.operate.recommend.job_requests import (
     LoadTest,
     ModelSource,
-    Phase,
     RecommendationRequest,
-    Stairs,
     VpcConfig,
     check_types_to_try,
-    describe_container,
-    job_request,
-    parse_phases,
-    parse_stairs,
+)
+from low_latency_endpoint.operate.recommend.threshold import (
+    LatencyThreshold,
     parse_threshold,
     threshold_of,
 )
+from low_latency_endpoint.operate.recommend.traffic import Phase, Stairs, parse_phases, parse_stairs
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
 
@@ -96,12 +96,10 @@ def job(**changes: Any) -> RecommendationRequest:
 
 
 def test_a_default_job() -> None:
-    request = job_request(
-        job(
-            instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"),
-            vpc=VpcConfig(tuple(SUBNETS), tuple(GROUPS)),
-        )
-    )
+    request = job(
+        instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"),
+        model=ModelSource("Model-1", vpc=VpcConfig(tuple(SUBNETS), tuple(GROUPS))),
+    ).request()
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request == {
         "JobName": "sentiment-1",
@@ -129,21 +127,19 @@ def test_a_default_job() -> None:
 
 def test_an_advanced_job() -> None:
     """The example of AWS's page "Run a custom load test", in our words."""
-    request = job_request(
-        job(
-            model=ModelSource(
-                model_package_arn="arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
-            ),
-            instance_types=("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge"),
-            load_test=LoadTest(
-                LatencyThreshold("P95", 100),
-                max_invocations=1000,
-                max_parallel=2,
-                traffic=(Phase(1, 1, 120), Phase(1, 1, 120)),
-                environment={"OMP_NUM_THREADS": ["1", "2", "4"]},
-            ),
-        )
-    )
+    request = job(
+        model=ModelSource(
+            model_package_arn="arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
+        ),
+        instance_types=("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge"),
+        load_test=LoadTest(
+            LatencyThreshold("P95", 100),
+            max_invocations=1000,
+            max_parallel=2,
+            traffic=(Phase(1, 1, 120), Phase(1, 1, 120)),
+            environment={"OMP_NUM_THREADS": ["1", "2", "4"]},
+        ),
+    ).request()
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request["JobType"] == "Advanced"
     vary = {
@@ -172,12 +168,10 @@ def test_an_advanced_job() -> None:
 
 
 def test_stairs() -> None:
-    request = job_request(
-        job(
-            instance_types=("ml.c5.xlarge",),
-            load_test=LoadTest(P95_200, traffic=Stairs(2, 2, 240), continue_when_flat=True),
-        )
-    )
+    request = job(
+        instance_types=("ml.c5.xlarge",),
+        load_test=LoadTest(P95_200, traffic=Stairs(2, 2, 240), continue_when_flat=True),
+    ).request()
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request["InputConfig"]["TrafficPattern"] == {
         "TrafficType": "STAIRS",
@@ -187,7 +181,7 @@ def test_stairs() -> None:
 
 
 def test_the_validation_of_these_tests_finds_faults() -> None:
-    request = job_request(job(instance_types=("ml.c5.xlarge",), load_test=LoadTest(P95_200)))
+    request = job(instance_types=("ml.c5.xlarge",), load_test=LoadTest(P95_200)).request()
     request["InputConfig"]["EndpointConfigurations"][0]["InstanceType"] = "ml.none.large"
     request["JobName"] = "a_b"
     request["Unknown"] = 1
@@ -250,14 +244,12 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
             drawn["parallel"],
             environment=drawn["environment"],
         )
-        request = job_request(
-            job(
-                job_name=drawn["name"],
-                role_arn=drawn["role"],
-                load_test=test,
-                instance_types=TYPES[: drawn["count"]],
-            )
-        )
+        request = job(
+            job_name=drawn["name"],
+            role_arn=drawn["role"],
+            load_test=test,
+            instance_types=TYPES[: drawn["count"]],
+        ).request()
     except ConfigurationError as error:
         code = error.code
     else:
@@ -286,7 +278,7 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
 )
 def test_jobs_that_are_refused(changes: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        job_request(job(**changes))
+        job(**changes).request()
     assert caught.value.code == code
 
 

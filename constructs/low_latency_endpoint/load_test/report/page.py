@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...report.pages import Finding, Listed, Part, Section, Soft
+from ...report.pages import FindingCard, Listed, Part, Section, Soft
 from ...report.pages import page as page_of
 from ...report.tables import Table
 from ..search.limit_search import Limit, SearchPlan
@@ -41,7 +41,7 @@ def page(report: LoadTestReport) -> str:
         Section(
             "Where the saturation comes from",
             [
-                Finding(
+                FindingCard(
                     each.title,
                     each.kind,
                     _TONES[each.severity],

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.clock import WALL_CLOCK, AccountClock
 from ...account.metrics import Query, Series, read_queries, variant_queries
+from ...account.sessions import Unreadable
 from ..engine.steps import StepResult
 from .serving import ServingFleet
 

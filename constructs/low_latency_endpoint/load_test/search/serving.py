@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...account.calls import Account
-from ...account.endpoints import DeployedVariant, describe_endpoint, existing_endpoint
-from ...account.error_codes import ENDPOINT_EXISTS
+from ...account.endpoints import (
+    ENDPOINT_EXISTS,
+    DeployedVariant,
+    describe_endpoint,
+    existing_endpoint,
+)
 from ...account.scaling import scalable_targets
 from ...errors import rule
 from .limit_search import INSTANCES_KNOWN

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.network import zones
+from ...account.sessions import Unreadable
 from ...errors import AWS_DOCS
 from .results import Outcome, Report, Result, unknown
-
-__all__ = ["Check", "check", "guarded", "run_checks"]
 
 C = TypeVar("C")
 
@@ -53,6 +52,12 @@ class Check(Generic[C]):
                 mend=outcome.mend,
                 source=self.source,
             )
+
+
+def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """Outcomes that say of which part of the check's subject they are."""
+    for each in outcomes:
+        yield replace(each, about=" ".join(filter(None, (part, each.about))))
 
 
 def check(

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-__all__ = ["PolicyVerdict", "document_of", "items", "verdict"]
-
 _EQUALS: dict[str, Callable[[str, str], bool]] = {
     "StringEquals": lambda value, wanted: value == wanted,
     "StringEqualsIgnoreCase": lambda value, wanted: value.lower() == wanted.lower(),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
-
-__all__ = ["Outcome", "Report", "Result", "Status", "failed", "passed", "unknown", "warned"]
 
 
 class Status(StrEnum):
@@ -74,15 +72,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON-safe data, keys always in the same order."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "status": str(self.status),
-            "subject": self.subject,
-            "evidence": self.evidence,
-            "mend": self.mend,
-            "source": self.source,
-        }
+        return asdict(self) | {"status": str(self.status)}
 
 
 @dataclass(frozen=True)

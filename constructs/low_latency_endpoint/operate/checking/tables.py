@@ -11,8 +11,6 @@ from rich.text import Text
 
 from .results import Report, Result, Status
 
-__all__ = ["report_table"]
-
 _STYLES = {
     Status.PASS: "green",
     Status.WARN: "yellow",

@@ -11,10 +11,8 @@ from .diagnosis import Diagnosis
 from .measurements import VariantReading
 from .view import VariantView
 
-__all__ = ["chart"]
-
 _EVENT_COLOURS = {"deployment": "purple", "scaling": "green", "alarm": "red"}
-_MEMBERS = 12  # lines of one panel that can still be told apart
+_ROWS = 12  # lines of one panel that can still be told apart
 
 
 def chart(diagnosis: Diagnosis, variant: VariantReading) -> Chart:
@@ -88,8 +86,8 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[Panel]:
             ("p50", get("ModelLatency", "p50"), "blue"),
             limits=thresholds("ModelLatency"),
         ),
-        panel("ModelLatency by instance, average", " ms", *_members(variant.instances)),
-        panel("ModelLatency by Availability Zone, average", " ms", *_members(variant.zones)),
+        panel("ModelLatency by instance, average", " ms", *_slowest(variant.instances)),
+        panel("ModelLatency by Availability Zone, average", " ms", *_slowest(variant.zones)),
         panel(
             "OverheadLatency",
             " ms",
@@ -145,13 +143,12 @@ def _panels(diagnosis: Diagnosis, variant: VariantReading) -> list[Panel]:
     ]
 
 
-def _members(members: Mapping[str, MetricSeries]) -> list[tuple[str, Series, str]]:
-    """One line for each member, the slowest ones when there are many."""
+def _slowest(parts: Mapping[str, MetricSeries]) -> list[tuple[str, Series, str]]:
+    """One line for each of them, the slowest ones when there are many."""
     found = [
-        (name, series.get(("ModelLatency", "Average"), Series()))
-        for name, series in members.items()
+        (name, series.get(("ModelLatency", "Average"), Series())) for name, series in parts.items()
     ]
-    slowest = sorted(found, key=lambda item: -(item[1].max or 0))[:_MEMBERS]
+    slowest = sorted(found, key=lambda item: -(item[1].max or 0))[:_ROWS]
     colours = ("red", *(each for each in PALETTE if each != "red"))
     return [
         (name, series, colours[number % len(colours)])

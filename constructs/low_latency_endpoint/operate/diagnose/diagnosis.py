@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from ...account.metrics import Series
 from ...account.sessions import ClientFactory
+from .breakdown import breakdown
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .members import members
 from .reading import read_measurements
 from .tree import walk
 
-__all__ = ["Diagnosis", "Split", "diagnose", "split"]
+_ALARM_FIELDS = ("name", "metric", "statistic", "threshold", "unit", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +68,17 @@ class Diagnosis:
             "findings": [finding.to_dict() for finding in self.findings],
             "latency_ms": {v.name: [_split_dict(s) for s in split(m, v)] for v in m.variants},
             "instances": {
-                v.name: [each.to_dict() for each in members(v.instances)] for v in m.variants
+                v.name: [asdict(each) for each in breakdown(v.instances)] for v in m.variants
             },
-            "zones": {v.name: [each.to_dict() for each in members(v.zones)] for v in m.variants},
+            "zones": {v.name: [asdict(each) for each in breakdown(v.zones)] for v in m.variants},
             "variants": [_variant_dict(v) for v in m.variants],
             "events": [
                 {"time": e.time.isoformat(), "kind": e.kind, "text": e.text} for e in self.events
             ],
             "alarms": None
             if m.alarms is None
-            else [
-                {
-                    "name": a.name,
-                    "metric": a.metric,
-                    "statistic": a.statistic,
-                    "threshold": a.threshold,
-                    "unit": a.unit,
-                    "state": a.state,
-                }
-                for a in m.alarms
-            ],
-            "unknown": [{"what": u.what, "why": u.why} for u in m.unknown],
+            else [{name: getattr(alarm, name) for name in _ALARM_FIELDS} for alarm in m.alarms],
+            "unknown": [asdict(each) for each in m.unknown],
             "absent": list(m.absent),
         }
 

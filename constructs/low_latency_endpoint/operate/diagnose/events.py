@@ -8,12 +8,10 @@ from datetime import datetime
 
 from ...account.metrics import Series
 from ...report.numbers import milliseconds
-from .findings import GUIDE, Change, Evidence, Finding, kind
+from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .instance_starts import Start, after_starts
 from .measurements import Measurements
 from .view import WARMING, VariantView
-
-__all__ = ["Event", "cold_start", "endpoint_state", "events", "named", "new_version"]
 
 COLD_MODEL = kind(
     "LLD121",
@@ -78,11 +76,9 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
             "high",
             ("deployments", "failed"),
             (
-                Change(
-                    "startup_health_check_timeout", "", "if the container did not answer in time"
-                ),
-                Change("model_data_download_timeout", "", "if the model did not arrive in time"),
-                Change("deployment.rollback_on_alarms", "true"),
+                Remedy("startup_health_check_timeout", "if the container did not answer in time"),
+                Remedy("model_data_download_timeout", "if the model did not arrive in time"),
+                Remedy("deployment.rollback_on_alarms", value="true"),
             ),
             "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
         )
@@ -103,8 +99,8 @@ def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
                 "medium",
                 ("deployments", "instances missing"),
                 (
-                    Change("instance_type", "", "a type with more supply"),
-                    Change("capacity_reservation_arn", "", "reserved instances come"),
+                    Remedy("instance_type", "a type with more supply"),
+                    Remedy("capacity_reservation_arn", "reserved instances come"),
                 ),
                 "Look again in some minutes: instances that are starting count as missing too.",
             )
@@ -137,33 +133,29 @@ def new_version(view: VariantView) -> Iterator[Finding]:
         at = view.measurements.clock(each.time)
         if now < 1.3 * was:
             continue
-        yield Finding(
+        yield view.finding(
             NEW_VERSION,
-            view.variant.name,
-            (
-                *view.slow_evidence(),
-                Evidence(
-                    f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
-                    f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
-                    f"deployed then ({each.how})",
-                    each.time,
-                    view.measurements.end,
-                ),
-            ),
             "high",
             ("ModelLatency high", "instances not saturated", "since a deployment"),
-            (
-                Change("containers[].image", "", "back to the version before"),
-                Change("containers[].data", "", "back to the model before"),
-                Change(
+            *view.slow_evidence(),
+            Evidence(
+                f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
+                f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
+                f"deployed then ({each.how})",
+                each.time,
+                view.measurements.end,
+            ),
+            remedies=[
+                Remedy("containers[].image", "back to the version before"),
+                Remedy("containers[].data", "back to the model before"),
+                Remedy(
                     "alarms.model_latency",
-                    "",
                     "a threshold below what was missed, so that alarms roll back",
                 ),
-                Change("deployment.rollback_on_alarms", "true"),
-                Change("deployment.canary.wait", "10m", "longer than the alarm takes to see it"),
-            ),
-            "Compare both versions outside of SageMaker with the same requests.",
+                Remedy("deployment.rollback_on_alarms", value="true"),
+                Remedy("deployment.canary.wait", "longer than the alarm takes to see it", "10m"),
+            ],
+            besides="Compare both versions outside of SageMaker with the same requests.",
         )
         return
 
@@ -181,10 +173,10 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
     changes = (
         [
-            Change(
+            Remedy(
                 "deployment.canary",
-                "{size_percent: 10, wait: 10m}",
                 "a small part of the requests meets the cold fleet",
+                "{size_percent: 10, wait: 10m}",
             )
         ]
         if any(start.deployment for start in found)
@@ -192,27 +184,26 @@ def cold_start(view: VariantView) -> Iterator[Finding]:
     )
     if not all(start.deployment for start in found):
         changes.append(
-            Change("instances.min", "", "more at all times: fewer starts at the rise of traffic")
+            Remedy("instances.min", "more at all times: fewer starts at the rise of traffic")
         )
-    yield Finding(
+    yield view.finding(
         COLD_MODEL,
-        view.variant.name,
-        (
-            *view.slow_evidence(),
-            Evidence(
-                f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
-                found[0].first,
-                slow[-1] + view.period,
-            ),
-        ),
         "high" if recovered else "medium",
         ("ModelLatency high", "instances not saturated", "after new instances started"),
-        (
-            *changes,
-            Change("containers[].environment", "", "have the server load and compile before /ping"),
+        *view.slow_evidence(),
+        Evidence(
+            f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
+            found[0].first,
+            slow[-1] + view.period,
         ),
-        ("" if recovered else "Look again later: it has not recovered yet. ")
-        + "Warm the model before /ping answers, or send requests before callers do.",
+        remedies=[
+            *changes,
+            Remedy("containers[].environment", "have the server load and compile before /ping"),
+        ],
+        besides=(
+            ("" if recovered else "Look again later: it has not recovered yet. ")
+            + "Warm the model before /ping answers, or send requests before callers do."
+        ),
     )
 
 

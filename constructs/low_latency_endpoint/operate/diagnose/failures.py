@@ -12,14 +12,12 @@ from .findings import (
     KNOWLEDGE_CENTER,
     LOAD_TESTING,
     MONITORING,
-    Change,
     Evidence,
     Finding,
+    Remedy,
     kind,
 )
 from .view import VariantView, runs
-
-__all__ = ["errors", "multi_model", "silence"]
 
 OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors", LOAD_TESTING)
 SERVER_ERRORS = kind("LLD402", "The container fails on instances with room", LOAD_TESTING)
@@ -49,16 +47,17 @@ def errors(view: VariantView) -> Iterator[Finding]:
     if share := _too_many(view, server, "error_rate"):
         yield _server(view, server, share)
     if share := _too_many(view, client, "client_error_rate"):
-        yield Finding(
+        yield view.finding(
             CLIENT_ERRORS,
-            view.variant.name,
-            (_count(view, client, "4XX errors", share),),
             "high",
             ("errors", "4XX"),
-            (Change("alarms.client_error_rate", "0.05", "says so next time"),),
-            "Look at what callers changed: content type, payload size, names of endpoint, variant "
-            "or model, permissions. SageMaker refuses these before the model, the container with "
-            "its own 4xx.",
+            _count(view, client, "4XX errors", share),
+            remedies=[Remedy("alarms.client_error_rate", "says so next time", "0.05")],
+            besides=(
+                "Look at what callers changed: content type, payload size, names of endpoint, variant "
+                "or model, permissions. SageMaker refuses these before the model, the container with "
+                "its own 4xx."
+            ),
         )
     other = Series(
         {
@@ -68,29 +67,28 @@ def errors(view: VariantView) -> Iterator[Finding]:
     )
     other = Series({t: v for t, v in other.points.items() if v > 0})
     if share := _too_many(view, other, "model_error_rate"):
-        yield Finding(
+        yield view.finding(
             MODEL_ERRORS,
-            view.variant.name,
-            (_count(view, other, "model errors beside 4XX and 5XX", share),),
             "medium",
             ("errors", "model errors"),
-            (
-                Change("containers[].environment", "", "what the log asks for"),
-                Change("alarms.model_error_rate", "0.01", "says so next time"),
+            _count(view, other, "model errors beside 4XX and 5XX", share),
+            remedies=[
+                Remedy("containers[].environment", "what the log asks for"),
+                Remedy("alarms.model_error_rate", "says so next time", "0.01"),
+            ],
+            besides=(
+                "Socket errors, malformed answers and timeouts of the container count here: its log "
+                "says which."
             ),
-            "Socket errors, malformed answers and timeouts of the container count here: its log "
-            "says which.",
         )
     streams = view.get("MidStreamErrors", "Sum")
     if share := _too_many(view, streams, "model_error_rate"):
-        yield Finding(
+        yield view.finding(
             BROKEN_STREAMS,
-            view.variant.name,
-            (_count(view, streams, "broken streams", share),),
             "medium",
             ("errors", "mid-stream"),
-            (),
-            "The container stopped in the middle of an answer: memory, its own timeouts, its log.",
+            _count(view, streams, "broken streams", share),
+            besides="The container stopped in the middle of an answer: memory, its own timeouts, its log.",
         )
 
 
@@ -132,31 +130,33 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
     span = (times[0], times[-1] + view.period)
     longest = view.get("ModelLatency", "Maximum").only(times).max
     if longest is not None and longest >= _LIMIT_MS:
-        return Finding(
+        return view.finding(
             TIMEOUTS,
-            view.variant.name,
-            (evidence, Evidence(f"longest ModelLatency then {milliseconds(longest)}", *span)),
             "high",
             ("errors", "5XX", "at the time limit"),
-            (
-                Change("containers[].environment", "", "limit the work of one request"),
-                Change("instance_type", "", "a faster one"),
+            evidence,
+            Evidence(f"longest ModelLatency then {milliseconds(longest)}", *span),
+            remedies=[
+                Remedy("containers[].environment", "limit the work of one request"),
+                Remedy("instance_type", "a faster one"),
+            ],
+            besides=(
+                "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
+                "belongs to asynchronous inference."
             ),
-            "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
-            "belongs to asynchronous inference.",
         )
     full = view.saturation(times)
     if full:
-        return Finding(
+        return view.finding(
             OVERLOAD_ERRORS,
-            view.variant.name,
-            (evidence, full),
             "high",
             ("errors", "5XX", "instances saturated"),
-            (
-                Change("instances.max", "", "more instances"),
-                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
-            ),
+            evidence,
+            full,
+            remedies=[
+                Remedy("instances.max", "more instances"),
+                Remedy("throughput.safety_factor", "lower: instances stay emptier"),
+            ],
         )
     since = next(
         (d for d in view.measurements.deployments if abs(d.time - times[0]) <= 5 * view.period),
@@ -172,18 +172,19 @@ def _server(view: VariantView, server: Series, share: float) -> Finding:
                 span[1],
             ),
         )
-    return Finding(
+    return view.finding(
         SERVER_ERRORS,
-        view.variant.name,
-        (evidence, *more, Evidence(view.utilization_words(times), *span)),
         "high" if since else "medium",
         ("errors", "5XX", "instances not saturated"),
-        (
-            Change("containers[].environment", "", "number of workers, memory of each"),
-            Change("containers[].image", "", "the version before, if they began with it"),
-            Change("deployment.rollback_on_alarms", "true"),
-        ),
-        "The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
+        evidence,
+        *more,
+        Evidence(view.utilization_words(times), *span),
+        remedies=[
+            Remedy("containers[].environment", "number of workers, memory of each"),
+            Remedy("containers[].image", "the version before, if they began with it"),
+            Remedy("deployment.rollback_on_alarms", value="true"),
+        ],
+        besides="The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
     )
 
 
@@ -191,17 +192,16 @@ def _disk(view: VariantView) -> Iterator[Finding]:
     disk = view.get("DiskUtilization", "Average")
     if disk and max(disk.points.values()) >= 90:
         time, worst = max(disk.points.items(), key=lambda item: item[1])
-        yield Finding(
+        yield view.finding(
             DISK,
-            view.variant.name,
-            (Evidence(f"disk at {worst:.0f} %", time, time),),
             "high",
             ("utilization", "disk"),
-            (
-                Change("volume_size_gib", "", "larger, on types without local storage"),
-                Change("instance_type", "", "one with a larger local disk"),
-            ),
-            "Logs and temporary files of the container are the usual reason.",
+            Evidence(f"disk at {worst:.0f} %", time, time),
+            remedies=[
+                Remedy("volume_size_gib", "larger, on types without local storage"),
+                Remedy("instance_type", "one with a larger local disk"),
+            ],
+            besides="Logs and temporary files of the container are the usual reason.",
             risk=True,
         )
 
@@ -250,31 +250,29 @@ def multi_model(view: VariantView) -> Iterator[Finding]:
         )
     path = ("multi-model", "requests wait for models")
     if download is not None and load is not None and download >= 2 * load and not unloads:
-        yield Finding(
+        yield view.finding(
             SLOW_DOWNLOADS,
-            view.variant.name,
-            evidence,
             "high",
             (*path, "download dominates"),
-            (
-                Change("containers[].data", "", "smaller artifacts in the endpoint's own region"),
-                Change("instance_type", "", "more network bandwidth"),
-            ),
-            "Ask for each model once after a deployment, before callers do.",
+            *evidence,
+            remedies=[
+                Remedy("containers[].data", "smaller artifacts in the endpoint's own region"),
+                Remedy("instance_type", "more network bandwidth"),
+            ],
+            besides="Ask for each model once after a deployment, before callers do.",
         )
         return
-    yield Finding(
+    yield view.finding(
         CACHE_MISSES,
-        view.variant.name,
-        evidence,
         "high",
         path,
-        (
-            Change("instance_type", "", "more memory holds more models"),
-            Change("instances.min", "", "more instances: each holds some of the models"),
-            Change("alarms.cache_miss_rate", "0.05", "says so next time"),
-        ),
-        "Put models that are asked for most onto an endpoint of their own.",
+        *evidence,
+        remedies=[
+            Remedy("instance_type", "more memory holds more models"),
+            Remedy("instances.min", "more instances: each holds some of the models"),
+            Remedy("alarms.cache_miss_rate", "says so next time", "0.05"),
+        ],
+        besides="Put models that are asked for most onto an endpoint of their own.",
     )
 
 
@@ -284,20 +282,19 @@ def silence(view: VariantView) -> Iterator[Finding]:
         return
     for alarm in view.measurements.alarms or ():
         if alarm.metric == "Invocations" and alarm.state == "ALARM":
-            yield Finding(
+            yield view.finding(
                 SILENCE,
-                view.variant.name,
-                (
-                    Evidence(
-                        f"no invocation in the window; alarm {alarm.name} is in ALARM",
-                        view.measurements.start,
-                        view.measurements.end,
-                    ),
-                ),
                 "high",
                 ("traffic", "none"),
-                (Change("private_link", "", "stack-level: security group and private DNS"),),
-                "From a caller: does runtime.sagemaker.<region>.amazonaws.com resolve to an "
-                "address of the VPC, and does port 443 answer? `low-latency verify` checks both.",
+                Evidence(
+                    f"no invocation in the window; alarm {alarm.name} is in ALARM",
+                    view.measurements.start,
+                    view.measurements.end,
+                ),
+                remedies=[Remedy("private_link", "stack-level: security group and private DNS")],
+                besides=(
+                    "From a caller: does runtime.sagemaker.<region>.amazonaws.com resolve to an "
+                    "address of the VPC, and does port 443 answer? `low-latency verify` checks both."
+                ),
             )
             return

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from ...errors import AWS_DOCS
 
-__all__ = ["Change", "Evidence", "Finding", "FindingKind", "kind", "kinds"]
-
 Confidence = Literal["high", "medium", "low"]
 
 KNOWLEDGE_CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
@@ -74,15 +72,15 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Remedy:
     """One key of ``endpoint.yaml``, below the endpoint's own entry unless it says otherwise.
 
     ``value`` is empty where only a measurement can say it; ``why`` says what it does.
     """
 
     key: str
-    value: str = ""
     why: str = ""
+    value: str = ""
 
     @property
     def text(self) -> str:
@@ -111,7 +109,7 @@ class Finding:
         the other causes looked at; ``low``: it is what remains.
     path : tuple of str
         How the decision tree came to it.
-    changes : tuple of Change
+    changes : tuple of Remedy
         What to change in ``endpoint.yaml``.
     besides : str
         What to do that is not in that file.
@@ -124,7 +122,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     confidence: Confidence
     path: tuple[str, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Remedy, ...] = ()
     besides: str = ""
     risk: bool = False
 

@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from .measurements import Activity
 from .view import WARMING, VariantView
 
-__all__ = ["Start", "after_starts", "instance_starts", "scale_outs"]
-
 #: Share of slow periods that must lie after the starts for these to explain them.
 MOST = 0.8
 

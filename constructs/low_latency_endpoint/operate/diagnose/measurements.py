@@ -14,22 +14,6 @@ from ...account.calls import Unknown
 from ...account.metrics import MetricSeries, Series
 from ...plan.instance_types import InstanceFacts, instance_facts
 
-__all__ = [
-    "Activity",
-    "AlarmReading",
-    "AlarmTransition",
-    "Deployment",
-    "Measurements",
-    "PlanFacts",
-    "Rise",
-    "ScalingReading",
-    "Threshold",
-    "Unstarted",
-    "VariantReading",
-    "rises",
-    "serving",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -115,7 +99,7 @@ class VariantReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class ObservedDeployment:
     """One change of the endpoint's configuration.
 
     New instances serve from ``time``, and from ``until`` only they do, where that is known;
@@ -198,7 +182,7 @@ class Measurements:
     failure_reason: str = ""
     data_capture_percent: int = 0
     enhanced_metrics: bool | None = None
-    deployments: tuple[Deployment, ...] = ()
+    deployments: tuple[ObservedDeployment, ...] = ()
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()
     plan: PlanFacts | None = None

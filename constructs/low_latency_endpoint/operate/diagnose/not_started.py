@@ -13,10 +13,8 @@ from ...account.calls import Account
 from ...account.endpoints import DeployedEndpoint
 from ...errors import AWS_DOCS
 from ...plan.images import cuda_words, driver_doubts, needed_inference_ami
-from .findings import GUIDE, Change, Evidence, Finding, kind
+from .findings import GUIDE, Evidence, Finding, Remedy, kind
 from .measurements import Measurements, Unstarted
-
-__all__ = ["not_started", "read_unstarted"]
 
 DRIVER = kind(
     "LLD119",
@@ -88,8 +86,8 @@ def not_started(measurements: Measurements) -> Iterator[Finding]:
             "medium",
             ("creation", "no log", "driver and CUDA differ"),
             (
-                Change("inference_ami", needed or "", "the driver that the image's CUDA needs"),
-                Change("containers[].image", "", "or one with the CUDA of the instances' driver"),
+                Remedy("inference_ami", "the driver that the image's CUDA needs", needed or ""),
+                Remedy("containers[].image", "or one with the CUDA of the instances' driver"),
             ),
             "An endpoint that is being created takes no update: delete it, or wait until it has "
             "failed.",
@@ -102,8 +100,8 @@ def not_started(measurements: Measurements) -> Iterator[Finding]:
             "low",
             ("creation", "no log"),
             (
-                Change("instance_type", "", "a type with more supply"),
-                Change("model_data_download_timeout", "", "if the model did not arrive in time"),
+                Remedy("instance_type", "a type with more supply"),
+                Remedy("model_data_download_timeout", "if the model did not arrive in time"),
             ),
             "SageMaker may still look for capacity, or fetch image and model: can the role pull "
             "the image and write logs, and do the subnets reach S3? `low-latency preflight` checks "

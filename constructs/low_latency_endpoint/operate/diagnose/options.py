@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from ...errors import Rule, rule
 from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 
-__all__ = ["parse_latencies", "parse_window"]
-
 SINCE_FORM = rule(
     "LLE584",
     "the window is no length of time that CloudWatch keeps",

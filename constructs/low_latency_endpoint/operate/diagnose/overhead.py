@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from ...report.numbers import milliseconds, percent
 from .events import named
-from .findings import KNOWLEDGE_CENTER, MONITORING, Change, Evidence, Finding, kind
+from .findings import KNOWLEDGE_CENTER, MONITORING, Evidence, Finding, Remedy, kind
 from .instance_starts import after_starts
 from .view import WARMING, VariantView
-
-__all__ = ["client", "overhead"]
 
 COLD = kind("LLD201", "OverheadLatency is high after new instances started", KNOWLEDGE_CENTER)
 INFREQUENT = kind(
@@ -35,46 +33,44 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if found:
         changes = (
             [
-                Change(
+                Remedy(
                     "deployment.canary",
-                    "{size_percent: 10, wait: 10m}",
                     "a small part of the requests meets the new fleet",
+                    "{size_percent: 10, wait: 10m}",
                 )
             ]
             if any(start.deployment for start in found)
             else []
         )
         if not all(start.deployment for start in found):
-            changes.append(Change("instances.min", "", "more at all times: fewer starts"))
-        yield Finding(
+            changes.append(Remedy("instances.min", "more at all times: fewer starts"))
+        yield view.finding(
             COLD,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
-                    found[0].first,
-                    span[1],
-                ),
-            ),
             "high",
             ("OverheadLatency high", "after new instances started"),
-            tuple(changes),
-            "Send requests to new instances before callers do.",
+            *evidence,
+            Evidence(
+                f"within {WARMING.seconds // 60} minutes of {named(view, found)}",
+                found[0].first,
+                span[1],
+            ),
+            remedies=changes,
+            besides="Send requests to new instances before callers do.",
         )
         return
     per_minute = view.tps.only(times)
     typical = per_minute.median
     if typical is not None and typical * 60 <= _INFREQUENT:
-        yield Finding(
+        yield view.finding(
             INFREQUENT,
-            view.variant.name,
-            (*evidence, Evidence(f"{typical * 60:.2g} requests a minute when it was high", *span)),
             "medium",
             ("OverheadLatency high", "few requests"),
-            (),
-            "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
-            "path warm, and keep connections open in the callers.",
+            *evidence,
+            Evidence(f"{typical * 60:.2g} requests a minute when it was high", *span),
+            besides=(
+                "Nothing in endpoint.yaml changes it: send a request every few seconds to keep the "
+                "path warm, and keep connections open in the callers."
+            ),
         )
         return
     changes = []
@@ -82,30 +78,28 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     if view.measurements.data_capture_percent:
         more = f"; data capture records {view.measurements.data_capture_percent} % of the requests"
         changes.append(
-            Change(
+            Remedy(
                 "data_capture.sampling_percentage",
-                "",
                 f"less than {view.measurements.data_capture_percent}",
             )
         )
     changes.append(
-        Change("alarms.overhead_latency", "", "if what was measured is what your requests need")
+        Remedy("alarms.overhead_latency", "if what was measured is what your requests need")
     )
-    yield Finding(
+    yield view.finding(
         STEADY,
-        view.variant.name,
-        (
-            *evidence,
-            Evidence(
-                f"{(typical or 0):,.3g} requests a second, no new instances before it{more}", *span
-            ),
-        ),
         "low",
         ("OverheadLatency high", "steady traffic, no new instances"),
-        tuple(changes),
-        "CloudWatch has no payload sizes: look at the size of requests and responses in the "
-        "callers, compress or shorten them. Authentication and authorization count too: reuse "
-        "credentials and connections.",
+        *evidence,
+        Evidence(
+            f"{(typical or 0):,.3g} requests a second, no new instances before it{more}", *span
+        ),
+        remedies=changes,
+        besides=(
+            "CloudWatch has no payload sizes: look at the size of requests and responses in the "
+            "callers, compress or shorten them. Authentication and authorization count too: reuse "
+            "credentials and connections."
+        ),
     )
 
 
@@ -121,28 +115,25 @@ def client(view: VariantView) -> Iterator[Finding]:
         # A quarter of the whole, and more than what a zone and a TLS connection may cost.
         if left < 0.25 * measured or left < 5:
             continue
-        yield Finding(
+        yield view.finding(
             CLIENT,
-            view.variant.name,
-            (
-                Evidence(
-                    f"client {statistic} {milliseconds(measured)} = ModelLatency "
-                    f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
-                    f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker",
-                    view.measurements.start,
-                    view.measurements.end,
-                ),
-            ),
             "medium",
             ("client latency", "more than model and overhead"),
-            (
-                Change("client_zones.ids", "", "stack-level: the zones that callers really run in"),
-                Change(
-                    "private_link", "", "stack-level: callers that go around it cross the internet"
-                ),
+            Evidence(
+                f"client {statistic} {milliseconds(measured)} = ModelLatency "
+                f"{milliseconds(model)} + OverheadLatency {milliseconds(added)} (average) + "
+                f"{milliseconds(left)}, {percent(left / measured)}, outside of SageMaker",
+                view.measurements.start,
+                view.measurements.end,
             ),
-            "Percentiles do not add up exactly; the share is an estimate. In the callers: as many "
-            "connections as threads, kept open, in the caller's own zone (runtime_client does all "
-            "three), and enough CPU.",
+            remedies=[
+                Remedy("client_zones.ids", "stack-level: the zones that callers really run in"),
+                Remedy("private_link", "stack-level: callers that go around it cross the internet"),
+            ],
+            besides=(
+                "Percentiles do not add up exactly; the share is an estimate. In the callers: as many "
+                "connections as threads, kept open, in the caller's own zone (runtime_client does all "
+                "three), and enough CPU."
+            ),
         )
         return

@@ -8,28 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...report.pages import Code, Listed, Part, Section, Soft
-from ...report.pages import Finding as Shown
+from ...report.pages import Code, FindingCard, Listed, Part, Section, Soft
 from ...report.pages import page as page_of
+from .breakdown import breakdown
 from .charts import chart
 from .diagnosis import Diagnosis
 from .findings import Finding
 from .measurements import Measurements, VariantReading
-from .members import members
 from .options import PAGE_WRITTEN
 from .terminal import (
     CLOUDWATCH_LACKS,
     alarms_text,
+    breakdown_table,
     events_table,
     evidence_text,
-    members_table,
     split_table,
     variant_line,
     verdict,
     window_text,
 )
-
-__all__ = ["page", "write_page"]
 
 _TONES = {"high": "bad", "medium": "careful", "low": "soft"}
 
@@ -84,7 +81,7 @@ def write_page(diagnosis: Diagnosis, path: Path) -> None:
         ) from error
 
 
-def _finding(finding: Finding, m: Measurements) -> Shown:
+def _finding(finding: Finding, m: Measurements) -> FindingCard:
     shown = [" ".join(filter(None, evidence_text(each, m))) for each in finding.evidence]
     parts: list[Part] = [
         Soft(" > ".join(filter(None, (finding.variant, *finding.path)))),
@@ -94,7 +91,7 @@ def _finding(finding: Finding, m: Measurements) -> Shown:
         parts += ["In endpoint.yaml:", Code([(each.text, each.why) for each in finding.changes])]
     if finding.besides:
         parts.append(finding.besides)
-    return Shown(
+    return FindingCard(
         f"{finding.id} {finding.kind.title}",
         finding.id,
         "careful" if finding.risk else "bad",
@@ -119,7 +116,7 @@ def _variant(diagnosis: Diagnosis, variant: VariantReading) -> Section:
             ),
         ]
         parts += [
-            members_table(word, members(of))
+            breakdown_table(word, breakdown(of))
             for word, of in (("zone", variant.zones), ("instance", variant.instances))
             if of
         ]

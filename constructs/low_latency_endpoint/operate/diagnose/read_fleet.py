@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...account.alarms import alarm_changes, alarm_dimensions, alarm_metrics, metric_alarms
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.scaling import (
     scalable_targets,
     scaling_activities,
@@ -17,6 +17,7 @@ from ...account.scaling import (
     tracked_metric,
     tracked_value,
 )
+from ...account.sessions import Unreadable
 from ...account.stacks import PLAN_METADATA, owner_of, template
 from ...plan.metrics import metrics, milliseconds_from_microseconds
 from .measurements import (
@@ -27,8 +28,6 @@ from .measurements import (
     ScalingReading,
     Threshold,
 )
-
-__all__ = ["alarm_thresholds", "read_alarms", "read_plan", "read_scaling", "read_transitions"]
 
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
 _LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...account.calls import Account, Unknown, Unreadable
+from ...account.calls import Account, Unknown
 from ...account.endpoints import (
     DeployedEndpoint,
     DeployedVariant,
@@ -34,13 +34,13 @@ from ...account.metrics import (
     read_queries,
     variant_queries,
 )
-from ...account.sessions import ClientFactory, who_is_asking
+from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .measurements import (
     Activity,
-    Deployment,
     Measurements,
+    ObservedDeployment,
     PlanFacts,
     ScalingReading,
     Threshold,
@@ -51,8 +51,6 @@ from .measurements import (
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 
-__all__ = ["read_measurements"]
-
 METRICS_READABLE = rule(
     "LLE582",
     "AWS must answer what the diagnosis cannot do without",
@@ -61,7 +59,7 @@ METRICS_READABLE = rule(
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
 )
 
-#: Series by variant and kind, then by member.
+#: Series by variant and kind, then by part.
 Shares = dict[tuple[str, str], dict[str, MetricSeries]]
 
 #: What began this long before the window may still be felt in it.
@@ -179,7 +177,7 @@ def _needed() -> Iterator[None]:
         yield
     except Unreadable as refusal:
         error = refusal.error or refusal
-        raise who_is_asking(error) or METRICS_READABLE.error(
+        raise credentials_error(error) or METRICS_READABLE.error(
             got=refusal.why, allowed="an answer"
         ) from error
 
@@ -281,7 +279,7 @@ def _thresholds(
 
 
 def _shares(series: dict[Query, Series]) -> Shares:
-    """Series by variant and kind, then by member; members without data are left out."""
+    """Series by variant and kind, then by part; those without data are left out."""
     found: dict[tuple[str, str], dict[str, dict[tuple[str, str], Series]]] = {}
     for query, values in series.items():
         if not values:
@@ -298,7 +296,7 @@ def _shares(series: dict[Query, Series]) -> Shares:
                 }
             )
         metrics[query.metric, query.statistic] = values
-    return {key: dict(members.items()) for key, members in found.items()}
+    return {key: dict(each.items()) for key, each in found.items()}
 
 
 def _absent(listed: bool, variants: list[_Variant], shares: Shares) -> Iterable[str]:
@@ -343,7 +341,7 @@ def _deployments(
     start: datetime,
     end: datetime,
     period: timedelta,
-) -> Iterable[Deployment]:
+) -> Iterable[ObservedDeployment]:
     name = found.configuration_name
     made = found.configuration.get("CreationTime")
     changed = found.description.get("LastModifiedTime")
@@ -387,4 +385,4 @@ def _deployments(
     else:
         return
     if time <= end:
-        yield Deployment(time, name, how, first, until)
+        yield ObservedDeployment(time, name, how, first, until)

@@ -10,19 +10,17 @@ from .findings import (
     LOAD_TESTING,
     MONITORING,
     SCALING,
-    Change,
     Confidence,
     Evidence,
     Finding,
     FindingKind,
+    Remedy,
     kind,
 )
 from .instance_starts import scale_outs
 from .measurements import Activity, ScalingReading
 from .target_tracking import TrackedMetric
 from .view import PERIODS, VariantView
-
-__all__ = ["at_the_limit", "saturated"]
 
 _ACTIVITIES = (
     AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
@@ -65,18 +63,12 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
         made: FindingKind,
         path: str,
         *more: Evidence,
-        changes: Sequence[Change] = (),
+        changes: Sequence[Remedy] = (),
         besides: str = "",
         confidence: Confidence = "high",
     ) -> Finding:
-        return Finding(
-            made,
-            view.variant.name,
-            (*evidence, *more),
-            confidence,
-            (*root, path),
-            tuple(changes),
-            besides,
+        return view.finding(
+            made, confidence, (*root, path), *evidence, *more, remedies=changes, besides=besides
         )
 
     used = view.utilization(times)
@@ -91,11 +83,9 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                 times[-1] + view.period,
             ),
             changes=[
-                Change("instance_type", "", "more vCPUs for each GPU"),
-                Change(
-                    "containers[].environment",
-                    "",
-                    "fewer or lighter steps before the model on the CPU",
+                Remedy("instance_type", "more vCPUs for each GPU"),
+                Remedy(
+                    "containers[].environment", "fewer or lighter steps before the model on the CPU"
                 ),
             ],
         )
@@ -106,8 +96,8 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "scaling unknown",
             confidence="medium",
             changes=[
-                Change("instances.max", _above(needed), "if the fleet is at its maximum"),
-                Change("throughput.safety_factor", "", "lower: instances stay emptier"),
+                Remedy("instances.max", "if the fleet is at its maximum", _above(needed)),
+                Remedy("throughput.safety_factor", "lower: instances stay emptier"),
             ],
         )
         return
@@ -116,13 +106,13 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             NO_SCALING,
             "not registered with Application Auto Scaling",
             changes=[
-                Change("scaling.enabled", "true", "instances follow the load"),
-                Change(
+                Remedy("scaling.enabled", "instances follow the load", "true"),
+                Remedy(
                     "throughput",
-                    "{peak_tps: ..., tps_per_instance: ...}",
                     "measured in a load test: scaling and its target follow from it",
+                    "{peak_tps: ..., tps_per_instance: ...}",
                 ),
-                Change("instances.min", _above(needed), "until then"),
+                Remedy("instances.min", "until then", _above(needed)),
             ],
         )
         return
@@ -135,7 +125,7 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "sagemaker:variant:DesiredInstanceCount --resource-id "
             f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
             "--suspended-state DynamicScalingOutSuspended=false",
-            changes=[Change("scaling.enabled", "true")],
+            changes=[Remedy("scaling.enabled", value="true")],
         )
         return
     failed = [
@@ -198,46 +188,39 @@ def _failed(
     if "quota" in words or "limit" in words:
         why, changes = (
             "the account's quota is used up",
-            [Change("instance_type", "", "a type whose quota has room, until it is raised")],
+            [Remedy("instance_type", "a type whose quota has room, until it is raised")],
         )
         besides = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
     elif "capacity" in words:
         why, changes = (
             "AWS has no more instances of this type in the zones",
             [
-                Change("capacity_reservation_arn", "", "reserved instances come"),
-                Change("instance_type", "", "a type with more supply in these zones"),
-                Change(
-                    "client_zones.ids", "", "stack-level: another zone, if callers run there too"
-                ),
-                Change(
-                    "instances.min", "", "holds instances instead of asking for them at the peak"
-                ),
+                Remedy("capacity_reservation_arn", "reserved instances come"),
+                Remedy("instance_type", "a type with more supply in these zones"),
+                Remedy("client_zones.ids", "stack-level: another zone, if callers run there too"),
+                Remedy("instances.min", "holds instances instead of asking for them at the peak"),
             ],
         )
         besides = ""
     else:
         why, changes = (
             "see AWS's message",
-            [Change("instances.min", "", "holds instances instead of asking for them at the peak")],
+            [Remedy("instances.min", "holds instances instead of asking for them at the peak")],
         )
         besides = "SageMaker refuses scaling while the endpoint is being updated."
-    return Finding(
+    return view.finding(
         SCALE_OUT_FAILED,
-        view.variant.name,
-        (
-            *evidence,
-            Evidence(
-                f'{text}, {why}: "{last.message or last.description}"',
-                failed[0].start,
-                last.end or last.start,
-            ),
-        ),
         "high",
         (*root, "scale-out failed"),
-        tuple(changes),
-        besides,
-        risk,
+        *evidence,
+        Evidence(
+            f'{text}, {why}: "{last.message or last.description}"',
+            failed[0].start,
+            last.end or last.start,
+        ),
+        remedies=changes,
+        besides=besides,
+        risk=risk,
     )
 
 
@@ -277,7 +260,7 @@ def _maximum(
     if full_below_target or (needed and needed == by_utilization):
         needed, why = by_utilization, "for 65 % utilization"
     more = max(needed or 0, (scaling.maximum or 0) + 1)
-    changes = [Change("instances.max", str(more), why)]
+    changes = [Remedy("instances.max", why, str(more))]
     if full_below_target and tracked and peak is not None:
         changes.append(
             _lower_target(
@@ -292,20 +275,20 @@ def _maximum(
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
         changes.insert(
             0,
-            Change(
-                "throughput.peak_tps", f"{_round_up(tps)}", "the plan's maximum follows from it"
+            Remedy(
+                "throughput.peak_tps", "the plan's maximum follows from it", f"{_round_up(tps)}"
             ),
         )
-    changes.append(Change("instance_type", "", "a larger type, if more instances are not wanted"))
-    return Finding(
+    changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
+    return view.finding(
         AT_MAXIMUM,
-        view.variant.name,
-        (*evidence, Evidence("; ".join(parts), times[0], times[-1] + view.period)),
         "high",
         (*root, "fleet at its maximum"),
-        tuple(changes),
-        "Check the quota of the instance type before the maximum is raised.",
-        risk,
+        *evidence,
+        Evidence("; ".join(parts), times[0], times[-1] + view.period),
+        remedies=changes,
+        besides="Check the quota of the instance type before the maximum is raised.",
+        risk=risk,
     )
 
 
@@ -322,62 +305,55 @@ def _too_slow(
     tracked = view.tracked
     most = tracked.peak(times) if tracked else None
     span = (times[0], times[-1] + view.period)
-    headroom = Change("throughput.safety_factor", "", "lower: headroom on each instance")
+    headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
     if tracked and tracked.concurrency:
-        headroom = Change(
+        headroom = Remedy(
             "scaling.concurrency_target",
-            "",
             f"lower than {tracked.target:g}: headroom on each instance",
         )
     if tracked and most is not None and most <= 1.05 * tracked.target:
         changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
         if not tracked.concurrency:
             changes.append(
-                Change("throughput.safety_factor", "", "lower: more instances for the same load")
+                Remedy("throughput.safety_factor", "lower: more instances for the same load")
             )
-        return Finding(
+        return view.finding(
             TARGET_TOO_HIGH,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
-                    "to add any",
-                    *span,
-                ),
-            ),
             "high",
             (*root, "scaling target not reached"),
-            tuple(changes),
+            *evidence,
+            Evidence(
+                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+                "to add any",
+                *span,
+            ),
+            remedies=changes,
         )
     faster = (
         []
         if tracked and tracked.concurrency
-        else [Change("scaling.metric", "concurrency", "sees a rise in 10 s instead of 60 s")]
+        else [Remedy("scaling.metric", "sees a rise in 10 s instead of 60 s", "concurrency")]
     )
     if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
-        return Finding(
+        return view.finding(
             SPIKE,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
-                    "the median of the window",
-                    *span,
-                ),
-            ),
             "high",
             (*root, "spike"),
-            (
-                Change(
+            *evidence,
+            Evidence(
+                f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
+                "the median of the window",
+                *span,
+            ),
+            remedies=[
+                Remedy(
                     "instances.min",
-                    _above(needed),
                     "the only thing that helps in the first minutes of a spike",
+                    _above(needed),
                 ),
                 headroom,
                 *faster,
-            ),
+            ],
         )
     outs = [
         a
@@ -391,25 +367,25 @@ def _too_slow(
     changes = list(faster)
     if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
         changes.append(
-            Change("scaling.scale_out_cooldown", "60s", f"now {scaling.scale_out_cooldown:g} s")
+            Remedy("scaling.scale_out_cooldown", f"now {scaling.scale_out_cooldown:g} s", "60s")
         )
-    changes += [headroom, Change("instances.min", "", "more at all times")]
-    return Finding(
+    changes += [headroom, Remedy("instances.min", "more at all times")]
+    return view.finding(
         SCALING_LAGS,
-        view.variant.name,
-        (*evidence, Evidence(more + said, *span)),
         "high" if outs else "medium",
         (*root, "below the maximum, load above target"),
-        tuple(changes),
-        "A rise at known hours is best met by a scheduled action ahead of it.",
+        *evidence,
+        Evidence(more + said, *span),
+        remedies=changes,
+        besides="A rise at known hours is best met by a scheduled action ahead of it.",
     )
 
 
-def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Change:
+def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Remedy:
     """What the scaling target follows from, at what full instances held."""
     if tracked.concurrency:
-        return Change("scaling.concurrency_target", f"{held:.3g}", why)
-    return Change("throughput.tps_per_instance", f"{held / 60:.3g}", why)
+        return Remedy("scaling.concurrency_target", why, f"{held:.3g}")
+    return Remedy("throughput.tps_per_instance", why, f"{held / 60:.3g}")
 
 
 def _above(needed: int | None) -> str:

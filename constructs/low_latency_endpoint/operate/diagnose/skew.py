@@ -7,11 +7,9 @@ from datetime import datetime
 
 from ...account.metrics import MetricSeries, Series, median
 from ...report.numbers import milliseconds, percent
-from .findings import GUIDE, ROUTING, Change, Evidence, Finding, kind
+from .findings import GUIDE, ROUTING, Evidence, Finding, Remedy, kind
 from .instance_starts import after_starts, instance_starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView
-
-__all__ = ["skew"]
 
 SLOW_INSTANCE = kind("LLD501", "One instance is slower than the others", ROUTING)
 SLOW_ZONE = kind(
@@ -81,13 +79,11 @@ def _warm_times(view: VariantView, times: list[datetime]) -> dict[str, list[date
 
 
 def _latencies(
-    members: Mapping[str, MetricSeries],
-    times: list[datetime],
-    of_each: Mapping[str, list[datetime]],
+    parts: Mapping[str, MetricSeries], times: list[datetime], of_each: Mapping[str, list[datetime]]
 ) -> dict[str, float]:
-    """Mean latency by member, of those with data in enough of these periods."""
+    """Mean latency by part, of those with data in enough of these periods."""
     found = {}
-    for name, series in members.items():
+    for name, series in parts.items():
         latency: Series = series.get(("ModelLatency", "Average"), Series()).only(
             of_each.get(name, times)
         )
@@ -98,15 +94,15 @@ def _latencies(
 
 
 def _fast_enough(
-    view: VariantView, members: Mapping[str, MetricSeries], means: dict[str, float], slow: list[str]
+    view: VariantView, parts: Mapping[str, MetricSeries], means: dict[str, float], slow: list[str]
 ) -> bool:
-    """Whether the members beside the slow ones kept what was missed."""
+    """Whether the parts beside the slow ones kept what was missed."""
     for each in view.slow_model:
         high = each.statistic.startswith("p") and float(each.statistic[1:]) >= 99
         statistic = "p99" if high else "Average"
         values = []
         for name in means:
-            series = members[name].get(("ModelLatency", statistic), Series())
+            series = parts[name].get(("ModelLatency", statistic), Series())
             value = series.only(each.values.points).median
             if name not in slow and value is not None:
                 values.append(value)
@@ -130,10 +126,10 @@ def _apart(means: dict[str, float], factor: float) -> list[str]:
     return sorted(found, key=lambda name: -means[name])
 
 
-def _share(members: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
+def _share(parts: Mapping[str, MetricSeries], name: str, times: list[datetime]) -> float | None:
     sums = {
-        member: series.get(("Invocations", "Sum"), Series()).only(times).sum
-        for member, series in members.items()
+        part: series.get(("Invocations", "Sum"), Series()).only(times).sum
+        for part, series in parts.items()
     }
     total = sum(sums.values())
     return sums[name] / total if total else None
@@ -172,24 +168,25 @@ def _instance(
     )
     changes = (
         (
-            Change(
+            Remedy(
                 "routing",
-                "least_outstanding_requests",
                 "fewer requests go to an instance that takes longer",
+                "least_outstanding_requests",
             ),
         )
         if routing == "RANDOM"
         else ()
     )
-    return Finding(
+    return view.finding(
         SLOW_INSTANCE,
-        view.variant.name,
-        evidence,
         "high",
         ("ModelLatency high", "instances differ"),
-        changes,
-        "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
-        "look at what that instance is asked (sessions, prefixes) and at its log stream.",
+        *evidence,
+        remedies=changes,
+        besides=(
+            "Replace the instance: a deployment of the same model starts new ones. If it comes back, "
+            "look at what that instance is asked (sessions, prefixes) and at its log stream."
+        ),
     )
 
 
@@ -205,21 +202,21 @@ def _zone(view: VariantView, times: list[datetime], means: dict[str, float], wor
         text += f"; it had {percent(share)} of the requests, {percent(1 / len(means))} is even"
     uneven = share is not None and share > 1.5 / len(means)
     changes = [
-        Change(
+        Remedy(
             "instances.min",
-            str(2 * len(means)),
             "two instances in each zone: a zone then rests on more than one",
+            str(2 * len(means)),
         )
     ]
     if uneven:
-        changes.append(Change("client_zones.ids", "", "stack-level: all zones that callers run in"))
-    changes.append(Change("alarms.zone_imbalance", "1.5", "says so when it happens again"))
-    return Finding(
+        changes.append(Remedy("client_zones.ids", "stack-level: all zones that callers run in"))
+    changes.append(Remedy("alarms.zone_imbalance", "says so when it happens again", "1.5"))
+    return view.finding(
         SLOW_ZONE,
-        view.variant.name,
-        (*view.slow_evidence(), Evidence(text, times[0], times[-1] + view.period)),
         "high" if uneven else "medium",
         ("ModelLatency high", "zones differ"),
-        tuple(changes),
-        "Callers that use the zonal names of one zone only send everything there.",
+        *view.slow_evidence(),
+        Evidence(text, times[0], times[-1] + view.period),
+        remedies=changes,
+        besides="Callers that use the zonal names of one zone only send everything there.",
     )

@@ -13,14 +13,12 @@ from .findings import (
     KNOWLEDGE_CENTER,
     LOAD_TESTING,
     ROUTING,
-    Change,
     Evidence,
     Finding,
+    Remedy,
     kind,
 )
 from .view import FULL_MEMORY_PERCENT, VariantView
-
-__all__ = ["slow_container"]
 
 WORKERS = kind("LLD111", "Requests queue in the container: too few workers", LOAD_TESTING)
 SLOW_MODEL = kind("LLD112", "Each request takes long on instances with room", KNOWLEDGE_CENTER)
@@ -59,30 +57,26 @@ def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
     if gpu is None or gpu >= 3 or (facts and facts.accelerator != "nvidia"):
         return None
     images = view.variant.images
-    return Finding(
+    return view.finding(
         GPU_IDLE,
-        view.variant.name,
-        (
-            *view.slow_evidence(),
-            Evidence(
-                f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
-                f"{view.utilization_words(view.slow_times)}",
-                *span,
-            ),
-        ),
         "high",
         (*_ROOT, "GPU idle"),
-        (
-            Change(
+        *view.slow_evidence(),
+        Evidence(
+            f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
+            f"{view.utilization_words(view.slow_times)}",
+            *span,
+        ),
+        remedies=[
+            Remedy(
                 "containers[].image",
-                "",
                 "one for GPUs (-gpu- or cu in its tag)"
                 + (f"; now {images[0].rpartition('/')[2]}" if images else ""),
             ),
-            Change("containers[].environment", "", "see that the model is moved to the GPU"),
-            Change("inference_ami", "", "one whose driver the image's CUDA version runs on"),
-        ),
-        "The container's log says which device the framework took.",
+            Remedy("containers[].environment", "see that the model is moved to the GPU"),
+            Remedy("inference_ami", "one whose driver the image's CUDA version runs on"),
+        ],
+        besides="The container's log says which device the framework took.",
     )
 
 
@@ -90,19 +84,16 @@ def _memory(view: VariantView, span: Span) -> Finding | None:
     used = view.get("MemoryUtilization", "Average").only(view.slow_times).mean
     if used is None or used < FULL_MEMORY_PERCENT:
         return None
-    return Finding(
+    return view.finding(
         MEMORY,
-        view.variant.name,
-        (
-            *view.slow_evidence(),
-            Evidence(f"memory at {used:.0f} % while requests were slow", *span),
-        ),
         "medium",
         (*_ROOT, "memory full"),
-        (
-            Change("instance_type", "", "one with more memory"),
-            Change("containers[].environment", "", "fewer workers: each holds a copy of the model"),
-        ),
+        *view.slow_evidence(),
+        Evidence(f"memory at {used:.0f} % while requests were slow", *span),
+        remedies=[
+            Remedy("instance_type", "one with more memory"),
+            Remedy("containers[].environment", "fewer workers: each holds a copy of the model"),
+        ],
     )
 
 
@@ -138,34 +129,34 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
         return None
     facts = view.variant.facts
     by_concurrency = [
-        Change("scaling.metric", "concurrency", "scales on requests in flight, queued ones too"),
-        Change("scaling.concurrency_target", stated or "", "what one instance works on at once"),
+        Remedy("scaling.metric", "scales on requests in flight, queued ones too", "concurrency"),
+        Remedy("scaling.concurrency_target", "what one instance works on at once", stated or ""),
     ]
     if view.concurrency_target:
         # It scales so already: a target above what is worked on at once lets requests queue.
         lower = stated if stated and int(stated) < view.concurrency_target else ""
         by_concurrency = [
-            Change(
+            Remedy(
                 "scaling.concurrency_target",
-                lower,
                 f"what one instance works on at once; now {view.concurrency_target:g}",
+                lower,
             )
         ]
     count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
-    return Finding(
+    return view.finding(
         WORKERS,
-        view.variant.name,
-        (*view.slow_evidence(), Evidence(text, *span)),
         "high" if sure else "medium",
         (*_ROOT, "requests queue in the container"),
-        (
-            Change(
+        *view.slow_evidence(),
+        Evidence(text, *span),
+        remedies=[
+            Remedy(
                 "containers[].environment",
-                f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
                 "more workers, or batches; the variable's name is the server's",
+                f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
             ),
             *by_concurrency,
-        ),
+        ],
     )
 
 
@@ -223,91 +214,86 @@ def _tail(view: VariantView, span: Span) -> Finding | None:
         []
         if view.variant.instances
         else [
-            Change(
-                "metrics.enhanced", "true", "shows whether one instance is slow (billed metrics)"
+            Remedy(
+                "metrics.enhanced", "shows whether one instance is slow (billed metrics)", "true"
             )
         ]
     )
     if view.variant.routing == "RANDOM" and (view.variant.current_instances or 0) > 1:
         default = "" if view.variant.routing_stated else ", AWS's default"
-        return Finding(
+        return view.finding(
             UNEVEN,
-            view.variant.name,
-            (
-                *evidence,
-                Evidence(
-                    f"routing strategy RANDOM{default}, {view.variant.current_instances} instances"
-                ),
-            ),
             "medium",
             (*path, "RANDOM routing"),
-            (
-                Change(
+            *evidence,
+            Evidence(
+                f"routing strategy RANDOM{default}, {view.variant.current_instances} instances"
+            ),
+            remedies=[
+                Remedy(
                     "routing",
-                    "least_outstanding_requests",
                     "requests pass by an instance that is busy or slow",
+                    "least_outstanding_requests",
                 ),
                 *enhanced,
-            ),
+            ],
         )
-    return Finding(
+    return view.finding(
         SLOW_TAIL,
-        view.variant.name,
-        evidence,
         "low",
         path,
-        (
-            Change("containers[].environment", "", "limit the work of one request (length, batch)"),
+        *evidence,
+        remedies=[
+            Remedy("containers[].environment", "limit the work of one request (length, batch)"),
             *enhanced,
+        ],
+        besides=(
+            "Profile the inference script on the slowest requests: long inputs, garbage collection, "
+            "calls to other services, batches that wait to be filled."
         ),
-        "Profile the inference script on the slowest requests: long inputs, garbage collection, "
-        "calls to other services, batches that wait to be filled.",
     )
 
 
 def _slow_model(view: VariantView, span: Span) -> Finding:
     facts = view.variant.facts
     changes = [
-        Change("containers[].image", "", "a newer framework or a faster server"),
-        Change("containers[].environment", "", "the server's and framework's settings"),
+        Remedy("containers[].image", "a newer framework or a faster server"),
+        Remedy("containers[].environment", "the server's and framework's settings"),
     ]
     if facts is None or facts.accelerator is None:
         changes = [
-            Change(
-                "instance_type", "ml.g5.xlarge or ml.g6.xlarge", "a GPU, if the model supports it"
+            Remedy(
+                "instance_type", "a GPU, if the model supports it", "ml.g5.xlarge or ml.g6.xlarge"
             ),
-            Change(
+            Remedy(
                 "instance_type",
-                "ml.inf2.xlarge",
                 "Inferentia, compiled for it with Neuron: lower cost per request",
+                "ml.inf2.xlarge",
             ),
             *changes,
         ]
     elif facts.accelerator == "nvidia":
         changes = [
-            Change(
-                "instance_type",
-                "",
-                "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron",
+            Remedy(
+                "instance_type", "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron"
             ),
             *changes,
         ]
     counts = view.get("ModelLatency", "SampleCount")
     p50 = view.get("ModelLatency", "p50").only(view.slow_times).weighted_mean(counts)
     typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
-    return Finding(
+    return view.finding(
         SLOW_MODEL,
-        view.variant.name,
-        (
-            *view.slow_evidence(),
-            Evidence(
-                f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
-                *span,
-            ),
-        ),
         "medium" if view.utilization(view.slow_times) else "low",
         (*_ROOT, "the container itself"),
-        tuple(changes),
-        "Measure the container outside of SageMaker with the same requests, and profile the "
-        "inference script.",
+        *view.slow_evidence(),
+        Evidence(
+            f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
+            *span,
+        ),
+        remedies=changes,
+        besides=(
+            "Measure the container outside of SageMaker with the same requests, and profile the "
+            "inference script."
+        ),
     )

@@ -11,8 +11,6 @@ from ...account.metrics import median
 from .findings import Evidence, Finding
 from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
 
-__all__ = ["each_cause", "slow_windows"]
-
 #: Percent down to which instances that were full are still close to it, before and after. AWS: 60
 #: to 70 is good (the load-testing post).
 _NEARLY_FULL_PERCENT = 70.0

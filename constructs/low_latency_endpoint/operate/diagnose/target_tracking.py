@@ -9,8 +9,6 @@ from datetime import datetime
 from ...account.metrics import Series
 from .measurements import ScalingReading
 
-__all__ = ["INVOCATIONS", "IN_FLIGHT", "TrackedMetric", "tracked_unit"]
-
 INVOCATIONS, IN_FLIGHT = "invocations per instance and minute", "requests in flight on an instance"
 
 #: How far above the target the metric is before the load alone is too much. Of requests in flight

@@ -13,24 +13,11 @@ from rich.text import Text
 
 from ...report.numbers import milliseconds, percent, rate
 from ...report.tables import Cell, Table
+from .breakdown import BreakdownRow, breakdown
 from .diagnosis import Diagnosis, split
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading
-from .members import Member, members
-
-__all__ = [
-    "CLOUDWATCH_LACKS",
-    "alarms_text",
-    "events_table",
-    "evidence_text",
-    "members_table",
-    "print_report",
-    "split_table",
-    "variant_line",
-    "verdict",
-    "window_text",
-]
 
 CLOUDWATCH_LACKS = (
     "CloudWatch has no payload sizes, no percentiles of OverheadLatency and "
@@ -40,7 +27,7 @@ CLOUDWATCH_LACKS = (
 _BARS = "▁▂▃▄▅▆▇█"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 _EVENTS = 12
-_MEMBERS = 5
+_ROWS = 5
 
 
 def print_report(console: Console, diagnosis: Diagnosis) -> None:
@@ -150,14 +137,14 @@ def _variants(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         for word, of in (("zone", variant.zones), ("instance", variant.instances)):
             if not of:
                 continue
-            found = members(of)
-            table = members_table(word, found[:_MEMBERS])
+            found = breakdown(of)
+            table = breakdown_table(word, found[:_ROWS])
             yield Padding(
                 Group(Text(f"{variant.name} by {word}", style="bold"), table), (1, 0, 0, 0)
             )
-            if len(found) > _MEMBERS:
+            if len(found) > _ROWS:
                 yield Text(
-                    f"the slowest {_MEMBERS} of {len(found)}; all of them in --json", style="dim"
+                    f"the slowest {_ROWS} of {len(found)}; all of them in --json", style="dim"
                 )
 
 
@@ -192,7 +179,7 @@ def split_table(m: Measurements, variant: VariantReading) -> Table:
     )
 
 
-def members_table(word: str, found: list[Member]) -> Table:
+def breakdown_table(word: str, found: list[BreakdownRow]) -> Table:
     """Instances or zones beside each other."""
     return Table(
         (word, "requests", "share", "model avg", "model p99", "overhead", "CPU"),
@@ -201,8 +188,11 @@ def members_table(word: str, found: list[Member]) -> Table:
                 each.name,
                 f"{each.requests:,.0f}",
                 percent(each.share),
-                *map(milliseconds, (each.model_average, each.model_p99, each.overhead_average)),
-                f"{each.cpu:.0f} %" if each.cpu is not None else "-",
+                *map(
+                    milliseconds,
+                    (each.model_average_ms, each.model_p99_ms, each.overhead_average_ms),
+                ),
+                f"{each.cpu_percent:.0f} %" if each.cpu_percent is not None else "-",
             )
             for each in found
         ],

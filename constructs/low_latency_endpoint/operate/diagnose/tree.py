@@ -17,8 +17,6 @@ from .slow_container import slow_container
 from .slow_windows import each_cause, slow_windows
 from .view import VariantView
 
-__all__ = ["walk"]
-
 
 def walk(measurements: Measurements) -> list[Finding]:
     """All findings, faults before risks and the most certain first.

@@ -13,11 +13,9 @@ from functools import cached_property
 
 from ...account.metrics import Series, median
 from ...report.numbers import milliseconds
-from .findings import Evidence
+from .findings import Confidence, Evidence, Finding, FindingKind, Remedy
 from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
 from .target_tracking import INVOCATIONS, TrackedMetric, tracked_unit
-
-__all__ = ["VariantView", "runs"]
 
 #: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
 #: (the load-testing post).
@@ -36,7 +34,7 @@ WARMING = timedelta(minutes=10)
 
 
 def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:
-    """First and last time of each stretch without a longer gap.
+    """First and last of the times without a longer gap.
 
     Examples
     --------
@@ -76,26 +74,41 @@ class SlowPeriods:
 class VariantView:
     """A variant in its measurements; what several rules need is computed once.
 
-    A view of one stretch sees slow and full periods of this stretch only, and everything else of
+    A view of one time window sees slow and full periods of this window only, and everything else of
     the whole window.
     """
 
     measurements: Measurements
     variant: VariantReading
-    stretch: frozenset[datetime] | None = None
+    window: frozenset[datetime] | None = None
     parent: VariantView | None = None
 
     def within(self, times: Iterable[datetime]) -> VariantView:
         """The same with slow and full periods among these only."""
-        return replace(self, stretch=frozenset(times), parent=self.whole)
+        return replace(self, window=frozenset(times), parent=self.whole)
 
     @property
     def whole(self) -> VariantView:
         """The view of the whole window."""
         return self.parent or self
 
+    def finding(
+        self,
+        kind: FindingKind,
+        confidence: Confidence,
+        path: tuple[str, ...],
+        *evidence: Evidence,
+        remedies: Iterable[Remedy] = (),
+        besides: str = "",
+        risk: bool = False,
+    ) -> Finding:
+        """One cause that this variant's measurements point to."""
+        return Finding(
+            kind, self.variant.name, evidence, confidence, path, tuple(remedies), besides, risk
+        )
+
     def _seen(self, time: datetime) -> bool:
-        return self.stretch is None or time in self.stretch
+        return self.window is None or time in self.window
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the variant."""

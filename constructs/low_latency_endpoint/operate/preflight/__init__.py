@@ -27,7 +27,7 @@ from . import (
     update_checks,
     zone_checks,
 )
-from .context import EndpointContext, Fetch, PreflightContext, fetch
+from .context import Fetch, PlannedEndpoint, PreflightContext, fetch
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "run_preflight"]
 
@@ -42,7 +42,7 @@ CHECKS: tuple[Check[PreflightContext], ...] = (
 )
 """Checks of what the endpoints share; each runs once."""
 
-ENDPOINT_CHECKS: tuple[Check[EndpointContext], ...] = (
+ENDPOINT_CHECKS: tuple[Check[PlannedEndpoint], ...] = (
     *capacity_checks.ENDPOINT_CHECKS,
     *image_checks.ENDPOINT_CHECKS,
     *data_checks.ENDPOINT_CHECKS,

@@ -9,8 +9,6 @@ from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, warned
 from .context import PreflightContext
 
-__all__ = ["CHECKS"]
-
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 OLDEST_BOOTSTRAP = 6  # the rule in every template that CDK 2 writes
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
 from ...account.stacks import stack_description, template_resources
 from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext, PreflightContext
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
+from .context import PlannedEndpoint, PreflightContext
 
 _QUOTAS = "/servicequotas/latest/userguide/intro.html"
 _SAGEMAKER_QUOTAS = "/general/latest/gr/sagemaker.html"
@@ -37,7 +36,7 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
 
 
 @check("LLP301", "The instance type is offered for hosting in the region", source=_QUOTAS)
-def type_offered(context: EndpointContext) -> Iterator[Outcome]:
+def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Judged by its quota, since no API says it."""
     instance_type = context.settings.instance_type
     quota, _ = _quota(context.account, instance_type)

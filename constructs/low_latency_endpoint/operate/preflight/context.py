@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...account.calls import Account
 from ...account.network import resolve
 from ...plan.latency_plan import Plan
-from ...settings import EndpointSettings, Settings, instances_in_update
-
-__all__ = ["EndpointContext", "PreflightContext", "fetch", "service_name"]
+from ...settings import ContainerSettings, EndpointSettings, Settings, instances_in_update
 
 Fetch = Callable[[str], bytes]
 
@@ -75,13 +73,13 @@ class PreflightContext:
         return sum(each.largest_fleet for each in self.endpoints)
 
     @property
-    def endpoints(self) -> tuple[EndpointContext, ...]:
+    def endpoints(self) -> tuple[PlannedEndpoint, ...]:
         """One context per endpoint, in the order of the file."""
-        return tuple(EndpointContext(self, key) for key in self.settings.endpoints)
+        return tuple(PlannedEndpoint(self, key) for key in self.settings.endpoints)
 
 
 @dataclass(frozen=True)
-class EndpointContext:
+class PlannedEndpoint:
     """One endpoint of the settings file."""
 
     stack: PreflightContext
@@ -101,6 +99,13 @@ class EndpointContext:
     def plan(self) -> Plan:
         """The endpoint's plan."""
         return self.stack.plans[self.key]
+
+    @property
+    def containers(self) -> Iterator[tuple[str, ContainerSettings]]:
+        """What outcomes about a container say of it, where there are several; and the container."""
+        several = len(self.settings.containers) > 1
+        for index, each in enumerate(self.settings.containers):
+            yield f"container {index}" if several else "", each
 
     @property
     def largest_fleet(self) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
-from ..checking.checks import check, guarded
+from ..checking.checks import check, guarded, of_part
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext
-
-__all__ = ["ENDPOINT_CHECKS"]
+from .context import PlannedEndpoint
 
 #: What is assumed of a download: AWS publishes no rate.
 ASSUMED_BYTES_PER_SECOND = 100_000_000
@@ -21,20 +20,13 @@ LARGE_MODEL_BYTES = 40 * 10**9
 _MODELS = "/sagemaker/latest/APIReference/API_ContainerDefinition.html"
 _LARGE_MODELS = "/sagemaker/latest/dg/large-model-inference-hosting.html"
 
-Find = Callable[[EndpointContext, ModelDataSettings], Iterator[Outcome]]
+Find = Callable[[PlannedEndpoint, ModelDataSettings], Iterator[Outcome]]
 
 
-def _each_data(context: EndpointContext, find: Find) -> Iterator[Outcome]:
-    for index, container in enumerate(context.settings.containers):
+def _each_data(context: PlannedEndpoint, find: Find) -> Iterator[Outcome]:
+    for about, container in context.containers:
         if container.data is not None:
-            about = f"container {index}" if len(context.settings.containers) > 1 else ""
-            for outcome in guarded(find, context, container.data):
-                yield Outcome(
-                    outcome.status,
-                    outcome.evidence,
-                    outcome.mend,
-                    " ".join(filter(None, (about, outcome.about))),
-                )
+            yield from of_part(about, guarded(find, context, container.data))
 
 
 def _location(data: ModelDataSettings) -> tuple[str, str]:
@@ -64,12 +56,12 @@ def _sizes(account: Account, bucket: str, key: str) -> list[int] | None:
 
 
 @check("LLP403", "The model data exists", source=_MODELS)
-def data_exists(context: EndpointContext) -> Iterator[Outcome]:
+def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The object is there, or something lies under the prefix."""
     yield from _each_data(context, _exists)
 
 
-def _exists(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outcome]:
+def _exists(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
     if data.asset:
         return  # the settings file's own checks found it; the deploy uploads it
     uri = data.s3 or data.s3_prefix
@@ -82,12 +74,12 @@ def _exists(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outco
 
 
 @check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
-def bucket_region(context: EndpointContext) -> Iterator[Outcome]:
+def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
     """SageMaker reads model data of its own region."""
     yield from _each_data(context, _in_region)
 
 
-def _in_region(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outcome]:
+def _in_region(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
     bucket, _ = _location(data)
     if not bucket:
         return
@@ -121,12 +113,12 @@ def _region(account: Account, bucket: str) -> str | None:
 
 
 @check("LLP405", "The model data arrives in time", source=_LARGE_MODELS)
-def download_time(context: EndpointContext) -> Iterator[Outcome]:
+def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Size against the download timeout, at an assumed rate, and against the volume."""
     yield from _each_data(context, _in_time)
 
 
-def _in_time(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outcome]:
+def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
     multi_model = any(
         each.multi_model and each.data == data for each in context.settings.containers
     )
@@ -164,7 +156,7 @@ def _in_time(context: EndpointContext, data: ModelDataSettings) -> Iterator[Outc
         yield passed(f"{assumed}; {limit} allowed")
 
 
-def _total(context: EndpointContext, data: ModelDataSettings) -> int | None:
+def _total(context: PlannedEndpoint, data: ModelDataSettings) -> int | None:
     if data.asset:
         path = Path(data.asset)
         return path.stat().st_size if path.is_file() else None

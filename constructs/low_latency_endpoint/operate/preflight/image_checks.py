@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
+from ...account.sessions import Unreadable
+from ...plan.images import dlc_account
 from ...plan.instance_types import instance_facts
-from ..checking.checks import check, guarded
+from ...settings import ImageSettings
+from ..checking.checks import check, guarded, of_part
 from ..checking.results import Outcome, failed, passed, unknown
-from .context import EndpointContext, Fetch
-from .image_uris import EcrImage, ecr_image
-
-__all__ = ["ENDPOINT_CHECKS"]
+from .context import Fetch, PlannedEndpoint
 
 _MEDIA_TYPES = [
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -25,26 +27,70 @@ _NOT_THERE = ("ImageNotFound", "ImageTagDoesNotMatchDigest")
 _ARCHITECTURES = {"amd64": "x86_64"}  # Docker's word: ours; arm64 is the same in both
 _BATCH_GET_IMAGE = "/AmazonECR/latest/APIReference/API_BatchGetImage.html"
 
+_ECR = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z0-9.]+/"
+    r"(?P<repository>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>sha256:[0-9a-f]+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EcrImage:
+    """An image in an ECR registry; ``account`` is empty where only the caller's is meant."""
+
+    account: str
+    region: str
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        version = f"@{self.digest}" if self.digest else f":{self.tag}"
+        return f"{self.account or 'own registry'}/{self.repository}{version}"
+
+    @property
+    def image_id(self) -> dict[str, str]:
+        """As ECR takes it."""
+        return {"imageDigest": self.digest} if self.digest else {"imageTag": self.tag}
+
+
+def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
+    """Where the image lies; ``None`` when that is no ECR registry, or not known.
+
+    Examples
+    --------
+    >>> uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/model:1.4"
+    >>> ecr_image(ImageSettings(uri=uri), "us-east-1")
+    EcrImage(account='123456789012', region='us-east-1', repository='team/model', tag='1.4',
+             digest='')
+    """
+    if image.dlc:
+        account = image.dlc.account or dlc_account(region)
+        if account is None:
+            return None
+        return EcrImage(account, region, image.dlc.repository, image.dlc.tag)
+    if image.ecr:
+        return EcrImage("", region, image.ecr.repository, image.ecr.tag)
+    match = _ECR.fullmatch(image.uri or "")
+    if match is None:
+        return None
+    tag = match["tag"] or ("" if match["digest"] else "latest")
+    return EcrImage(
+        match["account"], match["region"], match["repository"], tag, match["digest"] or ""
+    )
+
 
 def _each_image(
-    context: EndpointContext, find: Callable[[EndpointContext, EcrImage], Iterator[Outcome]]
+    context: PlannedEndpoint, find: Callable[[PlannedEndpoint, EcrImage], Iterator[Outcome]]
 ) -> Iterator[Outcome]:
-    for index, container in enumerate(context.settings.containers):
+    for about, container in context.containers:
         if container.image.asset:
             continue  # built by the deploy itself
         image = ecr_image(container.image, context.account.region)
-        about = f"container {index}" if len(context.settings.containers) > 1 else ""
         if image is None:
             where = container.image.uri or f"{container.image.dlc} in {context.account.region}"
             yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
         else:
-            for outcome in guarded(find, context, image):
-                yield Outcome(
-                    outcome.status,
-                    outcome.evidence,
-                    outcome.mend,
-                    " ".join(filter(None, (about, outcome.about))),
-                )
+            yield from of_part(about, guarded(find, context, image))
 
 
 def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
@@ -73,12 +119,12 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
 
 
 @check("LLP401", "The image exists in the stack's region", source=_BATCH_GET_IMAGE)
-def image_exists(context: EndpointContext) -> Iterator[Outcome]:
+def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Asked of the registry, with the operation that pulling needs."""
     yield from _each_image(context, _exists)
 
 
-def _exists(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
+def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
         yield failed(
             f"{image} lies in {image.region}: SageMaker pulls from its own region "
@@ -99,7 +145,7 @@ def _exists(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
     "The image's architecture is the instance type's",
     source="https://github.com/opencontainers/image-spec/blob/main/config.md",
 )
-def architecture(context: EndpointContext) -> Iterator[Outcome]:
+def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
     """From the image's index or its configuration, not from its name."""
     facts = instance_facts(context.settings.instance_type)
     if facts is None or facts.architecture is None:
@@ -110,7 +156,7 @@ def architecture(context: EndpointContext) -> Iterator[Outcome]:
     yield from _each_image(context, _fits)
 
 
-def _fits(context: EndpointContext, image: EcrImage) -> Iterator[Outcome]:
+def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if image.region != context.account.region:
         yield unknown("not read: see LLP401")
         return

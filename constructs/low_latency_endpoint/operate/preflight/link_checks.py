@@ -19,8 +19,6 @@ from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PreflightContext
 
-__all__ = ["CHECKS", "private_dns_owners"]
-
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
 _SAGEMAKER = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
 _INVOKE = "sagemaker:InvokeEndpoint"

@@ -8,9 +8,7 @@ from ...account.calls import Account
 from ..checking.checks import check, guarded
 from ..checking.policies import document_of, items
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext, PreflightContext
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
+from .context import PlannedEndpoint, PreflightContext
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 QUALIFIER = "hnb659fds"
@@ -20,7 +18,7 @@ _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
 
 
 @check("LLP501", "The execution role exists and trusts SageMaker", source=_ROLES)
-def role_trusts(context: EndpointContext) -> Iterator[Outcome]:
+def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The role that the settings name; without one the stack makes it."""
     arn = context.settings.role_arn
     if arn is None:
@@ -60,7 +58,7 @@ def role_trusts(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLP502", "The execution role may be passed to SageMaker", source=_PASS)
-def role_passable(context: EndpointContext) -> Iterator[Outcome]:
+def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Simulated for who deploys: CloudFormation's role of the CDK bootstrap, else the caller."""
     account, arn = context.account, context.settings.role_arn
     partition, number = account.partition(), account.account_id()
@@ -159,7 +157,7 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
 
 
 @check("LLP504", "The KMS keys are enabled", source="/kms/latest/developerguide/key-state.html")
-def keys_enabled(context: EndpointContext) -> Iterator[Outcome]:
+def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The keys of volumes and core dumps."""
     settings = context.settings
     for about, arn in (

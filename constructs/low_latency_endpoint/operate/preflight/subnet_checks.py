@@ -12,8 +12,6 @@ from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PreflightContext
 
-__all__ = ["CHECKS", "subnets_by_zone"]
-
 Subnet = Mapping[str, Any]
 
 _DNS = "/vpc/latest/userguide/vpc-dns.html"

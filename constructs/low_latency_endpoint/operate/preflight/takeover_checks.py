@@ -15,8 +15,6 @@ from ..checking.results import Outcome, passed, unknown, warned
 from .context import PreflightContext
 from .link_checks import private_dns_owners
 
-__all__ = ["CHECKS"]
-
 _NAMED = 5
 _LOOKED_BACK = timedelta(hours=1)
 _PAGES = 10

@@ -17,9 +17,7 @@ from ...account.stacks import (
 )
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown
-from .context import EndpointContext
-
-__all__ = ["ENDPOINT_CHECKS", "deployed_endpoint"]
+from .context import PlannedEndpoint
 
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
@@ -34,7 +32,7 @@ _TWO_DEPLOYS = (
 )
 
 
-def deployed_endpoint(context: EndpointContext) -> StackEndpoint | None:
+def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
     """The deployed stack's endpoint that the settings' key made; ``None`` without one.
 
     CDK begins the logical ID with the construct's path, in letters and digits, and ends it with a
@@ -55,7 +53,7 @@ def deployed_endpoint(context: EndpointContext) -> StackEndpoint | None:
     )
 
 
-def _current(context: EndpointContext) -> DeployedEndpoint | None:
+def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
     deployed = deployed_endpoint(context)
     return read_endpoint(context.account, deployed.name) if deployed else None
 
@@ -65,7 +63,7 @@ def _current(context: EndpointContext) -> DeployedEndpoint | None:
     "The update changes no scaled variant's instance type, and removes none",
     source=_UPDATE,
 )
-def allowed_change(context: EndpointContext) -> Iterator[Outcome]:
+def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
     """UpdateEndpoint fails when it does either to a registered scalable target."""
     deployed = deployed_endpoint(context)
     current = _current(context)
@@ -109,7 +107,7 @@ def _shown(count: int | None) -> str:
 
 
 @check("LLP602", "The deployed endpoint is in service", source=_STATES)
-def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
+def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
     """An endpoint that is being updated, or has failed, takes no update."""
     deployed = deployed_endpoint(context)
     if deployed is None:
@@ -147,7 +145,7 @@ def endpoint_healthy(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLP603", "The endpoint's name is free", source=_STATES)
-def name_is_free(context: EndpointContext) -> Iterator[Outcome]:
+def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
     """No endpoint outside of this stack has the name that the settings state."""
     name = context.settings.endpoint_name
     if name is None:

@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from ...account.calls import Account, Unreadable
+from ...account.calls import Account
 from ...account.endpoints import read_endpoint
-from ...account.sessions import ClientFactory
+from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import stack_description
 from ...settings import Settings
 from .context import PreflightContext
 from .update_checks import PASSING_STATES, deployed_endpoint
-
-__all__ = ["wait_for_endpoints"]
 
 _SECONDS_BETWEEN = 15.0
 

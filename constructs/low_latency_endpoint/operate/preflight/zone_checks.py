@@ -9,8 +9,6 @@ from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PreflightContext, service_name
 
-__all__ = ["CHECKS", "zone_pairs"]
-
 
 def zone_pairs(context: PreflightContext) -> list[tuple[str, str, str]]:
     """Each client zone as given, with its name and its ID; those of this account only."""

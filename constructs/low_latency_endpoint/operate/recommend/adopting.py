@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import rule
 from ...settings import EndpointSettings
 from ...settings.breach import Place
-from .results import Job, Recommendation
-from .rules import NO_SUCH_RESULT, NOT_ADOPTABLE
+from .jobs import Job, R
+from .results import GenerativeResult, Recommendation
 from .threshold import LatencyThreshold
 
-__all__ = ["Adoption", "adopt", "chosen"]
-
+NO_SUCH_RESULT = rule(
+    "LLE977",
+    "the job has no such result",
+    mend="Choose a number of the job's table: low-latency recommend SETTINGS --job NAME. Only a "
+    "completed job has results.",
+)
+NOT_ADOPTABLE = rule(
+    "LLE978",
+    "the result cannot become the settings' choice",
+    mend="Choose another result, or change the settings by hand.",
+)
 UPDATES = "docs/updates.md"
 MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
 
@@ -26,7 +35,7 @@ class Adoption:
     notes: tuple[str, ...]
 
 
-def chosen(job: Job, number: int) -> Recommendation:
+def chosen(job: Job[R], number: int) -> R:
     """The result of that number.
 
     Raises
@@ -35,17 +44,15 @@ def chosen(job: Job, number: int) -> Recommendation:
         LLE977 when the job is not complete or has no such result.
     """
     if not job.succeeded:
-        raise NO_SUCH_RESULT.error(got=f"job {job.name} is {job.status}", allowed="COMPLETED")
-    return _numbered(job.recommendations, number)
-
-
-def _numbered(results: Sequence[Recommendation], number: int) -> Recommendation:
-    if not 1 <= number <= len(results):
+        raise NO_SUCH_RESULT.error(
+            got=f"job {job.name} is {job.status}", allowed="a job that is complete"
+        )
+    if not 1 <= number <= len(job.results):
         raise NO_SUCH_RESULT.error(
             got=str(number),
-            allowed=f"1 to {len(results)}" if results else "none: the job has no results",
+            allowed=f"1 to {len(job.results)}" if job.results else "none: the job has no results",
         )
-    return results[number - 1]
+    return job.results[number - 1]
 
 
 def adopt(
@@ -106,19 +113,78 @@ def adopt(
             "tps_per_instance is AWS's figure with its own few users; confirm it with "
             "low-latency load-test --confirm before production relies on it."
         )
-        if recommendation.max_invocations and recommendation.max_invocations >= MOST_INVOCATIONS:
+        if (recommendation.max_invocations_per_minute or 0) >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
-    if recommendation.instance_type != endpoint.instance_type and scales(endpoint):
-        notes.append(type_change_note(endpoint.instance_type, recommendation.instance_type))
+    if recommendation.instance_type != endpoint.instance_type and _scales(endpoint):
+        notes.append(_type_change_note(endpoint.instance_type, recommendation.instance_type))
     return Adoption(values, tuple(notes))
 
 
-def scales(endpoint: EndpointSettings) -> bool:
+def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSettings) -> Adoption:
+    """What a result changes in the settings: instance type, environment, and an image by URI.
+
+    What cannot be written in place (an image that the settings name in another way, optimized
+    model data) is told in the notes.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE978 for a result without an instance type, with several copies of the model per
+        instance (inference components, which these settings do not have), or with settings of
+        several containers.
+    """
+    name = f"result {result.number}"
+    if not result.instance_type:
+        raise NOT_ADOPTABLE.error(got=f"{name} without an instance type", allowed="one with it")
+    if (result.copies_per_instance or 1) > 1:
+        raise NOT_ADOPTABLE.error(
+            got=f"{name} with {result.copies_per_instance} copies of the model per instance",
+            allowed="one copy",
+            mend="Copies are inference components, which the settings file "
+            "does not describe: deploy the result's model package, or choose another result.",
+        )
+    if len(endpoint.containers) > 1:
+        raise NOT_ADOPTABLE.error(
+            got=f"{name}, and {len(endpoint.containers)} containers", allowed="one container"
+        )
+    here: Place = ("endpoints", key)
+    container: Place = (*here, "containers", 0)
+    values: dict[Place, Any] = {(*here, "instance_type"): result.instance_type}
+    notes = []
+    if result.image and endpoint.containers[0].image.uri is not None:
+        values[(*container, "image", "uri")] = result.image
+    elif result.image:
+        notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
+    for variable, value in result.environment.items():
+        values[(*container, "environment", variable)] = value
+    notes += [
+        f"Left to you: the model data. The result's {channel} is {uri}."
+        for channel, uri in result.model_data.items()
+        if not _has(endpoint, uri)
+    ]
+    if endpoint.throughput is not None:
+        notes.append(
+            "throughput.tps_per_instance is still the old configuration's: measure it "
+            "with low-latency load-test --find-limit."
+        )
+    if result.instance_type != endpoint.instance_type and _scales(endpoint):
+        notes.append(_type_change_note(endpoint.instance_type, result.instance_type))
+    return Adoption(values, tuple(notes))
+
+
+def _has(endpoint: EndpointSettings, uri: str) -> bool:
+    data = endpoint.containers[0].data
+    return data is not None and uri.rstrip("/") in {
+        (each or "").rstrip("/") for each in (data.s3, data.s3_prefix)
+    }
+
+
+def _scales(endpoint: EndpointSettings) -> bool:
     """Whether the settings make the variant a scalable target."""
     return endpoint.scaling.enabled and endpoint.throughput is not None
 
 
-def type_change_note(before: str, after: str) -> str:
+def _type_change_note(before: str, after: str) -> str:
     """Why the new instance type takes two deploys."""
     return (
         f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "

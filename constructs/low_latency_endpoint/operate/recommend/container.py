@@ -13,8 +13,6 @@ from typing import Any
 
 from ...settings import EndpointSettings
 
-__all__ = ["DOMAINS", "FRAMEWORKS", "TASKS", "ContainerDescription", "describe_container"]
-
 # API_RecommendationJobContainerConfig: "Valid Values". The service's model takes any text, so
 # these are for help and guesses, and no error.
 DOMAINS = ("COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING")

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...account.calls import Account
 from ...account.endpoints import find_model, read_endpoint
 from ...account.stacks import stack_ids
 from ...settings import Settings
-from .job_requests import VpcConfig
-from .rules import MODEL_TO_TEST
-
-__all__ = ["DeployedModel", "find_deployed_model", "find_endpoint", "read_model"]
+from .job_requests import MODEL_TO_TEST, ModelSource, VpcConfig
 
 
-@dataclass(frozen=True, slots=True)
-class DeployedModel:
-    """A model in SageMaker; ``vpc`` is ``None`` for a model without a network of its own."""
-
-    name: str
-    vpc: VpcConfig | None
-
-
-def find_deployed_model(account: Account, settings: Settings, key: str) -> DeployedModel:
+def find_deployed_model(account: Account, settings: Settings, key: str) -> ModelSource:
     """The model that the endpoint of the settings runs now.
 
     Parameters
@@ -51,7 +39,7 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> Deplo
     return read_model(account, variant.model_name)
 
 
-def read_model(account: Account, name: str) -> DeployedModel:
+def read_model(account: Account, name: str) -> ModelSource:
     """A model by its name.
 
     Raises
@@ -60,9 +48,9 @@ def read_model(account: Account, name: str) -> DeployedModel:
         LLE972 when there is no such model.
     """
     network = _found(find_model(account, name), f"model {name}").get("VpcConfig")
-    return DeployedModel(
+    return ModelSource(
         name,
-        VpcConfig(tuple(network["Subnets"]), tuple(network["SecurityGroupIds"]))
+        vpc=VpcConfig(tuple(network["Subnets"]), tuple(network["SecurityGroupIds"]))
         if network
         else None,
     )

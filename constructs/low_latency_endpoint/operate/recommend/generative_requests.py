@@ -15,25 +15,27 @@ from typing import Any, ClassVar
 
 import yaml
 
+from ...account.sessions import ClientFactory
+from ...errors import rule
 from ...plan.instance_types import instance_facts
-from ...plan.limits import INSTANCE_TYPE, MODEL_DATA_URI, S3_URI
-from .job_requests import TAGS, VpcConfig
-from .rules import FRAMEWORK, GENERATIVE_FORM, GENERATIVE_TYPES, GOAL, JOB_NAME, JOB_ROLE, TOKENS
+from ...plan.limits import GUIDE, INSTANCE_TYPE, MODEL_DATA_URI, S3_URI, Choice, Range
+from .job_requests import JOB_NAME, JOB_ROLE, TAGS, VpcConfig
+from .jobs import BENCHMARK, GENERATIVE, JobKind
 
-__all__ = ["Benchmark", "GenerativeRecommendation", "Kind", "Workload", "workload_of_file"]
+GENERATIVE_FORM = rule(
+    "LLE979",
+    "a job for a generative model cannot be asked like this",
+    mend="See low-latency recommend-generative --help.",
+    source=GUIDE + "generative-ai-inference-recommendations.html",
+)
+GOAL = Choice(GENERATIVE_FORM, "the goal", ("ttft-ms", "throughput", "cost"))
+FRAMEWORK = Choice(GENERATIVE_FORM, "the serving framework", ("LMI", "VLLM"))
+GENERATIVE_TYPES = Range(GENERATIVE_FORM, "the number of instance types", 0, 3)
+TOKENS = Range(GENERATIVE_FORM, "a number of tokens or requests", 1, 1_000_000_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One of the two kinds of jobs: how people, boto3 and the answers name it."""
-
-    word: str
-    operation: str
-    prefix: str
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
+class TokenWorkload:
     """What the callers of a language model send.
 
     Parameters
@@ -124,7 +126,7 @@ class Workload:
         )
 
 
-def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
+def workload_of_file(path: str | Path, dataset: str | None = None) -> TokenWorkload:
     """A workload from a file with AWS's specification, YAML or JSON.
 
     Raises
@@ -145,7 +147,7 @@ def workload_of_file(path: str | Path, dataset: str | None = None) -> Workload:
         raise GENERATIVE_FORM.error(
             got=f"{path}: {type(found).__name__}", allowed=allowed, where="--workload-file"
         )
-    return Workload(given=text, dataset=dataset)
+    return TokenWorkload(given=text, dataset=dataset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ class GenerativeRecommendation:
     framework: str | None = None
     optimize: bool = False
     model_package_group: str | None = None
-    kind: ClassVar[Kind] = Kind("recommendation", "ai_recommendation_job", "AIRecommendationJob")
+    kind: ClassVar[JobKind[Any]] = GENERATIVE
 
     def request(self) -> dict[str, Any]:
         """What ``create_ai_recommendation_job`` is called with."""
@@ -253,7 +255,7 @@ class Benchmark:
     workload: str
     inference_components: Sequence[str] = ()
     vpc: VpcConfig | None = None
-    kind: ClassVar[Kind] = Kind("benchmark", "ai_benchmark_job", "AIBenchmarkJob")
+    kind: ClassVar[JobKind[Any]] = BENCHMARK
 
     def request(self) -> dict[str, Any]:
         """What ``create_ai_benchmark_job`` is called with."""
@@ -271,9 +273,35 @@ class Benchmark:
 def _request(job: GenerativeRecommendation | Benchmark) -> dict[str, Any]:
     """What both kinds of jobs have."""
     return {
-        f"{job.kind.prefix}Name": JOB_NAME.check(job.job_name, "--job-name"),
+        **job.kind.named(JOB_NAME.check(job.job_name, "--job-name")),
         "RoleArn": JOB_ROLE.check(job.role_arn, "--role-arn"),
         "OutputConfig": {"S3OutputLocation": S3_URI.check(job.output, "--output")},
         "AIWorkloadConfigIdentifier": job.workload,
         "Tags": TAGS,
     }
+
+
+def check_boto3(client: ClientFactory) -> None:
+    """Say so when the installed boto3 does not know these jobs yet.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE979.
+    """
+    if not hasattr(client("sagemaker"), "create_ai_recommendation_job"):
+        raise GENERATIVE_FORM.error(
+            got="a boto3 from before these jobs",
+            allowed="a boto3 of 2026-04 or newer",
+            mend="Run pip install --upgrade boto3.",
+        )
+
+
+def doubtful_types(client: ClientFactory, instance_types: tuple[str, ...]) -> list[str]:
+    """Types that the installed boto3 does not know for these jobs; AWS may by now."""
+    known = client("sagemaker").meta.service_model.shape_for("AIRecommendationInstanceType").enum
+    return [
+        f"{name} is not among the types that boto3 knows for this job"
+        for name in instance_types
+        if name not in known
+    ]

@@ -6,38 +6,54 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
+from ...errors import rule
 from ...plan.images import check_image_runs_on
 from ...plan.instance_types import instance_facts
-from ...plan.limits import INSTANCE_TYPE
+from ...plan.limits import API, GUIDE, INSTANCE_TYPE, Pattern, Range
+from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...settings import EndpointSettings
 from ...settings.plans import images_of
 from .container import ContainerDescription
-from .rules import (
-    JOB_NAME,
-    JOB_ROLE,
-    JOB_SECONDS,
-    MAX_INVOCATIONS,
-    MAX_PARALLEL,
-    MAX_TESTS,
-    MAX_TYPES,
-    MODEL_TO_TEST,
-    TRAFFIC_FORM,
-    TYPES_TO_TRY,
-)
-from .threshold import LatencyThreshold
+from .jobs import INFERENCE, JobKind
+from .threshold import STOPPING, LatencyThreshold
 from .traffic import DEFAULT_TRAFFIC, Traffic, seconds_of_traffic, traffic_request
 
-__all__ = [
-    "LoadTest",
-    "ModelSource",
-    "RecommendationRequest",
-    "VpcConfig",
-    "check_types_to_try",
-    "job_request",
-]
-
+JOB_NAME = Pattern(
+    rule(
+        "LLE970",
+        "the name of a recommendation job has a form that AWS refuses",
+        mend="Choose another --job-name, or leave it out.",
+        source=API + "CreateInferenceRecommendationsJob.html",
+    ),
+    "the job's name",
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
+    "letters, digits and inner hyphens, at most 63 characters",
+)
+JOB_ROLE = Pattern(
+    rule(
+        "LLE971",
+        "a recommendation job needs a role that makes endpoints in your name",
+        mend="Pass --role-arn. The deployed model's own role may only fetch its model; AWS asks "
+        "for one with AmazonSageMakerFullAccess and access to the payload.",
+        source=GUIDE + "inference-recommender-prerequisites.html",
+    ),
+    "the role's ARN",
+    r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+",
+    "an ARN such as arn:aws:iam::123456789012:role/recommender",
+    max_length=2048,
+)
+MODEL_TO_TEST = rule(
+    "LLE972",
+    "a recommendation job tests one model that exists",
+    mend="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
+    source=API + "RecommendationJobInputConfig.html",
+)
+JOB_SECONDS = Range(STOPPING, "the job's duration limit", 1, 18_000, "seconds")
+MAX_INVOCATIONS = Range(STOPPING, "the most requests per minute", 1, 30_000, "requests per minute")
+MAX_PARALLEL = Range(STOPPING, "the tests at the same time", 1, 10)
+MAX_TESTS = Range(STOPPING, "the number of tests", 1, 10)
 TAGS = [{"Key": "created-by", "Value": "low-latency-endpoint"}]
 
 
@@ -57,6 +73,8 @@ class VpcConfig:
 class ModelSource:
     """The model under test: its name in SageMaker, or a version in the model registry.
 
+    ``vpc`` is ``None`` for endpoints under test outside any VPC.
+
     Raises
     ------
     ConfigurationError
@@ -65,6 +83,7 @@ class ModelSource:
 
     model_name: str | None = None
     model_package_arn: str | None = None
+    vpc: VpcConfig | None = None
 
     def __post_init__(self) -> None:
         if (self.model_name is None) == (self.model_package_arn is None):
@@ -75,9 +94,10 @@ class ModelSource:
 
     def request(self) -> dict[str, Any]:
         """As the API names it."""
+        found: dict[str, Any] = {"ModelPackageVersionArn": self.model_package_arn}
         if self.model_name is not None:
-            return {"ModelName": self.model_name}
-        return {"ModelPackageVersionArn": self.model_package_arn}
+            found = {"ModelName": self.model_name}
+        return found if self.vpc is None else {**found, "VpcConfig": self.vpc.request()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +141,9 @@ class LoadTest:
         JOB_SECONDS.check(self.max_seconds, "--max-duration")
         MAX_PARALLEL.check(self.max_parallel, "--max-parallel")
         if not self.traffic:
-            raise TRAFFIC_FORM.error(got="no phase", allowed="one phase or several, or stairs")
+            raise TRAFFIC_RULE.error(got="no phase", allowed="one phase or several, or stairs")
         if seconds_of_traffic(self.traffic) > self.max_seconds:
-            raise TRAFFIC_FORM.error(
+            raise TRAFFIC_RULE.error(
                 got=f"{seconds_of_traffic(self.traffic)} seconds of traffic",
                 allowed=f"at most the job's duration limit, {self.max_seconds} seconds",
             )
@@ -158,8 +178,6 @@ class RecommendationRequest:
         A Default job without any lets AWS choose.
     load_test : LoadTest, optional
         Makes it an Advanced job. By default it is a Default one.
-    vpc : VpcConfig, optional
-        By default the endpoints under test are outside any VPC.
     """
 
     job_name: str
@@ -170,57 +188,66 @@ class RecommendationRequest:
     content_type: str
     instance_types: tuple[str, ...] = ()
     load_test: LoadTest | None = None
-    vpc: VpcConfig | None = None
+    kind: ClassVar[JobKind[Any]] = INFERENCE
 
     @property
     def job_type(self) -> str:
         """The API's word for the kind of job."""
         return "Advanced" if self.load_test else "Default"
 
+    def request(self) -> dict[str, Any]:
+        """What ``create_inference_recommendations_job`` is called with.
 
-def job_request(job: RecommendationRequest) -> dict[str, Any]:
-    """What ``create_inference_recommendations_job`` is called with.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE970 for the job's name, LLE971 for the role, LLE973 for the instance types, LLE975 for
-        more tests than a job makes.
-    """
-    JOB_NAME.check(job.job_name, "--job-name")
-    JOB_ROLE.check(job.role_arn, "--role-arn")
-    _check_count(job)
-    container = job.container.request()
-    container["PayloadConfig"] = {
-        "SamplePayloadUrl": job.sample_payload,
-        "SupportedContentTypes": [job.content_type],
-    }
-    container["SupportedEndpointType"] = "RealTime"
-    if job.instance_types and job.load_test is None:
-        container["SupportedInstanceTypes"] = list(job.instance_types)
-    configuration: dict[str, Any] = {**job.model.request(), "ContainerConfig": container}
-    if job.vpc is not None:
-        configuration["VpcConfig"] = job.vpc.request()
-    request: dict[str, Any] = {
-        "JobName": job.job_name,
-        "JobType": job.job_type,
-        "RoleArn": job.role_arn,
-        "InputConfig": configuration,
-        "Tags": TAGS,
-    }
-    if job.load_test is not None:
-        configuration |= _load_test(job.load_test, job.instance_types)
-        request["StoppingConditions"] = {
-            "MaxInvocations": job.load_test.max_invocations,
-            "ModelLatencyThresholds": [
-                {
-                    "Percentile": job.load_test.threshold.percentile,
-                    "ValueInMilliseconds": job.load_test.threshold.milliseconds,
-                }
-            ],
-            "FlatInvocations": "Continue" if job.load_test.continue_when_flat else "Stop",
+        Raises
+        ------
+        ConfigurationError
+            LLE970 for the job's name, LLE971 for the role, LLE973 for the instance types, LLE975 for
+            more tests than a job makes.
+        """
+        JOB_NAME.check(self.job_name, "--job-name")
+        JOB_ROLE.check(self.role_arn, "--role-arn")
+        self._check_count()
+        container = self.container.request()
+        container["PayloadConfig"] = {
+            "SamplePayloadUrl": self.sample_payload,
+            "SupportedContentTypes": [self.content_type],
         }
-    return request
+        container["SupportedEndpointType"] = "RealTime"
+        if self.instance_types and self.load_test is None:
+            container["SupportedInstanceTypes"] = list(self.instance_types)
+        configuration: dict[str, Any] = {**self.model.request(), "ContainerConfig": container}
+        request: dict[str, Any] = {
+            "JobName": self.job_name,
+            "JobType": self.job_type,
+            "RoleArn": self.role_arn,
+            "InputConfig": configuration,
+            "Tags": TAGS,
+        }
+        if self.load_test is not None:
+            configuration |= _load_test(self.load_test, self.instance_types)
+            request["StoppingConditions"] = {
+                "MaxInvocations": self.load_test.max_invocations,
+                "ModelLatencyThresholds": [
+                    {
+                        "Percentile": self.load_test.threshold.percentile,
+                        "ValueInMilliseconds": self.load_test.threshold.milliseconds,
+                    }
+                ],
+                "FlatInvocations": "Continue" if self.load_test.continue_when_flat else "Stop",
+            }
+        return request
+
+    def _check_count(self) -> None:
+        if self.load_test is not None and not self.instance_types:
+            raise TYPES_TO_TRY.error(
+                got="none", allowed=f"1 to {MAX_TYPES} types", where="--instance-type"
+            )
+        if len(self.instance_types) > MAX_TYPES:
+            raise TYPES_TO_TRY.error(
+                got=f"{len(self.instance_types)} types",
+                allowed=f"at most {MAX_TYPES}",
+                where="--instance-type",
+            )
 
 
 def _load_test(test: LoadTest, instance_types: Sequence[str]) -> dict[str, Any]:
@@ -236,19 +263,6 @@ def _load_test(test: LoadTest, instance_types: Sequence[str]) -> dict[str, Any]:
         },
         "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
     }
-
-
-def _check_count(job: RecommendationRequest) -> None:
-    if job.load_test is not None and not job.instance_types:
-        raise TYPES_TO_TRY.error(
-            got="none", allowed=f"1 to {MAX_TYPES} types", where="--instance-type"
-        )
-    if len(job.instance_types) > MAX_TYPES:
-        raise TYPES_TO_TRY.error(
-            got=f"{len(job.instance_types)} types",
-            allowed=f"at most {MAX_TYPES}",
-            where="--instance-type",
-        )
 
 
 def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings) -> list[str]:

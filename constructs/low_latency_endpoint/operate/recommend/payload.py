@@ -8,17 +8,21 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ...account.sessions import ClientFactory
+from ...errors import rule
+from ...plan.limits import API
 from ...settings import EndpointSettings
-from .rules import SAMPLE_PAYLOAD
 
-__all__ = ["SamplePayload", "packed", "sample_payload", "upload"]
-
-ClientFactory = Callable[[str], Any]
+SAMPLE_PAYLOAD = rule(
+    "LLE976",
+    "a recommendation job sends a sample payload: a .tar.gz in S3",
+    mend="Pass --sample-payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
+    "warm-up's payload of the settings, with --upload-to s3://bucket/prefix/.",
+    source=API + "RecommendationJobPayloadConfig.html",
+)
 
 _S3 = re.compile(r"s3://([^/]+)/?(.*)")
 

@@ -1,4 +1,4 @@
-"""What a job of Inference Recommender answers, read into plain values.
+"""What jobs answer, read into plain values.
 
 **The unit of ModelLatency.** AWS contradicts itself: the results' page says milliseconds, the page
 on how to get them says microseconds in one tab and milliseconds in the other, over the same
@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .threshold import LatencyThreshold
 
-__all__ = ["Job", "Recommendation", "model_latency_ms", "read_job"]
-
 RESULTS = (
     "https://docs.aws.amazon.com/sagemaker/latest/dg/inference-recommender-interpret-results.html"
 )
-DONE = ("COMPLETED", "FAILED", "STOPPED", "DELETED")
 # The recommender's users call one after another: an hour's phase ends with 183 of them at most, and
 # less than half a request in flight on average would mean that it hardly sent any.
 _MOST_IN_FLIGHT = 500.0
@@ -42,9 +38,9 @@ class Recommendation:
         Empty for a serverless endpoint.
     instance_count : int or None
         Instances behind the numbers.
-    cost_per_hour, cost_per_inference : float or None
+    cost_per_hour_usd, cost_per_inference_usd : float or None
         US dollars.
-    max_invocations : int or None
+    max_invocations_per_minute : int or None
         Requests per minute that one instance held.
     model_latency_ms : float or None
         Milliseconds at that rate.
@@ -60,9 +56,9 @@ class Recommendation:
     recommendation_id: str
     instance_type: str
     instance_count: int | None
-    cost_per_hour: float | None
-    cost_per_inference: float | None
-    max_invocations: int | None
+    cost_per_hour_usd: float | None
+    cost_per_inference_usd: float | None
+    max_invocations_per_minute: int | None
     model_latency_ms: float | None
     cpu_percent: float | None
     memory_percent: float | None
@@ -73,7 +69,7 @@ class Recommendation:
     @property
     def tps_per_instance(self) -> float | None:
         """Requests per second that one instance held."""
-        return None if not self.max_invocations else self.max_invocations / 60
+        return None if not self.max_invocations_per_minute else self.max_invocations_per_minute / 60
 
     def within(self, threshold: LatencyThreshold) -> bool | None:
         """Whether the latency is within the threshold; ``None`` without a latency."""
@@ -84,82 +80,14 @@ class Recommendation:
     def to_dict(self, threshold: LatencyThreshold) -> dict[str, Any]:
         """As JSON holds it."""
         return {
-            "number": self.number,
-            "recommendation_id": self.recommendation_id or None,
-            "instance_type": self.instance_type or None,
-            "instance_count": self.instance_count,
-            "cost_per_hour_usd": self.cost_per_hour,
-            "cost_per_inference_usd": self.cost_per_inference,
-            "max_invocations_per_minute": self.max_invocations,
+            **_filled(asdict(self)),
             "tps_per_instance": self.tps_per_instance,
-            "model_latency_ms": self.model_latency_ms,
             "within_target": self.within(threshold),
-            "cpu_percent": self.cpu_percent,
-            "memory_percent": self.memory_percent,
-            "environment": dict(self.environment),
-            "inference_specification": self.inference_specification or None,
-            "compilation_job": self.compilation_job or None,
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as AWS describes it.
-
-    Attributes
-    ----------
-    name, job_type, status, failure_reason : str
-        The status is AWS's own word.
-    created : datetime
-    completed : datetime or None
-    recommendations : tuple of Recommendation
-        In AWS's order; empty before the job is complete.
-    threshold : LatencyThreshold or None
-        At which the job stops a test.
-    """
-
-    name: str
-    job_type: str
-    status: str
-    failure_reason: str
-    created: datetime
-    completed: datetime | None
-    recommendations: tuple[Recommendation, ...]
-    threshold: LatencyThreshold | None
-
-    @property
-    def done(self) -> bool:
-        """Whether the job has ended, one way or the other."""
-        return self.status in DONE
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether its results are there."""
-        return self.status == "COMPLETED"
-
-
-def read_job(answer: Mapping[str, Any]) -> Job:
-    """A job from the answer of ``describe_inference_recommendations_job``."""
-    thresholds = answer.get("StoppingConditions", {}).get("ModelLatencyThresholds") or [{}]
-    milliseconds = thresholds[0].get("ValueInMilliseconds")
-    return Job(
-        name=answer["JobName"],
-        job_type=answer["JobType"],
-        status=answer["Status"],
-        failure_reason=answer.get("FailureReason", ""),
-        created=answer["CreationTime"],
-        completed=answer.get("CompletionTime"),
-        recommendations=tuple(
-            _recommendation(number, each)
-            for number, each in enumerate(answer.get("InferenceRecommendations") or (), start=1)
-        ),
-        threshold=LatencyThreshold(thresholds[0].get("Percentile", "P95"), milliseconds)
-        if milliseconds
-        else None,
-    )
-
-
-def _recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
+def recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
+    """One of ``InferenceRecommendations``."""
     metrics = answer.get("Metrics") or {}
     endpoint = answer["EndpointConfiguration"]
     model = answer["ModelConfiguration"]
@@ -169,9 +97,9 @@ def _recommendation(number: int, answer: Mapping[str, Any]) -> Recommendation:
         recommendation_id=answer.get("RecommendationId", ""),
         instance_type=endpoint.get("InstanceType", ""),
         instance_count=endpoint.get("InitialInstanceCount"),
-        cost_per_hour=_known(metrics.get("CostPerHour")),
-        cost_per_inference=_known(metrics.get("CostPerInference")),
-        max_invocations=most,
+        cost_per_hour_usd=_known(metrics.get("CostPerHour")),
+        cost_per_inference_usd=_known(metrics.get("CostPerInference")),
+        max_invocations_per_minute=most,
         model_latency_ms=model_latency_ms(metrics.get("ModelLatency"), most),
         cpu_percent=_known(metrics.get("CpuUtilization")),
         memory_percent=_known(metrics.get("MemoryUtilization")),
@@ -210,3 +138,75 @@ def model_latency_ms(value: int | None, max_invocations: int | None) -> float | 
 def _known(value: float | None) -> float | None:
     """AWS writes NaN where it has no value."""
     return None if value is None or math.isnan(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class GenerativeResult:
+    """One recommendation; empty text and ``None`` where AWS gives no value.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the answer, from 1.
+    environment : mapping of str to str
+        The container's environment variables.
+    model_data : mapping of str to str
+        Channel to the prefix in S3.
+    optimizations : tuple of str
+        What AWS did to the model.
+    performance : tuple of str
+        Expected metrics in words, such as ``throughput average 512.0 tokens/second``.
+    """
+
+    number: int
+    description: str
+    instance_type: str
+    image: str
+    instance_count: int | None
+    copies_per_instance: int | None
+    environment: Mapping[str, str]
+    model_data: Mapping[str, str]
+    model_package_arn: str
+    optimizations: tuple[str, ...]
+    performance: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return _filled(asdict(self))
+
+
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON's null for empty text, its lists for tuples."""
+    return {
+        name: list(value) if isinstance(value, tuple) else None if value == "" else value
+        for name, value in values.items()
+    }
+
+
+def generative_result(number: int, answer: Mapping[str, Any]) -> GenerativeResult:
+    """One of ``Recommendations`` of a generative model's job."""
+    deployment = answer.get("DeploymentConfiguration") or {}
+    return GenerativeResult(
+        number=number,
+        description=answer.get("RecommendationDescription", ""),
+        instance_type=deployment.get("InstanceType", ""),
+        image=deployment.get("ImageUri", ""),
+        instance_count=deployment.get("InstanceCount"),
+        copies_per_instance=deployment.get("CopyCountPerInstance"),
+        environment=dict(deployment.get("EnvironmentVariables") or {}),
+        model_data={
+            each.get("ChannelName", "model"): each["Uri"]
+            for each in deployment.get("S3") or ()
+            if each.get("Uri")
+        },
+        model_package_arn=(answer.get("ModelDetails") or {}).get("ModelPackageArn", ""),
+        optimizations=tuple(
+            each["OptimizationType"] for each in answer.get("OptimizationDetails") or ()
+        ),
+        performance=tuple(
+            " ".join(
+                filter(None, (each["Metric"], each.get("Stat"), each["Value"], each.get("Unit")))
+            )
+            for each in answer.get("ExpectedPerformance") or ()
+        ),
+    )

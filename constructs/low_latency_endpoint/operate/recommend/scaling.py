@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .jobs import in_words
-from .results import Job, Recommendation
-from .rules import NO_SUCH_RESULT
-
-__all__ = ["ScalingAdvice", "ask_for_scaling", "scaling_request"]
-
-ClientFactory = Callable[[str], Any]
+from ...account.sessions import ClientFactory
+from .adopting import NO_SUCH_RESULT
+from .jobs import Job, job_errors_in_words
+from .results import Recommendation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,21 @@ class ScalingAdvice:
         }
 
 
-def scaling_request(
-    job_name: str, recommendation: Recommendation, peak_tps: float | None
-) -> dict[str, Any]:
-    """What ``get_scaling_configuration_recommendation`` is called with.
+def ask_for_scaling(
+    client: ClientFactory,
+    job: Job[Recommendation],
+    recommendation: Recommendation,
+    peak_tps: float | None,
+) -> ScalingAdvice:
+    """Ask AWS for the scaling of one result of a completed job.
+
+    Parameters
+    ----------
+    client : callable
+    job : Job
+    recommendation : Recommendation
+    peak_tps : float or None
+        Requests per second to hold; ``None`` leaves the traffic open.
 
     Raises
     ------
@@ -61,31 +69,14 @@ def scaling_request(
             allowed="a result that AWS recommends",
         )
     request: dict[str, Any] = {
-        "InferenceRecommendationsJobName": job_name,
+        "InferenceRecommendationsJobName": job.name,
         "RecommendationId": recommendation.recommendation_id,
     }
     if peak_tps is not None:
         request["ScalingPolicyObjective"] = {
             "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
         }
-    return request
-
-
-def ask_for_scaling(
-    client: ClientFactory, job: Job, recommendation: Recommendation, peak_tps: float | None
-) -> ScalingAdvice:
-    """Ask AWS for the scaling of one result of a completed job.
-
-    Parameters
-    ----------
-    client : callable
-    job : Job
-    recommendation : Recommendation
-    peak_tps : float or None
-        Requests per second to hold; ``None`` leaves the traffic open.
-    """
-    request = scaling_request(job.name, recommendation, peak_tps)
-    with in_words(job.name):
+    with job_errors_in_words(job.name):
         answer = client("sagemaker").get_scaling_configuration_recommendation(**request)
     found: Mapping[str, Any] = answer.get("DynamicScalingConfiguration") or {}
     return ScalingAdvice(

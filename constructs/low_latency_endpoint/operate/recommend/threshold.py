@@ -6,12 +6,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...errors import rule
+from ...plan.limits import GUIDE
 from ...settings.breach import BreachError
 from ...settings.fields import parse_duration
-from .rules import THRESHOLD_FORM
 
-__all__ = ["LatencyThreshold", "parse_threshold", "threshold_of"]
-
+#: What bounds a load test of AWS's.
+STOPPING = rule(
+    "LLE975",
+    "a limit of the job is out of range",
+    mend="Change --max-duration, --max-invocations, --max-parallel or --latency-threshold.",
+    source=GUIDE + "inference-recommender-load-test.html",
+)
 #: The statistics of a target, in the order in which one stands in for P95.
 _NEAREST = ("p95", "p99", "p99.9", "p90", "p50", "Average")
 
@@ -87,7 +93,7 @@ def parse_threshold(text: str) -> LatencyThreshold:
         milliseconds = 0.0
     whole = round(milliseconds)
     if match is None or whole < 1 or abs(milliseconds - whole) > 1e-6 or whole >= 2**31:
-        raise THRESHOLD_FORM.error(
+        raise STOPPING.error(
             got=text, allowed="p95=150ms, in whole milliseconds", where="--latency-threshold"
         )
     return LatencyThreshold(f"P{match[1]}", whole)

@@ -12,32 +12,18 @@ from datetime import timedelta
 from typing import Any
 
 from ...errors import ConfigurationError
-from ...settings import RecommendationSettings
-from ...settings.breach import BreachError
-from ...settings.fields import duration_text, parse_duration
-from .rules import (
+from ...plan.recommendation_limits import (
     PHASE_SPAWN_RATE,
     PHASE_USERS,
     STAIR_STEPS,
     STAIR_USERS,
-    THRESHOLD_FORM,
-    TRAFFIC_FORM,
+    TRAFFIC_RULE,
     TRAFFIC_SECONDS,
 )
-
-__all__ = [
-    "DEFAULT_TRAFFIC",
-    "Phase",
-    "Stairs",
-    "Traffic",
-    "parse_phases",
-    "parse_stairs",
-    "seconds_of_text",
-    "seconds_of_traffic",
-    "stated_traffic",
-    "traffic_request",
-    "traffic_text",
-]
+from ...settings import RecommendationSettings
+from ...settings.breach import BreachError
+from ...settings.fields import duration_text, parse_duration
+from .threshold import STOPPING
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +190,7 @@ def parse_stairs(text: str) -> Stairs:
 
 
 def _fields(text: str, option: str, names: tuple[str, ...]) -> Mapping[str, int]:
-    wrong = TRAFFIC_FORM.error(
+    wrong = TRAFFIC_RULE.error(
         got=text, allowed=",".join(f"{name}=..." for name in names), where=option
     )
     parts = [part.partition("=") for part in text.split(",")]
@@ -234,7 +220,7 @@ def seconds_of_text(text: str, option: str, wrong: ConfigurationError | None = N
     except BreachError:
         seconds = 0.5
     if seconds != int(seconds):
-        raise wrong or THRESHOLD_FORM.error(
+        raise wrong or STOPPING.error(
             got=text, allowed="whole seconds with a unit, such as 90m or 2h", where=option
         )
     return int(seconds)

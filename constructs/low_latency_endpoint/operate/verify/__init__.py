@@ -11,14 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...account.calls import Account, Unreadable
-from ...account.error_codes import STACK_EXISTS
-from ...account.sessions import ClientFactory
-from ...account.stacks import stack_description, stack_endpoints
+from ...account.calls import Account
+from ...account.sessions import ClientFactory, Unreadable
+from ...account.stacks import STACK_EXISTS, stack_description, stack_endpoints
 from ..checking.checks import Check, check, run_checks
 from ..checking.results import Outcome, Report, passed, unknown, warned
 from . import alarm_checks, fleet_checks, path_checks, zone_checks
-from .context import EndpointContext, Machine, VerificationContext
+from .context import Machine, VerificationContext, VerifiedEndpoint
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "Machine", "run_verification"]
 
@@ -40,7 +39,7 @@ def _has_plans(context: VerificationContext) -> list[Outcome]:
     return [passed(f"{len(found)} with a plan: {', '.join(each.name for each in found)}")]
 
 
-def _without_endpoints(each: Check[EndpointContext]) -> Check[VerificationContext]:
+def _without_endpoints(each: Check[VerifiedEndpoint]) -> Check[VerificationContext]:
     """Stand in for an endpoint's check when the endpoints cannot be read, and say why."""
 
     def find(context: VerificationContext) -> list[Outcome]:
@@ -57,7 +56,7 @@ CHECKS: tuple[Check[VerificationContext], ...] = (
 )
 """Checks of what the endpoints share; each runs once."""
 
-ENDPOINT_CHECKS: tuple[Check[EndpointContext], ...] = (
+ENDPOINT_CHECKS: tuple[Check[VerifiedEndpoint], ...] = (
     *zone_checks.ENDPOINT_CHECKS,
     *path_checks.ENDPOINT_CHECKS,
     *fleet_checks.ENDPOINT_CHECKS,

@@ -13,10 +13,8 @@ from ...account.metrics import metric_data
 from ...account.stacks import stack_ids, template_resources
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext, VerificationContext
+from .context import VerificationContext, VerifiedEndpoint
 from .drift import differences
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
 
 ALARM = "AWS::CloudWatch::Alarm"
 WINDOW = timedelta(hours=3)
@@ -80,7 +78,7 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
 
 
 @check("LLV502", "The alarms have the plan's thresholds", source=_METRICS)
-def planned_thresholds(context: EndpointContext) -> Iterator[Outcome]:
+def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """One alarm per metric and statistic of the plan; a threshold of your own wins."""
     planned = [each for name, each in context.stated.plan.items() if name.startswith("alarm_")]
     if not context.stated.plan:
@@ -139,7 +137,7 @@ def _threshold(
 
 
 @check("LLV503", "The alarms have data, and none is in alarm", source=_METRICS)
-def have_data(context: EndpointContext) -> Iterator[Outcome]:
+def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """What each alarm watches had data in the last three hours."""
     names = stack_ids(context.account, context.stack.stack_name, ALARM)
     mine = {

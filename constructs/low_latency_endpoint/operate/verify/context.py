@@ -15,14 +15,6 @@ from ...account.network import describe_subnets, resolve, vpc_endpoints
 from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
 from ...client.client_zone import ClientZone, find_client_zone
 
-__all__ = [
-    "EndpointContext",
-    "Machine",
-    "VerificationContext",
-    "describe_interface_endpoints",
-    "stated_interface_endpoint",
-]
-
 TLS_SECONDS = 5
 
 
@@ -81,7 +73,7 @@ class VerificationContext:
     machine: Machine = field(default_factory=Machine)
 
     @property
-    def endpoints(self) -> tuple[EndpointContext, ...]:
+    def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
         """One context per endpoint of the stack.
 
         Raises
@@ -90,7 +82,7 @@ class VerificationContext:
             When the template or the list of resources may not be read.
         """
         return tuple(
-            EndpointContext(self, each) for each in stack_endpoints(self.account, self.stack_name)
+            VerifiedEndpoint(self, each) for each in stack_endpoints(self.account, self.stack_name)
         )
 
     @property
@@ -105,7 +97,7 @@ class VerificationContext:
 
 
 @dataclass(frozen=True)
-class EndpointContext:
+class VerifiedEndpoint:
     """One endpoint of the stack."""
 
     stack: VerificationContext
@@ -164,7 +156,7 @@ def stated_interface_endpoint(
     )
 
 
-def model_subnets(context: EndpointContext) -> dict[str, list[Mapping[str, Any]]]:
+def model_subnets(context: VerifiedEndpoint) -> dict[str, list[Mapping[str, Any]]]:
     """Variant name to the subnets of its model."""
     endpoint = context.read()
     found = {}

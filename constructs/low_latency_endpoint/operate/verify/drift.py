@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["differences"]
-
 
 def differences(stated: Any, found: Any, path: str = "") -> Iterator[str]:
     """Each stated literal that is not what was found, in words.

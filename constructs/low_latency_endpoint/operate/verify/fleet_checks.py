@@ -11,10 +11,8 @@ from ...account.scaling import scalable_targets, scaling_policies, tracked_metri
 from ...account.stacks import stack_ids, template_resources
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext
+from .context import VerifiedEndpoint
 from .drift import differences
-
-__all__ = ["ENDPOINT_CHECKS"]
 
 _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
 _SCALING = "/sagemaker/latest/dg/endpoint-auto-scaling.html"
@@ -26,7 +24,7 @@ _RETRY = "Deploy the stack again; if SageMaker has removed the endpoint, under a
 
 
 @check("LLV401", "The endpoint is in service", source=_DESCRIBE)
-def in_service(context: EndpointContext) -> Iterator[Outcome]:
+def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """And nothing is being changed on it."""
     endpoint = context.read()
     if endpoint is None:
@@ -42,7 +40,7 @@ def in_service(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
-def instance_type(context: EndpointContext) -> Iterator[Outcome]:
+def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Of each variant."""
     yield from _each_variant(
         context, "instance_type", lambda variant: ", ".join(variant.instance_types)
@@ -54,13 +52,13 @@ def instance_type(context: EndpointContext) -> Iterator[Outcome]:
     "The routing strategy is the plan's",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
-def routing(context: EndpointContext) -> Iterator[Outcome]:
+def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Of each variant; RANDOM where none is stated."""
     yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
 
 
 def _each_variant(
-    context: EndpointContext, decision: str, value: Callable[[DeployedVariant], str]
+    context: VerifiedEndpoint, decision: str, value: Callable[[DeployedVariant], str]
 ) -> Iterator[Outcome]:
     endpoint, planned = context.read(), context.planned(decision)
     for name, variant in (endpoint.variants if endpoint else {}).items():
@@ -74,7 +72,7 @@ def _each_variant(
 
 
 @check("LLV404", "As many instances run as are wanted", source=_DESCRIBE)
-def counts(context: EndpointContext) -> Iterator[Outcome]:
+def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """All that are wanted, and between the plan's minimum and maximum."""
     endpoint = context.read()
     lowest, highest = context.planned("min_instances"), context.planned("max_instances")
@@ -102,7 +100,7 @@ def counts(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLV405", "Scaling is registered with the plan's target", source=_SCALING)
-def scaling(context: EndpointContext) -> Iterator[Outcome]:
+def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Limits and target as the plan and the template have them, and nothing suspended."""
     endpoint = context.read()
     if endpoint is None:
@@ -130,7 +128,7 @@ def scaling(context: EndpointContext) -> Iterator[Outcome]:
 
 
 def _stated_targets(
-    context: EndpointContext,
+    context: VerifiedEndpoint,
 ) -> dict[str, tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
     """Variant name to its scalable target and policies, as the template states them."""
     resources = template_resources(context.account, context.stack.stack_name)
@@ -153,7 +151,7 @@ def _stated_targets(
 
 
 def _registered(
-    context: EndpointContext,
+    context: VerifiedEndpoint,
     variant: str,
     target: Mapping[str, Any],
     stated: Mapping[str, Any],
@@ -204,7 +202,7 @@ def _metric(policy: Mapping[str, Any]) -> str:
 
 
 @check("LLV406", "Updates are deployed as the template says", source=_GUARDRAILS)
-def deployment(context: EndpointContext) -> Iterator[Outcome]:
+def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """The traffic policy, and the alarms that roll an update back."""
     endpoint = context.read()
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
@@ -232,7 +230,7 @@ def deployment(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLV407", "SageMaker serves the stack's configuration", source=_DESCRIBE)
-def configuration(context: EndpointContext) -> Iterator[Outcome]:
+def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """After an update that SageMaker rolled back it serves the former one, in service as ever."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
@@ -262,7 +260,7 @@ def configuration(context: EndpointContext) -> Iterator[Outcome]:
 
 
 @check("LLV408", "SageMaker names no failure of the last change", source=_DESCRIBE)
-def no_failure(context: EndpointContext) -> Iterator[Outcome]:
+def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """A failed update or scaling may leave its reason beside InService."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
@@ -283,7 +281,7 @@ def no_failure(context: EndpointContext) -> Iterator[Outcome]:
     "The configuration that serves exists",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
-def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
+def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Deleted, the endpoint goes on serving; its next update or scaling fails."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
@@ -301,7 +299,7 @@ def configuration_exists(context: EndpointContext) -> Iterator[Outcome]:
         yield passed(f"{name}")
 
 
-def _alarm_names(context: EndpointContext, rollback: Mapping[str, Any]) -> set[str]:
+def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[str]:
     physical: dict[str, str] = {}
     for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
         physical |= stack_ids(context.account, context.stack.stack_name, kind)

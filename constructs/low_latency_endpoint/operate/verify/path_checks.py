@@ -21,10 +21,8 @@ from ...client.client_zone import ClientZone
 from ..checking.checks import check
 from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import EndpointContext, VerificationContext, inside, stated_interface_endpoint
+from .context import VerificationContext, VerifiedEndpoint, inside, stated_interface_endpoint
 from .zone_checks import chosen_interface_endpoint
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS"]
 
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 _ZONAL = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
@@ -211,7 +209,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 @check(
     "LLV304", "The endpoint policy lets this endpoint be invoked, and others not", source=_POLICY
 )
-def policy_narrow(context: EndpointContext) -> Iterator[Outcome]:
+def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Judged from the policy's text, for principals of this account and of another.
 
     Other endpoints are no matter where the template states a policy for all of the account's.

@@ -10,14 +10,12 @@ from ...account.stacks import stack_description
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import (
-    EndpointContext,
     VerificationContext,
+    VerifiedEndpoint,
     describe_interface_endpoints,
     model_subnets,
     stated_interface_endpoint,
 )
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS", "chosen_interface_endpoint", "zones_of"]
 
 _PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
 _NO_PLAN = "the template has no plan: it was not made by LowLatencyEndpoint"
@@ -140,7 +138,7 @@ def _zones_equal(
     "The model is in the callers' zones, in the interface endpoint's subnets",
     source=_PRIVATE_LINK,
 )
-def model_in_zones(context: EndpointContext) -> Iterator[Outcome]:
+def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Zones of model and callers equal; AWS advises the same subnets as the interface endpoint."""
     wanted = context.planned("subnets") or ()
     link = chosen_interface_endpoint(context.stack)

@@ -4,43 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...account.metrics import MetricSeries, Series
 
-__all__ = ["Member", "members"]
-
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class BreakdownRow:
     """Where the time of one instance's or zone's requests went; ``None``: no data.
 
     Latencies are milliseconds, means over the window's periods, weighted by requests; ``share`` is
-    that of the requests, from 0 to 1; ``cpu`` is percent of the whole instance.
+    that of the requests, from 0 to 1; ``cpu_percent`` is of the whole instance.
     """
 
     name: str
     requests: float
     share: float | None
-    model_average: float | None
-    model_p99: float | None
-    overhead_average: float | None
-    cpu: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
-        return {
-            "name": self.name,
-            "requests": self.requests,
-            "share": self.share,
-            "model_average_ms": self.model_average,
-            "model_p99_ms": self.model_p99,
-            "overhead_average_ms": self.overhead_average,
-            "cpu_percent": self.cpu,
-        }
+    model_average_ms: float | None
+    model_p99_ms: float | None
+    overhead_average_ms: float | None
+    cpu_percent: float | None
 
 
-def members(of: Mapping[str, MetricSeries]) -> list[Member]:
+def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
     """Instances or zones of a variant, the slowest first."""
     total = sum(_of(series, "Invocations", "Sum").sum for series in of.values())
     found = []
@@ -53,7 +38,7 @@ def members(of: Mapping[str, MetricSeries]) -> list[Member]:
             return _of(series, metric, statistic).weighted_mean(requests)
 
         found.append(
-            Member(
+            BreakdownRow(
                 name,
                 requests.sum,
                 requests.sum / total if total else None,
@@ -63,7 +48,7 @@ def members(of: Mapping[str, MetricSeries]) -> list[Member]:
                 _of(series, "CPUUtilization", "Average").mean,
             )
         )
-    return sorted(found, key=lambda each: (-(each.model_average or 0), each.name))
+    return sorted(found, key=lambda each: (-(each.model_average_ms or 0), each.name))
 
 
 def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
