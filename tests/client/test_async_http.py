@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
-import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -24,8 +23,9 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.client.async_http import HttpPool
 from low_latency_endpoint.client.call_attempts import Attempts, CallRules
-from low_latency_endpoint.client.client_base import ConnectionOptions
-from low_latency_endpoint.client.client_timing import CallTiming, ClientCounts, socket_options
+from low_latency_endpoint.client.client_base import ClientOptions
+from low_latency_endpoint.client.client_timing import CallTiming, ClientCounts
+from low_latency_endpoint.client.kept_connections import KeptConnections
 
 REQUEST = b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
 END = b"\r\n\r\n"
@@ -73,16 +73,16 @@ def with_peer(peer: Peer, use: Callable[[HttpPool, str], Awaitable[Any]], **more
 
 
 def pool_of(limit: int = 4, connect: float = 10, read: float = 10, idle: float = 60) -> HttpPool:
-    return HttpPool(
-        ConnectionOptions(
-            size=limit,
+    pool = HttpPool(
+        ClientOptions(
+            latency_target=timedelta(seconds=1),
+            concurrency=limit,
             connect_timeout=timedelta(seconds=connect),
             read_timeout=timedelta(seconds=read),
-            idle=timedelta(seconds=idle),
-            sockets=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-            tls=ssl.create_default_context(),
         )
     )
+    pool._kept = KeptConnections(idle_seconds=idle)
+    return pool
 
 
 def attempts(seconds: float = 30, *, idempotent: bool = True) -> Attempts:
@@ -319,9 +319,7 @@ def test_the_socket_options_are_set() -> None:
     ok: list[bytes | None] = [b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"]
 
     async def use(pool: HttpPool, origin: str) -> None:
-        pool._options = replace(
-            pool._options, sockets=socket_options(timedelta(seconds=42), timedelta(seconds=1))
-        )
+        pool._options = replace(pool._options, keepalive=timedelta(seconds=42))
         await whole(pool, origin)
         (connection,) = pool._all
         kept = connection._transport.get_extra_info("socket")

@@ -30,9 +30,9 @@ from botocore.exceptions import (
 from moto import mock_aws
 
 from benchmarks.tls_server import LoopbackRuntime, write_certificates
-from low_latency_endpoint.client import boto3_events
+from low_latency_endpoint.client import boto3_client
 from low_latency_endpoint.client.boto3_client import Boto3RuntimeClient, runtime_client
-from low_latency_endpoint.client.boto3_connections import Connections
+from low_latency_endpoint.client.boto3_connections import Urllib3Connections
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.errors import ConfigurationError
 
@@ -451,7 +451,7 @@ def test_the_seams_are_where_they_were() -> None:
 def test_without_botocores_seam_calls_still_work(
     server: LoopbackRuntime, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boto3_events, "_take_over", lambda *_: False)
+    monkeypatch.setattr(boto3_client, "_take_over", lambda *_: False)
     client = client_of(server, folder, preconnect=2)
     assert client.counts.connections_opened == 0
     assert invoke(client, "once-503")["ResponseMetadata"]["RetryAttempts"] == 1
@@ -459,7 +459,7 @@ def test_without_botocores_seam_calls_still_work(
 
 
 def test_under_motos_mock_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connections, "send", lambda *_: pytest.fail("sent although mocked"))
+    monkeypatch.setattr(Urllib3Connections, "send", lambda *_: pytest.fail("sent although mocked"))
     with mock_aws():
         client = runtime_client(session=session(), latency_target=TARGET, preconnect=0)
         assert invoke(client, "plain")["Body"].read() == b"body"
@@ -472,7 +472,7 @@ def test_without_urllib3s_seam_calls_still_work(
     client = client_of(server, folder)
     connections = client._handlers._connections
     assert connections is not None
-    monkeypatch.setattr(connections, "_pool", lambda origin: object())
+    monkeypatch.setattr(connections, "connection_from_url", lambda origin: object())
     assert client.preconnect(2) == 0
     monkeypatch.undo()
     assert invoke(client, "plain")["ResponseMetadata"]["HTTPStatusCode"] == 200

@@ -29,7 +29,7 @@ class Kept:
 
 
 def kept_at(*times: float, idle: float = 300, most: int | None = None) -> KeptConnections[Kept]:
-    kept: KeptConnections[Kept] = KeptConnections(idle, most)
+    kept: KeptConnections[Kept] = KeptConnections(most, idle)
     for at in times:
         kept.put(ORIGIN, Kept(str(at)), at)
     return kept

@@ -14,19 +14,19 @@ from botocore.exceptions import ClientError
 from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p99": 0.2})
-FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
+FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 
 
 def kinds(found: tuple[Any, ...]) -> list[str]:

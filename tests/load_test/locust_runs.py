@@ -12,7 +12,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from .servers import ENVIRONMENT, PreciseServer
 
 PROGRAM = Path(__file__).with_name("forked_locust.py")
 LOCUSTFILE = """
-from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, RampArrivals
-from low_latency_endpoint.load_test.engine.open_loop import OpenLoopSageMakerUser
-from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test import (
+    ConstantArrivals, OpenLoopSageMakerUser, Payloads, RampArrivals, SageMakerUser)
+from low_latency_endpoint.load_test.engine import users
 
 class Sentiment(OpenLoopSageMakerUser):
     endpoint_name = "sentiment"
@@ -32,21 +33,26 @@ class Sentiment(OpenLoopSageMakerUser):
     payloads = Payloads.of_bytes(b'{{"inputs": "a"}}')
     {attributes}
 
+import os
+
 import gevent
 from locust import events
-from locust.runners import WorkerRunner
+from locust.runners import STATE_RUNNING, STATE_SPAWNING, WorkerRunner
 
 @events.init.add_listener
-def end_with_the_last_user(environment, runner, **_):
+def end_with_the_last_user_or_when_told(environment, runner, **_):
     def watch():
         while not runner.user_count:
             gevent.sleep(0.1)
-        while runner.user_count:
+        while runner.user_count and not os.path.exists("end"):
             gevent.sleep(0.1)
-        runner.quit()
+        if runner.state in (STATE_SPAWNING, STATE_RUNNING):  # nobody else is ending it
+            runner.quit()
     if not isinstance(runner, WorkerRunner):
         gevent.spawn(watch)
 """
+#: How a locustfile of :func:`write_locustfile` is told to end, as the end of ``-t`` would.
+END = "end"
 
 
 @functools.cache
@@ -131,16 +137,32 @@ class Locust:
         self.send_signal(signal.SIGKILL)
 
 
+def until(reached: Callable[[], object], seconds: float = 120) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def run_locust(
     arguments: Sequence[str],
     folder: Path,
-    timeout: float = 90,
+    timeout: float = 120,
     environment: Mapping[str, str] = ENVIRONMENT,
+    enough: Callable[[], object] | None = None,
+    end: Callable[[Locust], object] = lambda process: process.send_signal(signal.SIGTERM),
 ) -> subprocess.CompletedProcess[str]:
-    """Locust to its end."""
+    """Locust to its end, which comes when there is ``enough``.
+
+    Locust's own ``-t`` may be over before its first user begins, on a busy machine.
+    """
     with tempfile.TemporaryDirectory() as kept:
         out, err = Path(kept, "out"), Path(kept, "err")
         with Locust(arguments, folder, out, err, environment=environment) as process:
+            if enough is not None:
+                until(lambda: enough() or process.poll() is not None, timeout)
+                end(process)
             code = process.wait(timeout)
         return subprocess.CompletedProcess(
             list(arguments), code, out.read_text("utf-8"), err.read_text("utf-8")
@@ -149,6 +171,7 @@ def run_locust(
 
 def write_locustfile(folder: Path, server: PreciseServer, attributes: str) -> None:
     """A locustfile with one class that calls the server."""
+    (folder / END).unlink(missing_ok=True)
     (folder / "locustfile.py").write_text(
         LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8"
     )
@@ -159,10 +182,16 @@ def locust(
     server: PreciseServer,
     *options: str,
     attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
+    requests: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A headless run of the locustfile."""
+    """A headless run of the locustfile; it is stopped when the server has seen these requests."""
     write_locustfile(folder, server, attributes)
-    return run_locust(["-f", "locustfile.py", "--headless", "--only-summary", *options], folder)
+    return run_locust(
+        ["-f", "locustfile.py", "--headless", "--only-summary", *options],
+        folder,
+        enough=None if requests is None else lambda: server.seen() >= requests,
+        end=lambda process: (folder / END).touch(),
+    )
 
 
 def free_port() -> int:

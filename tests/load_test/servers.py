@@ -16,7 +16,7 @@ from typing import Any
 from local_sagemaker import LocalAws
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 
 PROGRAM = Path(__file__).with_name("precise_server.py")
 #: An environment in which nothing can be signed for a real account.
@@ -69,15 +69,22 @@ class PreciseServer:
 
     def times(self) -> list[float]:
         """Seconds that each answer really took, in the order of the answers."""
-        with urllib.request.urlopen(f"{self.url}/times", timeout=10) as answer:
-            times: list[float] = json.loads(answer.read())
-            return times
+        times: list[float] = self._told("times")
+        return times
+
+    def seen(self) -> int:
+        """How many requests it has read, answered or not."""
+        count: int = self._told("seen")
+        return count
 
     def stood(self) -> tuple[float, float]:
         """From when to when it stood still, in epoch seconds."""
-        with urllib.request.urlopen(f"{self.url}/stood", timeout=10) as answer:
-            begun, ended = json.loads(answer.read())
+        begun, ended = self._told("stood")
         return begun, ended
+
+    def _told(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}/{what}", timeout=60) as answer:
+            return json.loads(answer.read())
 
     def generator(self, processes: int = 1, **options: Any) -> GeneratorProcess:
         """A generator that calls it."""

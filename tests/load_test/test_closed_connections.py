@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from benchmarks.tls_server import write_certificates
-from low_latency_endpoint.load_test.engine.connections import Connection
+from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
 from low_latency_endpoint.load_test.engine.target import Target
 
@@ -114,7 +114,7 @@ def test_closed_in_the_moment_of_sending(
     tls: Path | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end overtakes the request: a look at the connection before could not have seen it."""
-    monkeypatch.setattr(Connection, "ended", lambda self: False)
+    monkeypatch.setattr(GeneratorConnection, "ended", lambda self: False)
     with ClosingServer(1, tls) as server:
         invoker = invoker_of(server, folder)
         for number in range(20):

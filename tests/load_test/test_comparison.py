@@ -15,7 +15,7 @@ from low_latency_endpoint.load_test.compare.comparison import (
     FEWEST_PAIRS,
     STATISTICS,
     Block,
-    Change,
+    Difference,
     Pair,
     changes,
 )
@@ -60,7 +60,7 @@ def drawn(
     return made
 
 
-def many(count: int, **world: float) -> list[dict[str, Change]]:
+def many(count: int, **world: float) -> list[dict[str, Difference]]:
     generator = random.Random(20261120)
     return [changes(drawn(generator, **world)) for _ in range(count)]
 

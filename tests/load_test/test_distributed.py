@@ -16,7 +16,8 @@ from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .agreement import Pairs, agree
 from .servers import ENVIRONMENT, PAYLOADS, precise_server

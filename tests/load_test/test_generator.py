@@ -20,13 +20,8 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, Poi
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import (
-    GeneratorLoad,
-    Progress,
-    Step,
-    StepResult,
-    Target,
-)
+from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
 
@@ -196,7 +191,8 @@ import os, sys
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Step, Target
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.load_test.engine.target import Target
 target = Target("sentiment", "us-east-1", (sys.argv[1],))
 with GeneratorProcess(target, Payloads.of_bytes(b"{}"), 2) as generator:
     print(generator.pid, flush=True)

@@ -10,7 +10,7 @@ import pytest
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.run_plans import rate_plan

@@ -91,19 +91,11 @@ def test_an_empty_histogram_has_no_figures() -> None:
     assert math.isnan(made.percentile(99))
     assert math.isnan(made.mean)
     assert math.isnan(made.max)
-    assert math.isnan(made.share_within(1))
 
 
 def test_what_no_latency_can_be_is_counted_at_the_ends() -> None:
     made = LatencyHistogram.of([-1.0, 0.0, 1e6])
     assert (made.count, made.min, made.max) == (3, 0.0, 3600.0)
-
-
-def test_the_share_within_a_target() -> None:
-    made = LatencyHistogram.of([0.010] * 90 + [0.200] * 10)
-    assert made.share_within(0.1) == 0.9
-    assert made.share_within(0.001) == 0
-    assert made.share_within(1) == 1
 
 
 def test_buckets_hold_all_samples_in_order() -> None:

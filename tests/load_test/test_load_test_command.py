@@ -159,7 +159,12 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     assert content["fleet"]["instances"] == 1
     # CloudWatch, of the same requests.
     assert content["metrics"]["complete"]
-    assert last["metrics"]["values"]["ModelLatency.p50"] == pytest.approx(18, abs=8)
+    # In milliseconds, and a part of what the client sees.
+    assert (
+        17
+        < last["metrics"]["values"]["ModelLatency.p50"]
+        < 3 * float(last["latency_ms"]["percentiles"]["p50"]["ms"])
+    )
     rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
     assert [row["step"] for row in rows] == ["alone", "40 TPS", "80 TPS"]
     assert float(rows[-1]["p50_ms"]) == pytest.approx(

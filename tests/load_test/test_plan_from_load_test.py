@@ -14,14 +14,14 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
 from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, plans
 
@@ -69,7 +69,9 @@ def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
     generator = FakeGenerator(queue_limit=20)
     done = run(limit_plan(SearchPlan(LatencyGoal({"p99": 0.2}), 4, instances=1)), generator)
     report = LoadTestReport(
-        Target(endpoint, "us-east-1"), done, Fleet("primary", ("primary",), "ml.m5.12xlarge", 1)
+        Target(endpoint, "us-east-1"),
+        done,
+        ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1),
     )
     content = report.to_dict()
     content["limit"] |= {"tps_per_instance": MEASURED, **changes.pop("limit", {})}

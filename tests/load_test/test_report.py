@@ -15,9 +15,8 @@ from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.engine.steps import Target
-from low_latency_endpoint.load_test.report import page, write_page
-from low_latency_endpoint.load_test.report.page import verdict
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.report.page import page, verdict, write_page
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
@@ -31,13 +30,13 @@ from low_latency_endpoint.load_test.search.run_plans import (
 )
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 from low_latency_endpoint.load_test.search.saturation import verdicts
-from low_latency_endpoint.load_test.search.serving import Fleet
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.browser import needs_chromium, opened
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p50": 0.06, "p99": 0.2})
-FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
+FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 LIMIT = limit_plan(SearchPlan(GOAL, 20, instances=1))
 
 

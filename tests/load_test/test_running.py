@@ -10,7 +10,8 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
@@ -21,7 +22,13 @@ from low_latency_endpoint.load_test.search.run_plans import (
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.running import Event, Second, StepEnded, StepStarted, run
+from low_latency_endpoint.load_test.search.running import (
+    Event,
+    StepEnded,
+    StepProgressed,
+    StepStarted,
+    run,
+)
 
 from .fake_account import GOAL, FakeAws
 from .fake_generator import FakeGenerator
@@ -37,7 +44,9 @@ def test_steps_run_in_order_and_tell_of_themselves() -> None:
         ("100 TPS", 3, 3, "rate"),
     ]
     assert [each.measured for each in events if isinstance(each, StepEnded)] == list(done.steps)
-    seconds = [each for each in events if isinstance(each, Second) and each.step.name == "50 TPS"]
+    seconds = [
+        each for each in events if isinstance(each, StepProgressed) and each.step.name == "50 TPS"
+    ]
     assert len(seconds) == 11, "one of settling, ten that count"
     assert [each.result.step.name for each in done.loads] == ["50 TPS", "100 TPS"]
     assert done.alone is not None
@@ -77,7 +86,7 @@ def test_interrupting_keeps_the_whole_steps() -> None:
     generator = FakeGenerator()
 
     def emit(event: Event) -> None:
-        if isinstance(event, Second) and event.step.name == "100 TPS":
+        if isinstance(event, StepProgressed) and event.step.name == "100 TPS":
             raise KeyboardInterrupt
 
     done = run(rate_plan([50, 100, 150], seconds=10, goal=GOAL), generator, emit)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import Target
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
@@ -16,6 +16,7 @@ from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_pla
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 from low_latency_endpoint.load_test.search.saturation import (
     concurrency,
+    fleet_not_planned,
     fleet_scales,
     loaded_step,
     verdicts,
@@ -69,6 +70,31 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
         ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2
     )
     assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
+
+
+@pytest.mark.parametrize(
+    ("used", "advice"),
+    [
+        ({}, "More instances, or larger ones."),
+        ({"CPUUtilization_Average": [69.0] * 8}, "give the container more workers"),
+        ({"CPUUtilization_Average": [70.0] * 8}, "More instances, or larger ones."),
+    ],
+)
+def test_what_helps_those_who_wait_inside(used: dict[str, list[float]], advice: str) -> None:
+    """Whether the hardware is full is known, or it is not; the client alone tells of alone."""
+    done = overloaded()
+    waiting = 1000 * done.loads[-1].result.latency.mean
+    metrics = metrics_of(ModelLatency_Average=[None] * 6 + [waiting] * 2, **used)
+    (found,) = (each for each in verdicts(done, FLEET, metrics) if each.kind == "queueing")
+    assert found.title == "Requests wait inside the instances"
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(("percent", "full"), [(69.9, False), (70.0, True)])
+def test_failures_of_a_full_fleet_are_told_from_others(percent: float, full: bool) -> None:
+    metrics = metrics_of(CPUUtilization_Average=[percent] * 8)
+    errors = verdicts(overloaded(queue_limit=20), FLEET, metrics)[0]
+    assert ("the instances are full" in errors.title) is full
 
 
 def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
@@ -169,6 +195,8 @@ def test_a_fleet_that_changed_makes_the_result_invalid() -> None:
 def test_concurrency_by_littles_law() -> None:
     assert concurrency(overloaded(queue_limit=20), 1) == 4
     assert concurrency(overloaded(workers=7, service=0.035, queue_limit=20), 1) == 7
+    assert concurrency(overloaded(workers=8, service=0.040, queue_limit=20), 2) == 4
+    assert concurrency(overloaded(workers=1, service=0.005, queue_limit=20), 1) == 1
     idle = run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator())
     assert concurrency(idle, 1) is None, "instances that were never full tell nothing"
 
@@ -234,14 +262,68 @@ def test_a_fleet_that_may_grow_is_told_beforehand() -> None:
     assert list(fleet_scales(replace(FLEET, minimum=2, maximum=2))) == []
 
 
-def gave_up(rate: float, seconds: float) -> str:
-    """What is said of a fleet that answers so many of 100 requests a second, always as many."""
+@pytest.mark.parametrize(
+    ("mode", "instances", "planned", "found"),
+    [
+        ("confirm", 1, 2, ["The fleet has 1 instance, the plan says 2 at the peak"]),
+        ("confirm", 3, 2, ["The fleet has 3 instances, the plan says 2 at the peak"]),
+        ("confirm", 2, 2, []),
+        ("confirm", None, 2, []),
+        ("confirm", 1, None, []),
+        ("rate", 1, 2, []),
+    ],
+)
+def test_a_plan_is_confirmed_on_the_fleet_that_it_planned(
+    mode: str, instances: int | None, planned: int | None, found: list[str]
+) -> None:
+    told = fleet_not_planned(mode, replace(FLEET, instances=instances), planned)
+    assert [each.title for each in told] == found
+
+
+@pytest.mark.parametrize(("throttled", "kind"), [(50, "throttled"), (49, "errors")])
+def test_half_of_the_failures_are_throttled_or_it_is_none(throttled: int, kind: str) -> None:
+    done = overloaded(queue_limit=20)
+    last = done.steps[-1]
+    errors = {"429 ThrottlingException": throttled, QUEUE_FULL: 100 - throttled}
+    done = replace(
+        done, steps=(*done.steps[:-1], replace(last, result=replace(last.result, errors=errors)))
+    )
+    assert kinds(verdicts(done, FLEET, JoinedMetrics()))[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("percent", "title"),
+    [
+        (69.9, None),
+        (70.0, "The CPU is above what AWS advises"),
+        (89.9, "The CPU is above what AWS advises"),
+        (90.0, "The CPU is full"),
+    ],
+)
+def test_seventy_percent_are_more_than_is_advised_and_ninety_are_full(
+    percent: float, title: str | None
+) -> None:
+    done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), FakeGenerator())
+    metrics = metrics_of(CPUUtilization_Average=[10, percent, percent])
+    found = verdicts(done, FLEET, metrics)
+    assert [each.title for each in found if each.kind == "cpu"] == ([title] if title else [])
+    assert found[-1].kind == "not-saturated"
+
+
+def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:
+    """What is said of a fleet that answers so many of 100 requests a second, always as many.
+
+    The others wait in vain, but for this share of them, which is refused.
+    """
     done = run(rate_plan([100], seconds=seconds, goal=GOAL, alone_seconds=0), FakeGenerator())
     (step,) = done.loads
     lost = round((100 - rate) * seconds)
     timeline = tuple(replace(each, completed=int(rate)) for each in step.timeline)
     result = replace(
-        step.result, errors={"timeout": lost}, unanswered=lost, answered_in_time=int(rate * seconds)
+        step.result,
+        errors={"timeout": lost},
+        unanswered=round(lost * (1 - refused)),
+        answered_in_time=int(rate * seconds),
     )
     broken = replace(
         step,
@@ -256,6 +338,7 @@ def gave_up(rate: float, seconds: float) -> str:
     ("rate", "seconds", "capacity"),
     [
         (80, 30, True),
+        (90, 30, False),
         (95, 30, False),  # the few that waited in vain are no queue of all others
         (80, 6, True),
         (80, 5, False),  # thirds of two seconds at least
@@ -265,3 +348,32 @@ def test_capacity_needs_many_unanswered_and_time(
     rate: float, seconds: float, capacity: bool
 ) -> None:
     assert ("its capacity" in gave_up(rate, seconds)) is capacity
+
+
+@pytest.mark.parametrize(("refused", "capacity"), [(0.5, True), (0.51, False)])
+def test_capacity_is_not_told_of_an_endpoint_that_refuses(refused: float, capacity: bool) -> None:
+    """Half of those who failed waited in vain, at least."""
+    assert ("its capacity" in gave_up(80, 30, refused)) is capacity
+
+
+def test_capacity_is_of_the_seconds_that_count() -> None:
+    """Of the settling and of what is answered after the end nothing is known."""
+    done = run(rate_plan([100], seconds=6, goal=GOAL, alone_seconds=0), FakeGenerator())
+    (step,) = done.loads
+    second = step.timeline[0]
+    timeline = tuple(
+        replace(second, seconds=float(at), completed=1000 if at == 5 else 0 if at == 12 else 80)
+        for at in range(5, 13)
+    )
+    result = replace(
+        step.result,
+        step=replace(step.result.step, seconds=11.0, settle_seconds=5.0),
+        ended_at=step.result.started_at + 6,
+        errors={"timeout": 120},
+        unanswered=120,
+        answered_in_time=480,
+    )
+    judgement = replace(step.judgement, outcome="broken", errors=True)
+    broken = replace(step, result=result, timeline=timeline, judgement=judgement)
+    found = verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0]
+    assert found.title.startswith("The endpoint answers about 80 requests a second")

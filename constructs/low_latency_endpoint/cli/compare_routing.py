@@ -66,9 +66,11 @@ class Walk:
             raise typer.BadParameter("--change-instances and --size go with --preset published")
 
     @property
-    def sizes(self) -> tuple[int, ...] | None:
-        """The numbers of instances; ``None`` for the published ones."""
-        return tuple(self.size) if self.size else None
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of instances, by default the published ones."""
+        from ..simulate.published import SIZES
+
+        return tuple(self.size or SIZES)
 
 
 @grouped
@@ -201,7 +203,7 @@ def _print_instructions(
 
     client, _ = open_clients(profile, region)
     sides = read_sides(Account(client, region), endpoints, variants)
-    for line in instructions(sides, PublishedCost.of(plan, walk.sizes, walk.hourly_price)):
+    for line in instructions(sides, PublishedCost(plan, walk.sizes, walk.hourly_price)):
         typer.echo(line)
 
 
@@ -209,7 +211,7 @@ def _agree(plan: ComparisonPlan, walk: Walk) -> None:
     """Tell the cost, and go on only if that is wanted."""
     from ..load_test.compare.published import PublishedCost
 
-    cost = PublishedCost.of(plan, walk.sizes, walk.hourly_price)
+    cost = PublishedCost(plan, walk.sizes, walk.hourly_price)
     typer.echo(f"{cost}, with up to {2 * max(cost.sizes)} instances at once.", err=True)
     if not walk.yes:
         typer.confirm("Change the instance counts?", abort=True, err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..load_test.compare.compare_routing import Event, PairEnded, Second, Watch
+from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnded, Watch
 from ..load_test.compare.published import PublishedComparison
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
@@ -36,7 +36,7 @@ class ComparisonDisplay(LiveDisplay):
             self._line(text, always=text.startswith("The instance counts could not"))
 
     def _event(self, event: Event) -> None:
-        if isinstance(event, Second):
+        if isinstance(event, BlockProgressed):
             p = event.progress
             self._now = Text.assemble(
                 f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "

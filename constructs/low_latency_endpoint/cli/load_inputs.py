@@ -14,7 +14,7 @@ from .process import check_packages
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
-    from ..load_test.engine.steps import Target
+    from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
 
 
@@ -78,7 +78,7 @@ class Sending:
 
     def target(self, endpoint: str, stated: StatedEndpoint | None, **more: Any) -> Target:
         """Where they go: what the options leave open is the settings', else the AWS CLI's."""
-        from ..load_test.engine.steps import Target
+        from ..load_test.engine.target import Target
 
         payload_type = stated.content_type if stated is not None and self.payload is None else None
         if stated is not None:

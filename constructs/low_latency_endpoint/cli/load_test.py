@@ -14,8 +14,8 @@ from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
-    from ..load_test.engine.steps import Target
-    from ..load_test.fleet.running import FleetRun
+    from ..load_test.engine.target import Target
+    from ..load_test.fleet.fleet_generator import FleetGenerator
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal
     from ..load_test.search.run_plans import RunPlan
@@ -150,7 +150,7 @@ def load_test(
             plan,
             processes=sending.processes,
             profile=sending.profile,
-            generator=run.open if run is not None else None,
+            generator=run.__enter__ if run is not None else None,
             metrics_wait=waiting or None,
             emit=live.event,
             say=live.say,
@@ -163,12 +163,12 @@ def load_test(
     if csv is not None:
         write_text(csv, steps_csv(report))
     if results.html is not None:
-        from ..load_test.report import write_page
+        from ..load_test.report.page import write_page
 
         write_page(report, results.html)
     results.said()
     if run is not None:
-        typer.echo(f"wrote {run.keep(report.to_dict())}", err=True)
+        typer.echo(f"wrote {run.keep_result(report.to_dict())}", err=True)
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
@@ -184,12 +184,12 @@ def _fleet_run(
     workers: int,
     profile: str | None,
     tell: Callable[[str], None],
-) -> FleetRun:
+) -> FleetGenerator:
     from ..account.sessions import open_clients
-    from ..load_test.fleet.running import FleetRun
+    from ..load_test.fleet.fleet_generator import FleetGenerator
 
     client, _ = open_clients(profile, target.region)
-    return FleetRun(
+    return FleetGenerator.of_endpoint(
         client, target, payloads, workers=workers, tell=tell, expected_seconds=plan.seconds
     )
 

@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ..load_test.engine.latencies import milliseconds
-from ..load_test.engine.steps import Target
+from ..load_test.engine.target import Target
 from ..load_test.report.page import follows, verdict
 from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.run_plans import RunPlan
-from ..load_test.search.running import Event, Second, StepEnded, StepStarted
+from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
 from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
@@ -64,7 +64,7 @@ class LoadTestDisplay(LiveDisplay):
                     f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
                     "that it counts from a full minute, as CloudWatch does"
                 )
-        elif isinstance(event, Second):
+        elif isinstance(event, StepProgressed):
             p = event.progress
             self._now = Text.assemble(
                 f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s, "

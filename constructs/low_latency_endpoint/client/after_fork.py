@@ -6,8 +6,6 @@ import os
 import weakref
 from typing import Protocol
 
-__all__ = ["StartsAnew", "start_anew_after_fork"]
-
 
 class StartsAnew(Protocol):
     """What holds connections, threads or locks."""

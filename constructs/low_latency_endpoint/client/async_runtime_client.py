@@ -13,25 +13,20 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 from botocore.credentials import Credentials
-from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError
 
-from .async_connection import Answer
-from .async_http import HttpPool
-from .call_attempts import Attempts, is_idempotent
+from .async_http import Answer, HttpPool
+from .call_attempts import Attempts
 from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
 from .hedging import hedged_in_tasks
-from .runtime_wire import Operation, Wire, body_bytes
+from .runtime_wire import Events, Operation, Wire
 from .sigv4 import CredentialsSource
-
-__all__ = ["AsyncResponseStream", "AsyncRuntimeClient"]
 
 _log = logging.getLogger(__name__)
 _CREDENTIALS_EVERY_SECONDS = 30.0
@@ -78,7 +73,7 @@ class AsyncRuntimeClient(ClientBase):
     async def __aenter__(self) -> AsyncRuntimeClient:
         await self._refresh_credentials()
         await asyncio.to_thread(self._find_route)
-        self._pool = HttpPool(self._connections)
+        self._pool = HttpPool(self.options)
         if self.options.preconnect:
             await self.preconnect(self.options.preconnect)
         return self
@@ -113,9 +108,7 @@ class AsyncRuntimeClient(ClientBase):
 
     async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
-        idempotent = is_idempotent(parameters)
-        parameters.pop("Idempotent", None)
-        body = body_bytes(parameters.pop("Body", None))
+        idempotent, body = self._taken_apart(parameters)
         started = time.monotonic()
 
         async def call() -> dict[str, Any]:
@@ -140,9 +133,7 @@ class AsyncRuntimeClient(ClientBase):
         """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
         is an :class:`AsyncResponseStream`.
         """
-        idempotent = is_idempotent(parameters)
-        parameters.pop("Idempotent", None)
-        body = body_bytes(parameters.pop("Body", None))
+        idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
         answer, attempts = await self._send(
             self._wire.stream,
@@ -241,24 +232,17 @@ class _FrozenCredentials:
         return self.current
 
 
-class AsyncResponseStream:
+class AsyncResponseStream(Events):
     """As :class:`.runtime_client.ResponseStream`, for ``async for`` and ``async with``."""
 
     def __init__(self, answer: Answer, wire: Wire, started: float) -> None:
+        super().__init__(wire, started)
         self._answer = answer
-        self._wire = wire
-        self._started = started
-        self.time_to_first_byte: timedelta | None = None
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
-        buffer = EventStreamBuffer()
         try:
             while data := await self._answer.part():
-                for event in self._wire.events(buffer, data):
-                    if self.time_to_first_byte is None:
-                        self.time_to_first_byte = timedelta(
-                            seconds=time.perf_counter() - self._started
-                        )
+                for event in self._complete(data):
                     yield event
         finally:
             self.close()

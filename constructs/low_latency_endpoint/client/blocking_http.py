@@ -22,13 +22,11 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 
 from .call_attempts import Attempts, StaleConnectionError
-from .client_base import ConnectionOptions
+from .client_base import ClientOptions
 from .client_timing import CLIENT_CLOSED
 from .http_answers import AnswerReader, MalformedAnswer
 from .kept_connections import KeptConnections, peer_watch
 from .tls_trust import connected, name_of
-
-__all__ = ["BlockingConnection", "BlockingPool"]
 
 _BLOCK = 64 * 1024
 _NEVER = float("inf")
@@ -179,18 +177,16 @@ class BlockingConnection:
 class BlockingPool:
     """Kept connections by origin; safe across threads. More than are kept can be in use."""
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        self.read_seconds = options.read_timeout.total_seconds()
+    def __init__(self, options: ClientOptions) -> None:
+        self.read_seconds = options.timing.read_timeout.total_seconds()
         self.closed = False
-        self._connect_seconds = options.connect_timeout.total_seconds()
+        self._connect_seconds = options.timing.connect_timeout.total_seconds()
         self._options = options
         self._start()
 
     def _start(self) -> None:
         self._lock = threading.RLock()  # KeptConnections closes some, which comes back here
-        self._kept: KeptConnections[BlockingConnection] = KeptConnections(
-            self._options.idle.total_seconds(), self._options.size
-        )
+        self._kept: KeptConnections[BlockingConnection] = KeptConnections(self._options.connections)
         self._all: set[BlockingConnection] = set()
 
     def exchange(

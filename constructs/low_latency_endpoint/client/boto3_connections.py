@@ -1,8 +1,7 @@
 """Connections of the boto3 client: one pool, one TLS context, opened before the first call.
 
 boto3 reads the bundle of certificate authorities again for every new connection (about 20 ms of
-processor time). Here one context with the bundle serves all. The object stands in the place of
-botocore's ``URLLib3Session`` and has the two methods that its ``Endpoint`` calls.
+processor time). Here one context with the bundle serves all.
 """
 
 from __future__ import annotations
@@ -12,30 +11,17 @@ import ssl
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.awsrequest import AWSResponse
-from botocore.exceptions import (
-    ConnectionClosedError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    HTTPClientError,
-    ReadTimeoutError,
-    SSLError,
-)
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Retry, Timeout
+from botocore.httpsession import URLLib3Session
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3 import exceptions as urllib3_errors
 from urllib3.connection import HTTPSConnection
 
-from .client_base import ConnectionOptions
-
-__all__ = ["Connections"]
+from .client_base import ClientOptions
 
 _log = logging.getLogger(__name__)
-_NO_RETRY = Retry(False)
-_BLOCK_SIZE = 128 * 1024  # botocore's own choice: urllib3's 16 KB costs time on large answers
 
 
 class _TlsConnection(HTTPSConnection):
@@ -70,74 +56,44 @@ class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-class Connections:
-    """What botocore's ``Endpoint`` sends with."""
+class Urllib3Connections(URLLib3Session):  # type: ignore[misc]  # untyped botocore
+    """What botocore's ``Endpoint`` sends with: its own session, with one TLS context."""
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        self._new_manager = partial(
-            PoolManager,
-            num_pools=8,
-            maxsize=options.size,
-            block=False,
-            timeout=Timeout(
-                connect=options.connect_timeout.total_seconds(),
-                read=options.read_timeout.total_seconds(),
-            ),
-            ssl_context=options.tls,
-            cert_reqs="CERT_REQUIRED",
-            socket_options=options.sockets,
-            blocksize=_BLOCK_SIZE,
-        )
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
         self._start()
-        self._ahead_seconds = options.ahead_seconds
 
     def _start(self) -> None:
-        self._manager = self._new_manager()
+        options = self._options
+        super().__init__(
+            proxies={},
+            timeout=(
+                options.timing.connect_timeout.total_seconds(),
+                options.timing.read_timeout.total_seconds(),
+            ),
+            max_pool_connections=options.connections,
+            socket_options=options.sockets,
+        )
         self._manager.pool_classes_by_scheme = {"http": HTTPConnectionPool, "https": _TlsPool}
         self._pools: dict[str, HTTPConnectionPool] = {}
 
-    def _pool(self, origin: str) -> HTTPConnectionPool:
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        return self._options.tls
+
+    def _setup_ssl_cert(self, conn: Any, url: str, verify: Any) -> None:
+        """Nothing is to be read: the context has the authorities."""
+
+    def _get_connection_manager(self, url: str, proxy_url: str | None = None) -> Any:
+        return self  # for connection_from_url()
+
+    def connection_from_url(self, url: str) -> HTTPConnectionPool:
+        """The pool of a URL's origin; urllib3's own look-up costs as much as a signature."""
+        parts = urlsplit(url)  # cached by the standard library
+        origin = f"{parts.scheme}://{parts.netloc}"
         pool = self._pools.get(origin)
         if pool is None:
             self._pools[origin] = pool = self._manager.connection_from_url(origin)
         return pool
-
-    def send(self, request: Any) -> AWSResponse:
-        """Make the exchange; raise botocore's own errors."""
-        url = request.url
-        parts = urlsplit(url)  # cached by the standard library
-        origin = f"{parts.scheme}://{parts.netloc}"
-        try:
-            raw = self._pool(origin).urlopen(
-                request.method,
-                url[len(origin) :] or "/",
-                body=request.body,
-                headers=request.headers,
-                retries=_NO_RETRY,
-                redirect=False,
-                assert_same_host=False,
-                preload_content=False,
-                decode_content=False,
-            )
-            response = AWSResponse(url, raw.status, raw.headers, raw)
-            if not request.stream_output:
-                response.content  # noqa: B018  # reads it all, as botocore does
-        except urllib3_errors.SSLError as error:
-            raise SSLError(endpoint_url=url, error=error) from error
-        except urllib3_errors.ConnectTimeoutError as error:
-            # NewConnectionError is a kind of it in urllib3 1 and 2.
-            if isinstance(error, urllib3_errors.NewConnectionError):
-                raise EndpointConnectionError(endpoint_url=url, error=error) from error
-            raise ConnectTimeoutError(endpoint_url=url, error=error) from error
-        except urllib3_errors.NewConnectionError as error:
-            raise EndpointConnectionError(endpoint_url=url, error=error) from error
-        except urllib3_errors.ReadTimeoutError as error:
-            raise ReadTimeoutError(endpoint_url=url, error=error) from error
-        except urllib3_errors.ProtocolError as error:
-            raise ConnectionClosedError(error=error, request=request, endpoint_url=url) from error
-        except urllib3_errors.HTTPError as error:
-            raise HTTPClientError(error=error) from error
-        return response
 
     def open(self, origin: str, number: int) -> int:
         """Open connections and put them into the pool; returns how many are open.
@@ -145,7 +101,7 @@ class Connections:
         Uses two methods that urllib3 keeps for its own subclasses; where they are gone, nothing is
         opened ahead and calls open their connections themselves.
         """
-        pool = self._pool(origin)
+        pool = self.connection_from_url(origin)
         take: Callable[[], Any] | None = getattr(pool, "_get_conn", None)
         put: Callable[[Any], None] | None = getattr(pool, "_put_conn", None)
         if take is None or put is None:
@@ -159,7 +115,7 @@ class Connections:
             nonlocal opened
             try:
                 if not connection.is_connected:
-                    connection.timeout = self._ahead_seconds
+                    connection.timeout = self._options.ahead_seconds
                     connection.connect()
                 with lock:
                     opened += 1
@@ -177,7 +133,7 @@ class Connections:
     def close(self) -> None:
         """Close all connections."""
         self._pools.clear()
-        self._manager.clear()
+        super().close()
 
     def leave_to_parent(self) -> None:
         """In a forked child: open connections anew; those of the parent stay the parent's.

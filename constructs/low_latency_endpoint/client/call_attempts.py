@@ -17,8 +17,6 @@ from botocore.exceptions import ConnectionError as NoConnectionError
 from .client_timing import RETRY_SHARE, Budget, CallTiming, ClientCounts
 from .zonal_route import ZonalRoute
 
-__all__ = ["Attempts", "CallRules", "StaleConnectionError", "is_idempotent", "may_retry"]
-
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
 

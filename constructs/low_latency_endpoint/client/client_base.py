@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import boto3
 
-from .call_attempts import CallRules
+from .call_attempts import CallRules, is_idempotent
 from .client_timing import (
     AHEAD_TIMEOUT,
     CLIENT_CONCURRENCY,
@@ -25,48 +25,14 @@ from .client_timing import (
 )
 from .client_zone import ClientZone
 from .hedging import Hedging, HedgingState
-from .runtime_wire import Wire
+from .runtime_wire import Wire, body_bytes
 from .sigv4 import CredentialsSource, Sigv4Signer
 from .tls_trust import tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
 
-__all__ = ["ClientBase", "ClientOptions", "ConnectionOptions", "takes"]
-
 Owner = TypeVar("Owner")
 Options = TypeVar("Options")
 Fields = ParamSpec("Fields")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectionOptions:
-    """How a pool makes its connections, and how long it keeps them.
-
-    Parameters
-    ----------
-    size : int
-        Most connections kept per origin; of the asyncio client, most in use at the same moment.
-    connect_timeout, read_timeout : timedelta
-        For name, TCP and TLS together; for the longest silence after a request.
-    sockets : list of tuple
-        Socket options of every connection.
-    tls : ssl.SSLContext
-        For ``https`` origins.
-    idle : timedelta, optional
-        A connection unused for longer is not used again. By default 300 s, before PrivateLink
-        drops it at 350 s.
-    """
-
-    size: int
-    connect_timeout: timedelta
-    read_timeout: timedelta
-    sockets: list[tuple[int, int, int]]
-    tls: ssl.SSLContext
-    idle: timedelta = timedelta(seconds=300)
-
-    @property
-    def ahead_seconds(self) -> float:
-        """For a connection that is opened before it is needed."""
-        return max(self.connect_timeout, AHEAD_TIMEOUT).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -149,7 +115,7 @@ class ClientOptions:
 
     @property
     def connections(self) -> int:
-        """Connections that may be in use at the same moment."""
+        """Most connections kept per origin; of the asyncio client, most in use at a moment."""
         return self.concurrency * (2 if self.hedging else 1)
 
     @cached_property
@@ -166,23 +132,27 @@ class ClientOptions:
         ahead = min(self.concurrency, 20) if self.preconnect is None else self.preconnect
         if ahead != 0:
             CLIENT_CONCURRENCY.check(ahead, "preconnect")
-        socket_options(self.keepalive, self.timing.connect_timeout)
+        assert self.sockets  # checks the time to keep alive
         session = self.session or boto3.Session()
         region = self.region or session.region_name
         if not region:
             raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
         return replace(self, session=session, region=region, preconnect=ahead)
 
-    def for_connections(self) -> ConnectionOptions:
-        """What a pool needs of them; reads the certificate authorities, once."""
-        timing = self.timing
-        return ConnectionOptions(
-            size=self.connections,
-            connect_timeout=timing.connect_timeout,
-            read_timeout=timing.read_timeout,
-            tls=tls_context(self.ca_file),
-            sockets=socket_options(self.keepalive, timing.connect_timeout),
-        )
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """For ``https``; the certificate authorities are read once."""
+        return tls_context(self.ca_file)
+
+    @cached_property
+    def sockets(self) -> list[tuple[int, int, int]]:
+        """Socket options of every connection."""
+        return socket_options(self.keepalive, self.timing.connect_timeout)
+
+    @property
+    def ahead_seconds(self) -> float:
+        """How long a connection may take that is opened before it is needed."""
+        return max(self.timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
 
     def find_route(self) -> tuple[ClientZone | None, str | None]:
         """The caller's zone and its URL; may ask the network."""
@@ -193,6 +163,23 @@ class ClientOptions:
     def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
         """What hedging remembers; ``None`` without it."""
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
+
+
+def opened_ahead(
+    open: Callable[[str, int], int],
+    route: ZonalRoute | None,
+    regional: str,
+    number: int,
+    counts: ClientCounts,
+) -> int:
+    """Open connections where calls go first, and one to the other name: checked and warm."""
+    opened = 0
+    if route is not None:
+        opened += open(route.zonal, number)
+        number = 1 if opened else number
+    opened += open(regional, number)
+    counts.add("connections_opened", opened)
+    return opened
 
 
 def takes(
@@ -266,7 +253,7 @@ class ClientBase:
         self.route: ZonalRoute | None = None
         self._rules = CallRules(self.timing, self.counts, self._regional)
         self._hedging = options.hedging_state(self.counts)
-        self._connections = options.for_connections()
+        assert options.tls  # reads the authorities now
         self._begin()
 
     def __repr__(self) -> str:
@@ -280,6 +267,13 @@ class ClientBase:
         """What the signer asks, once per second."""
         found: CredentialsSource = self._credentials
         return found
+
+    @staticmethod
+    def _taken_apart(parameters: dict[str, Any]) -> tuple[bool, bytes]:
+        """Whether the call may be served twice, and its body; the rest is for the serializer."""
+        idempotent = is_idempotent(parameters)
+        parameters.pop("Idempotent", None)
+        return idempotent, body_bytes(parameters.pop("Body", None))
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""

@@ -15,8 +15,6 @@ from ..errors import rule
 from ..plan.durations import milliseconds_of
 from ..plan.limits import Range
 
-__all__ = ["Budget", "CallTiming", "ClientCounts", "call_timing", "socket_options"]
-
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350
 KEEPALIVE_PROBES = 3

@@ -29,8 +29,6 @@ from urllib.parse import urlsplit
 
 from ..plan.durations import seconds_of
 
-__all__ = ["ClientZone", "find_client_zone"]
-
 _log = logging.getLogger(__name__)
 
 ZONE_VARIABLE = "LOW_LATENCY_CLIENT_ZONE"

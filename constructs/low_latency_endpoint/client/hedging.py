@@ -21,8 +21,6 @@ from typing import TypeVar
 from ..plan.durations import seconds_of
 from .client_timing import CLIENT_DURATION, HEDGE_PERCENTILE, HEDGE_SHARE, Budget, ClientCounts
 
-__all__ = ["Hedging", "HedgingState", "hedged_in_tasks", "hedged_in_threads"]
-
 T = TypeVar("T")
 
 _WINDOW = 1_000  # most recent calls that the percentile is of
@@ -76,17 +74,13 @@ class HedgingState:
         self._lock = threading.Lock()
         self._window: list[float] = []
         self._next = 0
-        self._delay = (hedging.delay or latency_target).total_seconds()
+        #: How long to wait for the first answer before a second is asked for.
+        self.delay_seconds = (hedging.delay or latency_target).total_seconds()
 
     def start_anew(self) -> None:
         """In a forked child: a thread of the parent's may have held a lock."""
         self._lock = threading.Lock()
         self._budget = Budget(self._hedging.budget, reserve=1)
-
-    @property
-    def delay_seconds(self) -> float:
-        """How long to wait for the first answer before a second is asked for."""
-        return self._delay
 
     def record(self, seconds: float) -> None:
         """Count a call and its latency."""
@@ -102,7 +96,7 @@ class HedgingState:
             if len(self._window) >= _ENOUGH and self._next % _RECOMPUTE_EVERY == 0:
                 ordered = sorted(self._window)
                 rank = int(len(ordered) * self._hedging.percentile / 100)
-                self._delay = ordered[min(rank, len(ordered) - 1)]
+                self.delay_seconds = ordered[min(rank, len(ordered) - 1)]
 
     def allow(self) -> bool:
         """Take one hedged request from the budget."""

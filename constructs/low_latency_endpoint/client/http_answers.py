@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-__all__ = ["AnswerReader", "MalformedAnswer"]
-
 # Bytes without a byte of a body among them: of heads, of trailers, of a chunk's extensions.
 _LARGEST_HEAD = 64 * 1024
 

@@ -14,8 +14,8 @@ import socket
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["REST_SECONDS", "KeptConnections", "peer_watch"]
-
+#: PrivateLink drops a connection at 350 s without a word.
+IDLE_SECONDS = 300.0
 #: How long a connection rests after an answer before it counts as one that the peer keeps open.
 REST_SECONDS = 0.005
 #: How long at least before a call that cannot be repeated goes on it, of a peer that has not
@@ -46,13 +46,13 @@ class KeptConnections(Generic[C]):
 
     Parameters
     ----------
-    idle_seconds : float
-        A connection unused for longer is closed instead of used.
     most : int, optional
         Connections kept per origin; by default all.
+    idle_seconds : float
+        A connection unused for longer is closed instead of used.
     """
 
-    def __init__(self, idle_seconds: float, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
         self._most = most
         self._by_origin: dict[str, list[C]] = {}

@@ -14,11 +14,9 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError
 from botocore.response import StreamingBody
@@ -26,11 +24,11 @@ from botocore.response import StreamingBody
 from .after_fork import start_anew_after_fork
 from .blocking_http import BlockingConnection, BlockingPool
 from .boto3_client import Boto3RuntimeClient, runtime_client
-from .call_attempts import Attempts, is_idempotent
-from .client_base import ClientBase
+from .call_attempts import Attempts
+from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
 from .hedging import hedged_in_threads
-from .runtime_wire import Operation, Wire, body_bytes
+from .runtime_wire import Events, Operation, Wire
 
 __all__ = ["Boto3RuntimeClient", "ResponseStream", "RuntimeClient", "runtime_client"]
 
@@ -76,7 +74,7 @@ class RuntimeClient(ClientBase):
         self._threads: ThreadPoolExecutor | None = None
         if self._hedging is not None:
             self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
-        self._pool = BlockingPool(self._connections)
+        self._pool = BlockingPool(self.options)
         start_anew_after_fork(self)
         if self.options.preconnect:
             self.preconnect(self.options.preconnect)
@@ -109,12 +107,7 @@ class RuntimeClient(ClientBase):
     def preconnect(self, connections: int) -> int:
         """Open connections now, to the zone and one to the Region; returns how many are open."""
         self._check_open()
-        opened = 0
-        if self.route is not None:
-            opened += self._pool.open(self.route.zonal, connections)
-            connections = 1 if opened else connections
-        opened += self._pool.open(self._regional, connections)
-        self.counts.add("connections_opened", opened)
+        opened = opened_ahead(self._pool.open, self.route, self._regional, connections, self.counts)
         if not opened:
             _log.warning("no connection to %s could be opened", self._regional)
         return opened
@@ -142,9 +135,7 @@ class RuntimeClient(ClientBase):
             ``ConnectionClosedError`` or ``SSLError``, as in boto3.
         """
         self._check_open()
-        idempotent = is_idempotent(parameters)
-        parameters.pop("Idempotent", None)
-        body = body_bytes(parameters.pop("Body", None))
+        idempotent, body = self._taken_apart(parameters)
         started = time.monotonic()
 
         def call() -> dict[str, Any]:
@@ -180,9 +171,7 @@ class RuntimeClient(ClientBase):
             What AWS answers, as in boto3; while reading, its ``EventStreamError``.
         """
         self._check_open()
-        idempotent = is_idempotent(parameters)
-        parameters.pop("Idempotent", None)
-        body = body_bytes(parameters.pop("Body", None))
+        idempotent, body = self._taken_apart(parameters)
         started = time.perf_counter()
         attempts = Attempts(self._rules, idempotent, time.monotonic())
         connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
@@ -233,36 +222,23 @@ class RuntimeClient(ClientBase):
             raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
 
 
-class ResponseStream:
+class ResponseStream(Events):
     """Events of a response stream, as they come: ``{"PayloadPart": {"Bytes": b"..."}}``.
 
     Iterate once, to the end or inside ``with``, so that the connection is free again.
-
-    Attributes
-    ----------
-    time_to_first_byte : timedelta or None
-        From the call to the first event; ``None`` until it came.
     """
 
     def __init__(
         self, connection: BlockingConnection, pool: BlockingPool, wire: Wire, started: float
     ) -> None:
+        super().__init__(wire, started)
         self._connection: BlockingConnection | None = connection
         self._pool = pool
-        self._wire = wire
-        self._started = started
-        self.time_to_first_byte: timedelta | None = None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        buffer = EventStreamBuffer()
         try:
             while self._connection is not None and (data := self._connection.part()):
-                for event in self._wire.events(buffer, data):
-                    if self.time_to_first_byte is None:
-                        self.time_to_first_byte = timedelta(
-                            seconds=time.perf_counter() - self._started
-                        )
-                    yield event
+                yield from self._complete(data)
         finally:
             self.close()
 

@@ -7,8 +7,10 @@ parameters: what follows for each further call is a dictionary look-up and a sig
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,8 +24,6 @@ from botocore.parsers import EventStreamJSONParser, create_parser
 from botocore.serialize import create_serializer
 
 from .sigv4 import PreparedRequest, Sigv4Signer, host_of
-
-__all__ = ["Operation", "Prepared", "Wire", "body_bytes", "check_header_values"]
 
 # Parameters that change from call to call would fill the cache; it starts anew when full.
 _MOST_PREPARED = 512
@@ -191,6 +191,28 @@ class Wire:
                 raise EventStreamError(parsed, self.stream.name)
             if parsed:
                 yield parsed
+
+
+class Events:
+    """The events of one response stream, as its bytes come.
+
+    Attributes
+    ----------
+    time_to_first_byte : timedelta or None
+        From the call to the first event; ``None`` until it came.
+    """
+
+    def __init__(self, wire: Wire, started: float) -> None:
+        self._wire, self._started = wire, started
+        self._buffer = EventStreamBuffer()
+        self.time_to_first_byte: timedelta | None = None
+
+    def _complete(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """boto3's events that are complete with these bytes."""
+        for event in self._wire.events(self._buffer, data):
+            if self.time_to_first_byte is None:
+                self.time_to_first_byte = timedelta(seconds=time.perf_counter() - self._started)
+            yield event
 
 
 def check_header_values(headers: Mapping[str, Any]) -> None:

@@ -24,8 +24,6 @@ from botocore.auth import SIGNED_HEADERS_BLACKLIST
 from botocore.exceptions import NoCredentialsError
 from botocore.utils import normalize_url_path
 
-__all__ = ["CredentialsSource", "PreparedRequest", "Sigv4Signer", "host_of"]
-
 _sha256 = hashlib.sha256
 _hmac_digest = hmac.digest
 _INNER = bytes(byte ^ 0x36 for byte in range(256))  # HMAC's two pads (RFC 2104)
@@ -58,8 +56,7 @@ class _Second(NamedTuple):
     canonical: Any  # SHA-256 of the canonical request up to the body's hash
     inner: Any  # SHA-256 of HMAC's inner pad and the string to sign, up to the canonical hash
     outer: Any  # SHA-256 of HMAC's outer pad
-    headers: dict[str, str]  # Authorization last, up to the signature
-    lines: bytes  # the same as lines of a request
+    lines: bytes  # of the request, Authorization last, up to the signature
 
 
 class Sigv4Signer:
@@ -205,17 +202,13 @@ class PreparedRequest:
         botocore.exceptions.CredentialRetrievalError
             When refreshable credentials cannot be refreshed.
         """
-        state, signature = self._signed(body, now)
-        return {**state.headers, "Authorization": state.headers["Authorization"] + signature}
+        lines = self.sign_lines(body, now).decode().removesuffix("\r\n").split("\r\n")
+        return dict(line.split(": ", 1) for line in lines)
 
-    def sign_lines(self, body: bytes | bytearray | memoryview = b"") -> bytes:
+    def sign_lines(
+        self, body: bytes | bytearray | memoryview = b"", now: float | None = None
+    ) -> bytes:
         """The same headers as lines of a request, the last one's end included."""
-        state, signature = self._signed(body, None)
-        return b"%b%b\r\n" % (state.lines, signature.encode())
-
-    def _signed(
-        self, body: bytes | bytearray | memoryview, now: float | None
-    ) -> tuple[_Second, str]:
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:
@@ -230,7 +223,7 @@ class PreparedRequest:
         inner.update(canonical.hexdigest().encode())
         outer = state.outer.copy()
         outer.update(inner.digest())
-        return state, outer.hexdigest()
+        return b"%b%b\r\n" % (state.lines, outer.hexdigest().encode())
 
     def _state_of(self, second: int) -> _Second:
         broken_down = time.gmtime(second)
@@ -264,7 +257,6 @@ class PreparedRequest:
             canonical=_sha256(f"{self._head}{lines}\n\n{signed}\n".encode()),
             inner=_sha256(pad.translate(_INNER) + to_sign),
             outer=_sha256(pad.translate(_OUTER)),
-            headers=written,
             lines="\r\n".join(f"{name}: {value}" for name, value in written.items()).encode(),
         )
 

@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.httpsession import get_cert_path
 
-__all__ = ["connected", "name_of", "tls_context", "trusted_authorities"]
-
 
 def tls_context(ca_file: str) -> ssl.SSLContext:
     """A verifying client context with this bundle read once."""

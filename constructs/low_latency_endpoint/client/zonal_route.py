@@ -13,8 +13,6 @@ from datetime import timedelta
 from .client_timing import CLIENT_PLAIN_HTTP, CLIENT_URL, ClientCounts
 from .client_zone import ClientZone, find_client_zone
 
-__all__ = ["ZonalRoute", "checked_origin", "client_route", "zonal_url_for"]
-
 _log = logging.getLogger(__name__)
 
 FIRST_PAUSE_SECONDS = 5.0

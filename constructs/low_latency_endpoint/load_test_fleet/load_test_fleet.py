@@ -39,8 +39,6 @@ from .interface_endpoints import endpoint_count, make_interface_endpoints
 from .results import make_results_bucket
 from .roles import execution_role, master_role, worker_role
 
-__all__ = ["LoadTestFleet"]
-
 _HTTPS = 443
 
 _ENTRY_POINT = ["python", "-m", "low_latency_endpoint.load_test.fleet.task"]

@@ -25,7 +25,7 @@ __all__ = ["FleetControl"]
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 
 
-class Arrivals(Protocol):
+class ArrivalProcess(Protocol):
     """What the control needs of the workload."""
 
     @property
@@ -37,7 +37,7 @@ class Arrivals(Protocol):
 class FleetControl:
     """Acts on the fleet at its times; between them the event loop runs alone."""
 
-    def __init__(self, scenario: Scenario, world: World, workload: Arrivals) -> None:
+    def __init__(self, scenario: Scenario, world: World, workload: ArrivalProcess) -> None:
         self.scenario, self.world, self.workload = scenario, world, workload
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()

@@ -13,7 +13,8 @@ from local_sagemaker import LocalAws
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.recording import Records, result_of
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 __all__ = ["JumpingGenerator"]
 

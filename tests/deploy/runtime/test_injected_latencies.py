@@ -21,7 +21,8 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.model_servers.simulated import Simulation
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import quantile_bounds
 from tests.load_test.agreement import percentile_of
 

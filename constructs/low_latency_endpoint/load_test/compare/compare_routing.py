@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...account.calls import Account
@@ -29,13 +29,12 @@ from ...plan.limits import Range
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
-from ..engine.steps import Generator, Progress, Step, Target
+from ..engine.steps import Generator, Progress, Step
+from ..engine.target import Target
 from ..search.judging import ALLOWED_ERRORS
 from ..search.run_plans import LOAD_FORM
 from .report import MeasuredPair, RoutingComparison
 from .sides import Sides, read_sides
-
-__all__ = ["ComparisonPlan", "Event", "PairEnded", "Watch", "compare_routing", "run"]
 
 SAME_ROUTING = rule(
     "LLE961",
@@ -167,21 +166,17 @@ class ComparisonPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
+        content = asdict(self)
+        del content["same_routing"]
+        poisson = content.pop("poisson")
         return {
-            "users": self.users,
-            "rate": self.rate,
-            "pairs": self.pairs,
-            "block_seconds": self.block_seconds,
-            "settle_seconds": self.settle_seconds,
-            "arrivals": None if self.rate is None else "poisson" if self.poisson else "constant",
-            "confidence": self.confidence,
-            "allowed_errors": self.allowed_errors,
-            "seed": self.seed,
+            **content,
+            "arrivals": None if self.rate is None else "poisson" if poisson else "constant",
         }
 
 
 @dataclass(frozen=True)
-class Second:
+class BlockProgressed:
     """A second of a block passed."""
 
     label: str
@@ -197,7 +192,7 @@ class PairEnded:
     so_far: RoutingComparison
 
 
-Event = Second | PairEnded
+Event = BlockProgressed | PairEnded
 Emit = Callable[[Event], None]
 Open = Callable[[Target], Generator]
 
@@ -255,7 +250,7 @@ def _pair(
         label = sides.labels[at]
 
         def progress(second: Progress, label: str = label) -> None:
-            emit(Second(label, number + 1, second))
+            emit(BlockProgressed(label, number + 1, second))
 
         results[at] = generators[at].run(plan.step(number, label), progress)
     return MeasuredPair(results[0], results[1], base_first)

@@ -30,8 +30,6 @@ from typing import Any
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
 
-__all__ = ["FEWEST_PAIRS", "STATISTICS", "Block", "Change", "Pair", "changes"]
-
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4
 #: With this chance a difference of ``would_see`` is found.
@@ -70,7 +68,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Change:
+class Difference:
     """How a figure of the other side differs from that of the base.
 
     Attributes
@@ -130,7 +128,7 @@ class Change:
         }
 
 
-def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Change]:
+def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Difference]:
     """The change of each statistic; none that a side has no figure for.
 
     Parameters
@@ -177,7 +175,7 @@ def _change(
     order: list[float],
     confidence: float,
     beyond: int,
-) -> Change:
+) -> Difference:
     """From the figures with all pairs (first) and with each pair left out."""
     logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
     whole, without = logs[0], logs[1:]
@@ -193,7 +191,7 @@ def _change(
     seen = (
         student_quantile(confidence, freedom) + student_quantile(2 * POWER - 1, freedom)
     ) * error + resolution
-    return Change(
+    return Difference(
         name,
         base[0],
         other[0],

@@ -10,13 +10,10 @@ from pathlib import Path
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.pages import Listed, Part, Section, page
 from ...report.tables import Table
-from ...simulate.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN
 from ..search.result_file import write_text
 from .comparison import STATISTICS
 from .published import PublishedComparison
 from .report import RoutingComparison
-
-__all__ = ["comparison_page", "published_page", "write_page"]
 
 _COLOURS = ("red", "blue")
 
@@ -77,9 +74,7 @@ def comparison_page(report: RoutingComparison) -> str:
 
 def published_page(report: PublishedComparison) -> str:
     """The page of the published sizes."""
-    parts: list[Part] = [
-        Section("By size", [*([_by_size(report)] if report.rows else []), report.table()])
-    ]
+    parts: list[Part] = [Section("By size", [report.table()])]
     parts += [
         Section(f"{size} instance{'s' if size > 1 else ''} on each side", [one.table()])
         for size, one in report.rows
@@ -191,40 +186,3 @@ def _percentiles(report: RoutingComparison) -> Chart:
         values = latencies.quantiles([1 - 10**-each for each in ranks])
         lines.append(Line(label, ranks, [1000 * each for each in values], _COLOURS[at]))
     return Chart("percentiles", [Panel("Latency", lines, " ms")], "nines", "Percentile", 240)
-
-
-def _by_size(report: PublishedComparison) -> Chart:
-    """Both gains by the number of instances, over what was published."""
-    bands = [
-        (name, 100 * low, 100 * high)
-        for (low, high), name in (
-            (PUBLISHED_P99_CUT, "p99 shorter, published"),
-            (PUBLISHED_THROUGHPUT_GAIN, "throughput, published"),
-        )
-    ]
-    lines = []
-    for colour, (name, statistic, sign) in zip(
-        _COLOURS,
-        (("p99 shorter", "p99", -100), ("more throughput", "throughput", 100)),
-        strict=True,
-    ):
-        found = [
-            (size, one.changes[statistic]) for size, one in report.rows if statistic in one.changes
-        ]
-        lines.append(
-            Line(
-                name,
-                [size for size, _ in found],
-                [sign * each.change for _, each in found],
-                colour,
-                marks=["●"] * len(found),
-                low=[sign * each.low for _, each in found],
-                high=[sign * each.high for _, each in found],
-            )
-        )
-    return Chart(
-        "sizes",
-        [Panel("Gain of the other routing", lines, " %", bands=bands)],
-        title="instances of each side",
-        height=280,
-    )

@@ -10,34 +10,25 @@ Permissions beside the comparison's: ``sagemaker:UpdateEndpointWeightsAndCapacit
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from ... import __version__
 from ...account.calls import Account
-from ...account.endpoints import describe_endpoint
 from ...account.scaling import scalable_targets
 from ...account.sessions import in_words, open_clients
 from ...errors import rule
 from ...report.tables import Table
 from ...simulate.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN, SIZES, USERS_EACH
+from ..search.result_file import json_text
 from .compare_routing import ComparisonPlan, Watch
-from .comparison import Change
+from .comparison import Difference
 from .report import SCHEMA, RoutingComparison
 from .sides import Side, Sides, read_sides
-
-__all__ = [
-    "Capacities",
-    "PublishedComparison",
-    "PublishedCost",
-    "compare_published",
-    "instructions",
-]
 
 CAPACITY = rule(
     "LLE964",
@@ -48,8 +39,6 @@ CAPACITY = rule(
 
 _START_MINUTES = 10.0  # a guess: from the order of an instance to its first answer
 _WAIT_SECONDS = 3600.0
-_POLL_SECONDS = 10.0
-_GONE = {"EndpointStatus": "Failed", "FailureReason": "it was deleted"}
 
 
 @dataclass(frozen=True)
@@ -76,29 +65,15 @@ class PublishedCost:
     sizes: Sequence[int] = SIZES
     hourly_price: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        plan: ComparisonPlan,
-        sizes: Sequence[int] | None = None,
-        hourly_price: float | None = None,
-    ) -> PublishedCost:
-        """Of the sizes given, or of the published ones."""
-        return cls(plan, tuple(sizes or SIZES), hourly_price)
-
     @property
     def minutes(self) -> float:
         """For all sizes, with the start of their instances."""
-        return len(self.sizes) * self._each
+        return len(self.sizes) * (self.plan.seconds / 60 + _START_MINUTES)
 
     @property
     def instance_hours(self) -> float:
         """Of both sides."""
-        return sum(2 * size for size in self.sizes) * self._each / 60
-
-    @property
-    def _each(self) -> float:
-        return self.plan.seconds / 60 + _START_MINUTES
+        return 2 * sum(self.sizes) * self.minutes / len(self.sizes) / 60
 
     def __str__(self) -> str:
         text = f"About {self.minutes:.0f} minutes and {self.instance_hours:.1f} instance-hours"
@@ -199,7 +174,7 @@ class PublishedComparison:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
 
 class Capacities:
@@ -209,12 +184,10 @@ class Capacities:
     ----------
     sides : Sides
         As they are now, which is what :meth:`set_back` returns to.
-    account : Account
-        That reads anew at each look.
     say : callable
         Is told what is changed.
     poll_seconds : float
-        Between two looks. By default 10.
+        Between two looks whether the instances serve.
 
     Raises
     ------
@@ -223,14 +196,10 @@ class Capacities:
     """
 
     def __init__(
-        self,
-        sides: Sides,
-        account: Account,
-        say: Callable[[str], None],
-        poll_seconds: float = _POLL_SECONDS,
+        self, sides: Sides, account: Account, say: Callable[[str], None], poll_seconds: float
     ) -> None:
         self._sides, self._say = sides, say
-        self._account = account
+        self._account, self._sagemaker = account, account.client("sagemaker")
         self._poll_seconds = poll_seconds
         self._changed = False
         for side in sides:
@@ -279,7 +248,7 @@ class Capacities:
             return True
         counts = [side.fleet.instances or 1 for side in self._sides]
         try:
-            self._wait(None)  # a change under way allows no other
+            self._wait()  # a change under way allows no other
             self._set(counts)
         except Exception as problem:
             self._say(
@@ -290,60 +259,40 @@ class Capacities:
         return True
 
     def _set(self, counts: Sequence[int]) -> None:
-        wanted = _by_endpoint(self._sides, counts)
         self._say(
             "Setting the desired instance counts: "
             + ", ".join(
                 f"{side.name} {count}" for side, count in zip(self._sides, counts, strict=True)
             )
         )
-        for endpoint, desired in wanted.items():
+        for endpoint, desired in _by_endpoint(self._sides, counts).items():
             try:
-                self._account.client("sagemaker").update_endpoint_weights_and_capacities(
+                self._sagemaker.update_endpoint_weights_and_capacities(
                     EndpointName=endpoint, DesiredWeightsAndCapacities=desired
                 )
             except (ClientError, BotoCoreError) as error:
                 raise CAPACITY.error(
                     got=in_words(error), where=endpoint, allowed="an update that SageMaker takes"
                 ) from error
-        self._wait(counts)
+        self._wait()
 
-    def _wait(self, counts: Sequence[int] | None) -> None:
-        """Until nothing is under way and, where counts are given, they serve."""
-        deadline = time.monotonic() + _WAIT_SECONDS
-        while True:
-            states = {
-                side.endpoint: describe_endpoint(self._account, side.endpoint) or _GONE
-                for side in self._sides
-            }
-            settled = all(
-                state["EndpointStatus"] in ("InService", "Failed") for state in states.values()
-            )
-            if settled and (counts is None or self._serve(states, counts)):
-                return
-            failed = [name for name, state in states.items() if state["EndpointStatus"] == "Failed"]
-            if failed or time.monotonic() > deadline:
-                reason = (
-                    states[failed[0]].get("FailureReason", "no reason")
-                    if failed
-                    else f"not there after {_WAIT_SECONDS / 60:g} minutes"
+    def _wait(self) -> None:
+        """Until nothing is under way and the instances serve."""
+        looks = {
+            "Delay": self._poll_seconds,
+            "MaxAttempts": math.ceil(_WAIT_SECONDS / self._poll_seconds),
+        }
+        for endpoint in _by_endpoint(self._sides, [0, 0]):
+            try:
+                self._sagemaker.get_waiter("endpoint_in_service").wait(
+                    EndpointName=endpoint, WaiterConfig=looks
                 )
+            except WaiterError as error:
                 raise CAPACITY.error(
-                    got=reason,
+                    got=error.last_response.get("FailureReason") or str(error),
                     allowed="instances that come into service",
-                    where=", ".join(failed or states),
-                )
-            time.sleep(self._poll_seconds)
-
-    def _serve(self, states: Mapping[str, Any], counts: Sequence[int]) -> bool:
-        for side, count in zip(self._sides, counts, strict=True):
-            variants = {
-                each["VariantName"]: each
-                for each in states[side.endpoint].get("ProductionVariants", [])
-            }
-            if variants.get(side.fleet.variant, {}).get("CurrentInstanceCount") != count:
-                return False
-        return True
+                    where=endpoint,
+                ) from error
 
 
 def compare_published(
@@ -352,11 +301,11 @@ def compare_published(
     compare: Callable[[ComparisonPlan], RoutingComparison],
     *,
     variants: Sequence[str] = (),
-    sizes: Iterable[int] | None = None,
+    sizes: Iterable[int] = SIZES,
     profile: str | None = None,
     region: str | None = None,
     watch: Watch | None = None,
-    poll_seconds: float = _POLL_SECONDS,
+    poll_seconds: float = 10.0,
 ) -> PublishedComparison:
     """Walk through the sizes: change both sides' instance counts, compare, set them back.
 
@@ -388,7 +337,7 @@ def compare_published(
     rows: list[tuple[int, RoutingComparison]] = []
     set_back = False
     try:
-        for size in sizes or SIZES:
+        for size in sizes:
             capacities.set_to(size)
             rows.append((size, compare(replace(plan, users=USERS_EACH * size, rate=None))))
             if rows[-1][1].interrupted:
@@ -430,20 +379,16 @@ def instructions(sides: Sides, cost: PublishedCost) -> list[str]:
     ]
     for size in cost.sizes:
         lines += [f"# {size} instance{'s' if size > 1 else ''}", *_by_hand(sides, [size, size])]
-        both = (
-            [sides.base.endpoint]
-            if sides.base.endpoint == sides.other.endpoint
-            else [sides.base.endpoint, sides.other.endpoint]
-        )
+        both = " ".join(dict.fromkeys(side.endpoint for side in sides))
         lines.append(
-            f"low-latency compare-routing {' '.join(both)} --variant "
+            f"low-latency compare-routing {both} --variant "
             f"{sides.base.fleet.variant} --variant {sides.other.fleet.variant} "
             f"--users {USERS_EACH * size}"
         )
     return lines
 
 
-def _cells(change: Change | None) -> list[str]:
+def _cells(change: Difference | None) -> list[str]:
     if change is None:
         return ["-", "-"]
     return [

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +13,9 @@ from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import StepResult, summary_ms
-from .comparison import FEWEST_PAIRS, STATISTICS, Block, Change, Pair, changes
+from ..search.result_file import iso_time, json_text
+from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
 from .sides import Side, Sides
-
-__all__ = ["SCHEMA", "MeasuredPair", "RoutingComparison", "ranged", "value_text"]
 
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
 _HEADLINE = "p99"
@@ -101,7 +98,7 @@ class RoutingComparison:
     after: Sides | None = None
 
     @cached_property
-    def changes(self) -> dict[str, Change]:
+    def changes(self) -> dict[str, Difference]:
         """The change of each statistic; none with fewer than four pairs."""
         if len(self.pairs) < FEWEST_PAIRS:
             return {}
@@ -204,7 +201,7 @@ class RoutingComparison:
             text += f" Interrupted: {len(self.pairs)} of {self.plan['pairs']} pairs."
         return text
 
-    def _said(self, change: Change, other: str) -> str:
+    def _said(self, change: Difference, other: str) -> str:
         name = change.statistic
         if change.found:
             verb = "lowers" if change.change < 0 else "raises"
@@ -261,8 +258,8 @@ class RoutingComparison:
             "valid": self.valid,
             "problems": list(self.problems),
             "warnings": list(self.warnings),
-            "started_at": _iso(self.started_at),
-            "ended_at": _iso(self.ended_at),
+            "started_at": iso_time(self.started_at),
+            "ended_at": iso_time(self.ended_at),
             "interrupted": self.interrupted,
             "load": self.load,
             "payload": self.payload,
@@ -278,10 +275,10 @@ class RoutingComparison:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
 
-def ranged(change: Change) -> str:
+def ranged(change: Difference) -> str:
     """The interval of a change that was found, without its sign: ``19 to 27 %``."""
     low, high = sorted((abs(change.low), abs(change.high)))
     digits = 0 if 100 * (high - low) >= 2 else 1
@@ -295,7 +292,3 @@ def value_text(statistic: str, value: float) -> str:
     if statistic == "throughput":
         return f"{value:,.4g}/s"
     return f"{1000 * value:,.4g} ms" if value < 10 else f"{value:,.4g} s"
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

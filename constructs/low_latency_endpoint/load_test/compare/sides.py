@@ -14,9 +14,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.endpoints import describe_model, existing_endpoint
 from ...errors import rule
-from ..search.serving import Fleet, read_fleet
-
-__all__ = ["Side", "Sides", "read_sides"]
+from ..search.serving import ServingFleet, read_fleet
 
 TWO_SIDES = rule(
     "LLE960",
@@ -60,7 +58,7 @@ class Side:
 
     Attributes
     ----------
-    fleet : Fleet
+    fleet : ServingFleet
         Its variant, instances, routing and scaling.
     settings : mapping
         The variant's and its endpoint configuration's other settings.
@@ -69,7 +67,7 @@ class Side:
     """
 
     endpoint: str
-    fleet: Fleet
+    fleet: ServingFleet
     settings: Mapping[str, Any] = field(default_factory=dict)
     models: Mapping[str, Any] = field(default_factory=dict)
 

@@ -21,16 +21,6 @@ from ...errors import rule
 from ...plan.limits import Range
 from ...simulate.traffic import Shape, shape
 
-__all__ = [
-    "Arrivals",
-    "ConstantArrivals",
-    "PoissonArrivals",
-    "RampArrivals",
-    "ReplayedArrivals",
-    "SteppedArrivals",
-    "arrivals_of_dict",
-]
-
 STEP_RATE = Range(
     rule(
         "LLE980",
@@ -58,7 +48,7 @@ STEP_SECONDS = Range(
 ARRIVALS_FORM = rule(
     "LLE984",
     "arrivals are not of a kind that can be sent",
-    mend="Use one of the kinds of low_latency_endpoint.load_test.engine.arrivals, or what their "
+    mend="Use one of low_latency_endpoint.load_test's kinds, such as PoissonArrivals, or what their "
     "to_dict gave.",
 )
 RECORDED_ARRIVALS = rule(
@@ -69,8 +59,8 @@ RECORDED_ARRIVALS = rule(
     "peak rate.",
 )
 
-#: A stretch of time: length in seconds, rate at its start, rate at its end.
-Stretch = tuple[float, float, float]
+#: Of time: length in seconds, rate at its start, rate at its end.
+RateSegment = tuple[float, float, float]
 
 
 class Arrivals:
@@ -78,8 +68,8 @@ class Arrivals:
 
     kind: ClassVar[str]
 
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
-        """The rate over time: stretches in which it is constant or changes linearly."""
+    def segments(self, seconds: float) -> Iterator[RateSegment]:
+        """The rate over time: segments in which it is constant or changes linearly."""
         raise NotImplementedError
 
     @property
@@ -112,13 +102,13 @@ class Arrivals:
 
     def _times(self, seconds: float, seed: int) -> Iterator[float]:
         counts = _random_counts(seed) if self.random else iter(range(2**62))
-        return _times_of_counts(counts, self.stretches(seconds))
+        return _times_of_counts(counts, self.segments(seconds))
 
     def rate_at(self, second: float, seconds: float = math.inf) -> float:
         """Requests per second at a time; ``seconds`` is the step's length, which ramps need."""
         begin = 0.0
         rate = 0.0
-        for length, start, end in self.stretches(seconds):
+        for length, start, end in self.segments(seconds):
             if second < begin + length:
                 return start + (end - start) * (second - begin) / length if end != start else start
             begin += length
@@ -127,7 +117,7 @@ class Arrivals:
 
     def expected_count(self, seconds: float) -> float:
         """How many requests there are in the mean."""
-        return sum(length * (start + end) / 2 for length, start, end in self.stretches(seconds))
+        return sum(length * (start + end) / 2 for length, start, end in self.segments(seconds))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON; :func:`arrivals_of_dict` reads it."""
@@ -135,7 +125,18 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class ConstantArrivals(Arrivals):
+class _SteadyArrivals(Arrivals):
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rates([self.rate], "rate")
+
+    def segments(self, seconds: float) -> Iterator[RateSegment]:
+        yield seconds, self.rate, self.rate
+
+
+@dataclass(frozen=True)
+class ConstantArrivals(_SteadyArrivals):
     """Requests at equal gaps.
 
     Parameters
@@ -144,18 +145,11 @@ class ConstantArrivals(Arrivals):
         Requests per second.
     """
 
-    rate: float
     kind: ClassVar[str] = "constant"
-
-    def __post_init__(self) -> None:
-        _check_rates([self.rate], "rate")
-
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
-        yield seconds, self.rate, self.rate
 
 
 @dataclass(frozen=True)
-class PoissonArrivals(Arrivals):
+class PoissonArrivals(_SteadyArrivals):
     """Requests of many independent callers: exponential gaps.
 
     Parameters
@@ -164,18 +158,8 @@ class PoissonArrivals(Arrivals):
         Requests per second in the mean.
     """
 
-    rate: float
     kind: ClassVar[str] = "poisson"
-
-    def __post_init__(self) -> None:
-        _check_rates([self.rate], "rate")
-
-    @property
-    def random(self) -> bool:
-        return True
-
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
-        yield seconds, self.rate, self.rate
+    poisson: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -198,7 +182,7 @@ class RampArrivals(Arrivals):
     def __post_init__(self) -> None:
         _check_rates([self.start, self.end], "start, end")
 
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
+    def segments(self, seconds: float) -> Iterator[RateSegment]:
         if not math.isfinite(seconds):
             raise STEP_SECONDS.rule.error(got=seconds, allowed="the step's length: a ramp needs it")
         yield seconds, self.start, self.end
@@ -237,7 +221,7 @@ class SteppedArrivals(Arrivals):
         """How long all levels take."""
         return sum(length for _, length in self.levels)
 
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
+    def segments(self, seconds: float) -> Iterator[RateSegment]:
         left = seconds
         for rate, length in self.levels:
             if left <= 0:
@@ -311,21 +295,12 @@ class ReplayedArrivals(Arrivals):
         >>> day.seconds, round(day.rate_at(60))
         (300.0, 250)
         """
-        return cls.of_shape_levels(
-            (shape(form) if isinstance(form, str) else form).levels,
-            peak_rate=peak_rate,
-            speed=speed,
-            poisson=poisson,
-        )
+        levels = (shape(form) if isinstance(form, str) else form).levels
+        return cls._of_levels(levels, peak_rate, speed, poisson)
 
     @classmethod
-    def of_shape_levels(
-        cls,
-        levels: Iterable[tuple[float, float]],
-        *,
-        peak_rate: float,
-        speed: float = 1.0,
-        poisson: bool = True,
+    def _of_levels(
+        cls, levels: Any, peak_rate: float, speed: float, poisson: bool = True
     ) -> ReplayedArrivals:
         """Levels as in ``shapes.json``: end in seconds and share of the peak rate up to there."""
         _check_speed(speed)
@@ -379,7 +354,7 @@ class ReplayedArrivals(Arrivals):
                     where=where,
                     allowed="levels and the rate at a share of 1",
                 )
-            return cls.of_shape_levels(content["levels"], peak_rate=peak_rate, speed=speed)
+            return cls._of_levels(content["levels"], peak_rate, speed)
         _check_speed(speed)
         rates = content.get("rates")
         times = tuple(one / speed for one in _numbers(content["times"], f"{where}: times"))
@@ -401,7 +376,7 @@ class ReplayedArrivals(Arrivals):
     def random(self) -> bool:
         return self.poisson and self.rates is not None
 
-    def stretches(self, seconds: float) -> Iterator[Stretch]:
+    def segments(self, seconds: float) -> Iterator[RateSegment]:
         begin = 0.0
         for number, end in enumerate(self.times):
             stop = min(end, seconds)
@@ -461,11 +436,11 @@ def _random_counts(seed: int) -> Iterator[float]:
         yield total
 
 
-def _times_of_counts(counts: Iterator[float], stretches: Iterator[Stretch]) -> Iterator[float]:
+def _times_of_counts(counts: Iterator[float], segments: Iterator[RateSegment]) -> Iterator[float]:
     """When the expected number of requests reaches each count."""
     begin = reached = 0.0
     count = next(counts)
-    for length, start, end in stretches:
+    for length, start, end in segments:
         area = length * (start + end) / 2
         slope = (end - start) / length if length else 0.0
         while count < reached + area:

@@ -28,8 +28,6 @@ from geventhttpclient.response import HTTPParseError, HTTPResponse
 from ...client.client_timing import socket_options
 from ...client.tls_trust import connected, name_of
 
-__all__ = ["Connection", "connection_error"]
-
 CONNECT_SECONDS = 3.0
 """For the name, TCP and TLS together; a busy generator and a far Region have room in it."""
 _BLOCK = 64 * 1024
@@ -70,7 +68,7 @@ class _Parser(HTTPResponse):
         self.complete = True
 
 
-class Connection:
+class GeneratorConnection:
     """A connection, and one exchange on it at a time.
 
     Parameters

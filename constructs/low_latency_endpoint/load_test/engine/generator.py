@@ -17,13 +17,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .generator_process import problem_of
 from .steps import Step
-
-__all__ = ["main"]
 
 _MODULE = "low_latency_endpoint.load_test.engine.generator"
 
@@ -72,13 +70,12 @@ def _run_master() -> None:
     from .stepping import StepMaster
 
     emit = _private_output()
-    lines = _Lines(sys.stdin.fileno())
     requests: Queue[dict[str, Any]] = Queue()
     master: StepMaster | None = None
 
     def listen() -> None:
         """End with the last line, in the middle of a step too."""
-        while (line := lines.next()) is not None:
+        for line in _lines(sys.stdin.fileno()):
             requests.put(json.loads(line))
         if master is not None:
             master.close()
@@ -110,32 +107,17 @@ def _private_output() -> Callable[[dict[str, Any]], None]:
     return emit
 
 
-class _Lines:
+def _lines(descriptor: int) -> Iterable[bytes]:
     """Lines of a pipe, without holding up other greenlets."""
+    from gevent.fileobject import FileObjectPosix
 
-    def __init__(self, descriptor: int) -> None:
-        from gevent.os import make_nonblocking
-
-        self._descriptor, self._buffer = descriptor, b""
-        make_nonblocking(descriptor)
-
-    def next(self) -> str | None:
-        """The next line; ``None`` at the end."""
-        from gevent.os import nb_read
-
-        while b"\n" not in self._buffer:
-            data = nb_read(self._descriptor, 1 << 20)
-            if not data:
-                return None
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line.decode()
+    lines: Iterable[bytes] = FileObjectPosix(descriptor, "rb", closefd=False)
+    return lines
 
 
 def _end_with(descriptor: int) -> None:
     """End this process at once when its parent does, whatever it was doing."""
-    lines = _Lines(descriptor)
-    while lines.next() is not None:
+    for _ in _lines(descriptor):
         pass
     os._exit(0)
 

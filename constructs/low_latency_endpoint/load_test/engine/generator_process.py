@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
-from .steps import Progress, Step, StepResult, Target, ignore_progress
+from .steps import Progress, Step, StepResult, ignore_progress
+from .target import Target
 
 if TYPE_CHECKING:
     import boto3
 
     from .payloads import Payloads
-
-__all__ = ["GeneratorProcess", "error_of", "problem_of"]
 
 GENERATOR_PROCESSES = Range(
     rule(

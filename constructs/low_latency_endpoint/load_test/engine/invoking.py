@@ -27,10 +27,8 @@ from ...client.runtime_wire import Prepared, Wire
 from ...client.sigv4 import Sigv4Signer
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
-from .connections import Connection, connection_error
+from .connections import GeneratorConnection, connection_error
 from .target import Target
-
-__all__ = ["Invocation", "SageMakerInvoker"]
 
 PAUSE_SECONDS = 5.0
 """How long a URL is left alone after no connection to it could be made."""
@@ -103,7 +101,7 @@ class _Destination:
     def __init__(self, url: str, prepared: Prepared) -> None:
         self.url = url
         self.prepared = prepared
-        self.idle: list[Connection] = []
+        self.idle: list[GeneratorConnection] = []
         self.closed_until = 0.0
 
 
@@ -259,7 +257,7 @@ class SageMakerInvoker:
                 break
         return destinations[turn]
 
-    def _connection(self, destination: _Destination) -> Connection:
+    def _connection(self, destination: _Destination) -> GeneratorConnection:
         """The connection used last, so that the others may grow old; or a new one."""
         idle = destination.idle
         while idle:
@@ -269,12 +267,16 @@ class SageMakerInvoker:
             connection.close()
         return self._connect(destination)
 
-    def _connect(self, destination: _Destination) -> Connection:
+    def _connect(self, destination: _Destination) -> GeneratorConnection:
         self.connections += 1
-        return Connection(destination.url, self.target.timeout_seconds, self._ca_file)
+        return GeneratorConnection(destination.url, self.target.timeout_seconds, self._ca_file)
 
     def _exchange(
-        self, destination: _Destination, connection: Connection, request: bytes, started: float
+        self,
+        destination: _Destination,
+        connection: GeneratorConnection,
+        request: bytes,
+        started: float,
     ) -> Invocation:
         stream = _Stream(self._wire) if self.target.streaming else None
         used_at = connection.used_at
@@ -358,7 +360,7 @@ class SageMakerInvoker:
             status, 0, kind, started, time.perf_counter(), first_byte, b"", message, destination.url
         )
 
-    def _service_error(self, connection: Connection, body: bytes) -> tuple[str, str]:
+    def _service_error(self, connection: GeneratorConnection, body: bytes) -> tuple[str, str]:
         """Kind and message of an answer that is none of the model's."""
         status = connection.status
         error: Any = self._wire.error(self._operation, status, connection.headers(), body, 1)

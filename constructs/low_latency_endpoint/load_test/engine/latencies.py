@@ -21,8 +21,6 @@ from typing import Any
 
 from ...report import numbers
 
-__all__ = ["PERCENTS", "LatencyHistogram", "Percentile", "milliseconds"]
-
 #: The percentiles that every result names.
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
@@ -83,6 +81,10 @@ class LatencyHistogram:
         self._total = 0
         self._min = _LONGEST
         self._max = 0
+
+    @property
+    def _state(self) -> tuple[dict[int, int], int, int, int]:
+        return self._buckets, self._total, self._min, self._max
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> LatencyHistogram:
@@ -195,17 +197,6 @@ class LatencyHistogram:
             for percent, value in zip(PERCENTS, values, strict=True)
         )
 
-    def share_within(self, seconds: float) -> float:
-        """Share of the samples up to a latency, to the bucket's width; NaN when empty."""
-        count = self.count
-        if not count:
-            return math.nan
-        limit = seconds * _NANOSECONDS
-        within = sum(
-            number for index, number in self._buckets.items() if sum(_bounds(index)) / 2 <= limit
-        )
-        return within / count
-
     def buckets(self) -> Iterator[tuple[float, float, int]]:
         """From, up to (seconds) and number of samples of each filled bucket, in order."""
         for index in sorted(self._buckets):
@@ -235,7 +226,9 @@ class LatencyHistogram:
 
         What stands before the first ``;`` can be given to any HDR tool; its unit is the nanosecond.
         """
-        histogram = _reference()
+        from hdrh.histogram import HdrHistogram
+
+        histogram = HdrHistogram(1, _LONGEST, 3)
         for index, count in self._buckets.items():
             histogram.record_value(_bounds(index)[0], count)
         text: str = histogram.encode().decode("ascii")
@@ -271,12 +264,7 @@ class LatencyHistogram:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatencyHistogram):
             return NotImplemented
-        return (self._buckets, self._total, self._min, self._max) == (
-            other._buckets,
-            other._total,
-            other._min,
-            other._max,
-        )
+        return self._state == other._state
 
     __hash__ = None  # type: ignore[assignment]  # it changes with every record
 
@@ -301,12 +289,6 @@ def _bounds(index: int) -> tuple[int, int]:
         return index, index
     low = (index - (shift << (_SHIFT - 1))) << shift
     return low, low + (1 << shift) - 1
-
-
-def _reference() -> Any:
-    from hdrh.histogram import HdrHistogram
-
-    return HdrHistogram(1, _LONGEST, 3)
 
 
 def milliseconds(seconds: float) -> str:

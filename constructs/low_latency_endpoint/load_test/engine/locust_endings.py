@@ -16,13 +16,14 @@ import os
 import signal
 import sys
 import termios
+import time
+from collections.abc import Callable
 from typing import Any
 
 import gevent
+import zmq
 from gevent.hub import get_hub
 from locust.runners import STATE_INIT, WorkerRunner
-
-__all__ = ["INTERRUPTED", "heed_signals", "invalid", "sends_open_loop", "take_part", "valid"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 INVALID = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PARENT_SECONDS = 0.5
+_POLL_SECONDS = 0.1
+#: For the last report of a worker that has left: it is under way, or will never come.
+FAREWELL_SECONDS = 3.0
 
 
 class _Ending:
@@ -98,6 +102,19 @@ def _end_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         gevent.sleep(_PARENT_SECONDS)
     os._exit(INTERRUPTED)
+
+
+def hear_those_who_left(environment: Any, missing: Callable[[], object]) -> None:
+    """Read the last reports of workers, which a master that quits hears for half a second only."""
+    ends = time.perf_counter() + FAREWELL_SECONDS
+    server = environment.runner.server
+    while missing() and time.perf_counter() < ends:
+        if not server.socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            gevent.sleep(_POLL_SECONDS)
+            continue
+        _, message = server.recv_from_client()
+        if message.type == "stats":
+            environment.events.worker_report.fire(client_id=message.node_id, data=message.data)
 
 
 def invalid(environment: Any, why: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["OPTIONS", "add_options", "settings_of"]
-
 #: Setting, option as `low-latency load-test` has it, its argument or "" for a flag, help.
 OPTIONS = (
     ("endpoint_name", "--endpoint-name", "NAME", "SageMaker endpoint to invoke"),

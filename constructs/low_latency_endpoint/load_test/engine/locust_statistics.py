@@ -16,8 +16,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["bucket_response_time", "install"]
-
 _POWERS = tuple(10.0**exponent for exponent in range(-3, 8))
 #: Below this nothing is distinguished: a microsecond.
 _FINEST = 0.001

@@ -2,9 +2,7 @@
 
 Use it in a locustfile::
 
-    from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
-    from low_latency_endpoint.load_test.engine.open_loop import OpenLoopSageMakerUser
-    from low_latency_endpoint.load_test.engine.payloads import Payloads
+    from low_latency_endpoint.load_test import OpenLoopSageMakerUser, Payloads, PoissonArrivals
 
     class Sentiment(OpenLoopSageMakerUser):
         endpoint_name = "sentiment"
@@ -22,7 +20,7 @@ requests started, and whether the generator was the limit.
 
 from __future__ import annotations
 
-from .users import InvocationFailed, REQUEST_TYPE, SageMakerUser  # isort: skip
+from .users import SageMakerUser  # isort: skip
 
 import logging
 import time
@@ -34,12 +32,10 @@ from locust.exception import StopUser
 
 from ...errors import LowLatencyEndpointError
 from .arrivals import Arrivals
-from .invoking import CHECK_FAILED, Invocation
+from .invoking import Invocation
 from .open_loop_streams import Streams, take_part
 from .sending import StepRun
 from .steps import STEP_FORM, Step
-
-__all__ = ["OpenLoopSageMakerUser"]
 
 _log = logging.getLogger(__name__)
 _A_WEEK = 7 * 24 * 3600.0
@@ -95,26 +91,11 @@ class OpenLoopSageMakerUser(SageMakerUser):
         if self._shared is None:
             raise StopUser()
         self._shared.sent += 1
-        answer = self._shared.send(body, overrides)
-        if self._checks and answer.error is None:
-            found = self.check(answer.body)
-            if found is False or (isinstance(found, str) and found):
-                return answer._replace(error=CHECK_FAILED, message=found or "")
-        return answer
+        return self._checked(self._shared.send(body, overrides))
 
-    def _answered(self, answer: Any, latency: float) -> None:
+    def _answered(self, answer: Invocation, latency: float) -> None:
         assert self._shared is not None
-        self._fire(
-            request_type=REQUEST_TYPE,
-            name=self._shared.name,
-            start_time=time.time() - latency,
-            response_time=1000 * latency,
-            response_length=getattr(answer, "length", 0),
-            response=answer,
-            context=self.context(),
-            exception=None if answer.error is None else InvocationFailed(answer.error),
-        )
-        self._list_first_byte(self._shared.name, answer, latency)
+        self._count(self._shared.name, answer, time.time() - latency, latency)
 
     @classmethod
     def step(cls) -> Step:

@@ -10,18 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gevent
-import zmq
 from gevent.event import Event
 from locust.runners import STATE_MISSING, STATE_RUNNING, STATE_SPAWNING, MasterRunner, WorkerRunner
 
 from ..search.measured_steps import summary_lines
 from .arrivals import ConstantArrivals
-from .locust_endings import invalid, sends_open_loop
+from .locust_endings import FAREWELL_SECONDS, hear_those_who_left, invalid, sends_open_loop
 from .recording import Records, result_of
 from .sending import StepRun, keep_for_good
 from .steps import Step, StepResult
-
-__all__ = ["Streams", "take_part"]
 
 _log = logging.getLogger(__name__)
 _SHARES, _FINISH = "low-latency-shares", "low-latency-finish"
@@ -31,8 +28,6 @@ _CLOCKS_AGREE = 1.0
 _POLL_SECONDS = 0.1
 #: For the last report of a worker whose users have ended.
 _LAST_REPORT_SECONDS = 10.0
-#: For that of a worker that has left: it is under way, or will never come.
-_FAREWELL_SECONDS = 2.0
 
 
 class Streams:
@@ -232,7 +227,7 @@ class Streams:
         if isinstance(runner, MasterRunner):
             if self._start_at is not None:
                 self._finish_workers(runner)
-                self._hear_those_who_left(runner)
+                hear_those_who_left(self._environment, self._missing)
         else:
             self._add("local", self._taken())
             self._finished.add("local")
@@ -253,7 +248,7 @@ class Streams:
                 runner.stop()
         if self._ended_at is not None:
             self._judged.wait(
-                _LAST_REPORT_SECONDS + _FAREWELL_SECONDS + (self._environment.stop_timeout or 0)
+                _LAST_REPORT_SECONDS + FAREWELL_SECONDS + (self._environment.stop_timeout or 0)
             )
 
     def _finish_workers(self, runner: Any) -> None:
@@ -270,20 +265,6 @@ class Streams:
                 runner.send_message(_FINISH, None, client_id)
             asked |= waited
             gevent.sleep(_POLL_SECONDS)
-
-    def _hear_those_who_left(self, runner: Any) -> None:
-        """On Ctrl-C Locust's master no longer reads when its workers report for the last time."""
-        ends = time.perf_counter() + _FAREWELL_SECONDS
-        server = runner.server
-        while self._missing() and time.perf_counter() < ends:
-            if not server.socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
-                gevent.sleep(_POLL_SECONDS)
-                continue
-            _, message = server.recv_from_client()
-            if message.type == "stats":
-                self._environment.events.worker_report.fire(
-                    client_id=message.node_id, data=message.data
-                )
 
     def finish(self, environment: Any, **_: Any) -> None:
         """On a worker: the master waits for the last report."""

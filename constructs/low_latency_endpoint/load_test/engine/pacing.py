@@ -17,8 +17,6 @@ from typing import Any
 import gevent
 from gevent.hub import get_hub
 
-__all__ = ["Pacer"]
-
 perf_counter = time.perf_counter
 #: Moments acted on before the loop looks at sockets again.
 _AT_ONCE = 64

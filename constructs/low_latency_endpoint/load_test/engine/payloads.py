@@ -17,8 +17,6 @@ from ...errors import rule
 from ...plan.endpoint_request import LARGEST_BODY_BYTES
 from ...plan.limits import Range
 
-__all__ = ["Payloads"]
-
 PAYLOAD_NEEDED = rule(
     "LLE951",
     "a load test needs something to send",

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .latencies import LatencyHistogram
 from .steps import GeneratorLoad, Progress, Step, StepResult
-
-__all__ = ["Records", "progress_of", "result_of"]
-
-_HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag", "loop_lag")
-_SUMS = (
-    "intended",
-    "sent",
-    "completed",
-    "answered_in_time",
-    "unanswered",
-    "cpu_seconds",
-    "memory_bytes",
-    "processes",
-    "postponed",
-)
 
 
 @dataclass(slots=True)
@@ -97,6 +82,12 @@ class Records:
         for name in _HISTOGRAMS:
             values[name] = LatencyHistogram.of_counts(values[name])
         return cls(**values)
+
+
+_HISTOGRAMS = tuple(one.name for one in fields(Records) if one.default_factory is LatencyHistogram)
+_SUMS = tuple(
+    one.name for one in fields(Records) if one.name not in (*_HISTOGRAMS, "errors", "cpu_share")
+)
 
 
 def result_of(step: Step, records: Records, started_at: float, *, streaming: bool) -> StepResult:

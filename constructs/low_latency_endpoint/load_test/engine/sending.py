@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -25,8 +25,6 @@ from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
 from .pacing import Pacer
 from .recording import Records
 from .steps import Step
-
-__all__ = ["Invoke", "StepRun", "callers_allowed", "keep_for_good"]
 
 #: Callers of one process, unless it may open fewer files.
 MOST_CALLERS = 10_000
@@ -38,23 +36,8 @@ _LATE_SENDS = 0.25  # the last requests of a step may start a little late, as al
 perf_counter = time.perf_counter
 
 
-class _Answer(Protocol):
-    """What is read of an :class:`.invoking.Invocation`."""
-
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def unanswered(self) -> bool: ...
-    @property
-    def started(self) -> float: ...
-    @property
-    def ended(self) -> float: ...
-    @property
-    def first_byte(self) -> float | None: ...
-
-
 #: Sends request number n and waits for its answer.
-Invoke = Callable[[int], Any]
+Invoke = Callable[[int], Invocation]
 
 
 class StepRun:
@@ -94,7 +77,7 @@ class StepRun:
         part: int = 0,
         parts: int = 1,
         timeout_seconds: float = 60.0,
-        answered: Callable[[_Answer, float], None] | None = None,
+        answered: Callable[[Invocation, float], None] | None = None,
         most_callers: int | None = None,
         streaming: bool = False,
         resumed: bool = False,
@@ -246,7 +229,7 @@ class StepRun:
             interval.intended += 1
         interval.sent += 1
         try:
-            answer: _Answer = self._invoke(number)
+            answer: Invocation = self._invoke(number)
         except Exception as problem:  # a fault of the client is a result too, not the run's end
             answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
         except gevent.GreenletExit as stop:  # whoever waited has waited all the same
@@ -255,7 +238,7 @@ class StepRun:
             raise
         self._take(answer, due, counts)
 
-    def _take(self, answer: _Answer, due: float | None, counts: bool) -> None:
+    def _take(self, answer: Invocation, due: float | None, counts: bool) -> None:
         """Record what became of a request that was sent."""
         records, interval = self.records, self._interval
         started, ended = answer.started, answer.ended
@@ -272,7 +255,7 @@ class StepRun:
         if self._answered is not None:
             self._answered(answer, latency)
 
-    def _record(self, records: Records, answer: _Answer, latency: float) -> None:
+    def _record(self, records: Records, answer: Invocation, latency: float) -> None:
         error, first_byte = answer.error, answer.first_byte
         if error is None:
             records.completed += 1

@@ -21,9 +21,8 @@ from .locust_statistics import install
 from .payloads import Payloads
 from .recording import Records, progress_of, result_of
 from .sending import StepRun, keep_for_good
-from .steps import Step, Target
-
-__all__ = ["StepMaster", "StepWorker"]
+from .steps import Step
+from .target import Target
 
 #: A step begins this long after the message that announces it, so that all workers have it.
 LEAD_SECONDS = 0.3

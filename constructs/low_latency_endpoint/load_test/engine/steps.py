@@ -14,9 +14,6 @@ from ...errors import rule
 from ...plan.limits import Range
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram
-from .target import Target
-
-__all__ = ["Generator", "GeneratorLoad", "Progress", "Step", "StepResult", "Target"]
 
 STEP_USERS = Range(
     rule(
@@ -104,14 +101,8 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
-            "name": self.name,
-            "seconds": self.seconds,
-            "arrivals": None if self.arrivals is None else self.arrivals.to_dict(),
-            "users": self.users,
-            "seed": self.seed,
-            "settle_seconds": self.settle_seconds,
-        }
+        arrivals = None if self.arrivals is None else self.arrivals.to_dict()
+        return {**vars(self), "arrivals": arrivals}
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Step:

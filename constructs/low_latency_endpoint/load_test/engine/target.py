@@ -12,8 +12,6 @@ from ...client.zonal_route import checked_origin
 from ...errors import rule
 from ...plan.limits import Pattern
 
-__all__ = ["Target"]
-
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(
     rule(

@@ -13,25 +13,31 @@ from locust import User, events, task  # isort: skip  # first: it patches the st
 
 import logging
 import time
+from dataclasses import fields
 from typing import Any
 
 import gevent
 from locust.exception import StopUser
-from locust.runners import WorkerRunner
+from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
 from ...account.sessions import aws_errors_in_words, open_session
 from ...client.runtime_wire import body_bytes
 from ...errors import LowLatencyEndpointError
 from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
-from .locust_endings import heed_signals, invalid, sends_open_loop, take_part, valid
+from .locust_endings import (
+    hear_those_who_left,
+    heed_signals,
+    invalid,
+    sends_open_loop,
+    take_part,
+    valid,
+)
 from .locust_options import add_options, settings_of
 from .locust_statistics import install
 from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
 from .target import Target
 from .validity import CPU_SHARE
-
-__all__ = ["InvocationFailed", "SageMakerUser"]
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +50,7 @@ _events.init.add_listener(take_part)
 
 REQUEST_TYPE = "InvokeEndpoint"
 _TOO_FEW = 50
-_CLIENT_BOUND = "low_latency_client_bound"
+_VERDICT = "low_latency_client_bound"
 
 
 class InvocationFailed(Exception):
@@ -90,8 +96,7 @@ class SageMakerUser(User):
     --------
     ::
 
-        from low_latency_endpoint.load_test.engine.payloads import Payloads
-        from low_latency_endpoint.load_test.engine.users import SageMakerUser
+        from low_latency_endpoint.load_test import Payloads, SageMakerUser
 
         class Sentiment(SageMakerUser):
             endpoint_name = "sentiment"
@@ -172,29 +177,31 @@ class SageMakerUser(User):
         body = shared.payloads.next(number) if body is None else body_bytes(body)
         begun = time.time()
         answer = shared.send(body, overrides)
-        failure = answer.error
-        if self._checks and failure is None:
+        answer = self._checked(answer)
+        self._count(name or shared.name, answer, begun, answer.ended - answer.started)
+        return answer
+
+    def _checked(self, answer: Invocation) -> Invocation:
+        """The answer after the class's own look at its body."""
+        if self._checks and answer.error is None:
             found = self.check(answer.body)
             if found is False or (isinstance(found, str) and found):
-                failure = CHECK_FAILED
-                answer = answer._replace(error=failure, message=found or "")
-        name = name or shared.name
+                return answer._replace(error=CHECK_FAILED, message=found or "")
+        return answer
+
+    def _count(self, name: str, answer: Invocation, begun: float, latency: float) -> None:
+        """In Locust's statistics; the first byte beside the requests, and not in their total."""
+        assert self._shared is not None
         self._fire(
             request_type=REQUEST_TYPE,
             name=name,
             start_time=begun,
-            response_time=(answer.ended - answer.started) * 1000,
+            response_time=1000 * latency,
             response_length=answer.length,
             response=answer,
             context=self.context(),
-            exception=None if failure is None else InvocationFailed(failure),
+            exception=None if answer.error is None else InvocationFailed(answer.error),
         )
-        self._list_first_byte(name, answer, answer.ended - answer.started)
-        return answer
-
-    def _list_first_byte(self, name: str, answer: Invocation, latency: float) -> None:
-        """Beside the requests, and not in Locust's total of them."""
-        assert self._shared is not None
         first_byte = answer.first_byte
         if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
             first_byte = answer.ended  # it took at least that
@@ -223,7 +230,7 @@ class _Shared:
             target = Target(
                 endpoint_name=settings["endpoint_name"],
                 region=session.region_name or "",
-                **{name: settings[name] for name in _SETTINGS[4:]},
+                **{name: settings[name] for name in _OF_TARGET},
             )
             self.invoker = SageMakerInvoker(target, session=session)
         self.send = self.invoker.invoke
@@ -232,22 +239,10 @@ class _Shared:
         self.name = cls.request_name or target.endpoint_name
 
 
-_SETTINGS = (
-    "endpoint_name",
-    "region",
-    "aws_profile",
-    "payloads",
-    "endpoint_urls",
-    "content_type",
-    "accept",
-    "target_variant",
-    "target_model",
-    "inference_component",
-    "streaming",
-    "timeout_seconds",
-    "expected",
-    "allow_plain_http",
+_OF_TARGET = tuple(
+    one.name for one in fields(Target) if one.name not in ("endpoint_name", "region")
 )
+_SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", *_OF_TARGET)
 _known: dict[Any, _Shared] = {}
 
 
@@ -275,55 +270,71 @@ class _Work:
     def __init__(self) -> None:
         self._begun = self._used = 0.0
         self._sent = 0
-        self._client_bound = ""
+        self._verdict: str | None = None  # of a worker, for its master; empty for a good one
+        self._workers: set[str] = set()  # of a master: those that were there at the end
+        self._heard: set[str] = set()  # and those that have told their verdict
 
     def begin(self, **_: Any) -> None:
         keep_for_good()
         self._begun, self._used = time.perf_counter(), time.process_time()
         self._sent = sum(shared.sent for shared in _known.values())
-        self._client_bound = ""
+        self._verdict = None
+        self._workers, self._heard = set(), set()
 
     def tell(self, environment: Any, **_: Any) -> None:
+        runner = environment.runner
+        if isinstance(runner, MasterRunner):
+            self._workers = {each.id for each in runner.clients.all if each.state != STATE_MISSING}
+            return
         sent = sum(shared.sent for shared in _known.values()) - self._sent
         seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
         self._sent += sent  # a worker's test stops twice
-        if sent < _TOO_FEW:  # the figure would be that of the start
-            return
-        share = used / seconds
-        _log.info(
-            "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
-            "of a core",
-            f"{sent:,}",
-            used / sent * 1e6,
-            share * 100,
-        )
-        if share < CPU_SHARE:
-            return
-        self._client_bound = (
-            f"client-bound: a process had {share:.0%} of a core's time, so the latency is partly "
-            "its own; use --processes, more workers or fewer users"
-        )
-        runner = environment.runner
+        verdict = ""
+        if sent >= _TOO_FEW:  # of fewer the figure would be that of the start
+            share = used / seconds
+            _log.info(
+                "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
+                "of a core",
+                f"{sent:,}",
+                used / sent * 1e6,
+                share * 100,
+            )
+            if share >= CPU_SHARE:
+                verdict = (
+                    f"client-bound: a process had {share:.0%} of a core's time, so the latency is "
+                    "partly its own; use --processes, more workers or fewer users"
+                )
         if isinstance(runner, WorkerRunner):
-            _log.warning("%s", self._client_bound)
-            runner._send_stats()  # now: a master that quits listens for half a second
-        elif not sends_open_loop(environment):  # those judge by more than that
-            invalid(environment, self._client_bound)
+            if verdict:
+                _log.warning("%s", verdict)
+            self._verdict = verdict
+            runner._send_stats()  # now, while the master listens
+        elif verdict and not sends_open_loop(environment):  # those judge by more than that
+            invalid(environment, verdict)
 
     def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
         """On a worker: tell the master, too, once."""
-        if self._client_bound:
-            data[_CLIENT_BOUND], self._client_bound = self._client_bound, ""
+        if self._verdict is not None:
+            data[_VERDICT], self._verdict = self._verdict, None
 
-    def take_part(self, environment: Any, **_: Any) -> None:
+    def take_part(self, environment: Any, runner: Any, **_: Any) -> None:
         """On a master: hear of it."""
+        if not isinstance(runner, MasterRunner):
+            return
 
         def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
-            found = data.pop(_CLIENT_BOUND, None)
+            found = data.pop(_VERDICT, None)
+            if found is not None:
+                self._heard.add(client_id)
             if found and not sends_open_loop(environment):
                 invalid(environment, found)
 
+        def settle(**_: Any) -> None:
+            """Locust chooses its exit code next."""
+            hear_those_who_left(environment, lambda: self._workers - self._heard)
+
         environment.events.worker_report.add_listener(hear)
+        environment.events.quitting.add_listener(settle)
 
 
 _work = _Work()

@@ -13,8 +13,6 @@ from .latencies import milliseconds
 if TYPE_CHECKING:
     from .steps import StepResult
 
-__all__ = ["client_bound", "warnings"]
-
 #: A process of one thread that is on the processor for longer than this has no reserve left.
 CPU_SHARE = 0.90
 #: A median request that starts this late, as a share of the median latency: the generator as a

@@ -12,8 +12,6 @@ from ...errors import rule
 from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import description_parameter
 
-__all__ = ["FleetDescription", "find_fleet"]
-
 FLEET_DEPLOYED = rule(
     "LLE965",
     "there is no load-test fleet for this endpoint in this account and region",

@@ -22,8 +22,6 @@ from typing import Any
 
 from ...plan.load_test_fleet_rules import RUNS_PREFIX
 
-__all__ = ["CONTROL", "MODULE", "RESULT", "RUN", "STATUS", "RunFolder"]
-
 RUN, CONTROL, STATUS = "run.json", "control.json", "status.json"
 RESULT = "result.json"
 """The whole result, put there at the end for whoever looks later."""

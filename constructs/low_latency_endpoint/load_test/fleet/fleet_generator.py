@@ -22,7 +22,7 @@ from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
 from ..engine.steps import Progress, Step, StepResult, ignore_progress
 from ..engine.target import Target
-from .description import FleetDescription
+from .description import FleetDescription, find_fleet
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
 from .task import (
     BUCKET_VARIABLE,
@@ -33,8 +33,6 @@ from .task import (
     WEB_VARIABLE,
 )
 from .tasks import FLEET_STARTS, FleetTask, FleetTasks
-
-__all__ = ["FleetGenerator"]
 
 WORKERS = Range(
     rule(
@@ -111,6 +109,14 @@ class FleetGenerator:
     ConfigurationError
         ``LLE966``; ``LLE969`` for a payload generator that cannot be sent. On entering ``LLE967``,
         from :meth:`run` ``LLE968`` and what the generator itself raises.
+
+    Examples
+    --------
+    ::
+
+        fleet = FleetGenerator.of_endpoint(session.client, target, payloads, workers=4, tell=print)
+        report = load_test(target, payloads, plan, generator=fleet.__enter__)
+        print(fleet.keep_result(report.to_dict()))
     """
 
     def __init__(
@@ -138,6 +144,23 @@ class FleetGenerator:
         self._control: dict[str, Any] = {"step": 0}
         self._writing = threading.Lock()
         self._closed = threading.Event()
+
+    @classmethod
+    def of_endpoint(
+        cls, client: Callable[[str], Any], target: Target, payloads: Payloads, **options: Any
+    ) -> FleetGenerator:
+        """On the fleet that is deployed for the target's endpoint.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE965`` too.
+        AwsUnavailable
+            When AWS refuses or does not answer.
+        """
+        with aws_errors_in_words():
+            fleet = find_fleet(client, target.endpoint_name)
+            return cls(client, fleet, target, payloads, **options)
 
     # ---------------------------------------------------------------------------------- start
 
@@ -308,7 +331,8 @@ class FleetGenerator:
 
     def keep_result(self, content: Mapping[str, Any]) -> str:
         """Put the whole result into the run's folder; gives its URL."""
-        self.folder.write(RESULT, content)
+        with aws_errors_in_words():
+            self.folder.write(RESULT, content)
         return f"{self.folder.url}{RESULT}"
 
     def close(self) -> None:

@@ -15,13 +15,16 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from ..engine.steps import Generator, Progress
-    from .exchange import RunFolder
+import boto3
+from botocore.config import Config
 
-__all__ = ["main"]
+from ..engine.generator_process import GeneratorProcess, problem_of
+from ..engine.payloads import Payloads
+from ..engine.steps import Generator, Progress, Step
+from ..engine.target import Target
+from .exchange import CONTROL, MODULE, RUN, STATUS, RunFolder
 
 BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
 RUN_VARIABLE = "LOAD_TEST_RUN"
@@ -75,11 +78,6 @@ def _worker() -> NoReturn:
 
 
 def _master() -> NoReturn:
-    from ..engine.generator_process import GeneratorProcess, problem_of
-    from ..engine.payloads import Payloads
-    from ..engine.target import Target
-    from .exchange import RUN, STATUS
-
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     signal.signal(signal.SIGUSR1, lambda number, frame: sys.exit(_ABANDONED))
     folder = _folder()
@@ -114,9 +112,6 @@ def _master() -> NoReturn:
 
 def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
     """Run each step that is asked for, until a signal ends it."""
-    from ..engine.steps import Step
-    from .exchange import CONTROL, STATUS
-
     done = 0
     while True:
         control = folder.read(CONTROL)
@@ -153,8 +148,6 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
 
 def _watch(folder: RunFolder, patience: float) -> None:
     """End the master, wherever it is, when the machine that started the run is silent."""
-    from .exchange import CONTROL
-
     heard = time.monotonic()
     while True:
         time.sleep(patience / _LOOKS)
@@ -169,11 +162,6 @@ def _watch(folder: RunFolder, patience: float) -> None:
 
 
 def _folder() -> RunFolder:
-    import boto3
-    from botocore.config import Config
-
-    from .exchange import RunFolder
-
     # A second without S3 must not end a run of an hour. Only the Region's own name is behind the
     # gateway endpoint for certain: in us-east-1 the SDK may still ask the global one.
     config = Config(
@@ -191,8 +179,6 @@ def _fetch_module() -> None:
     """Put the user's payload module where it is imported from: the current folder."""
     name = os.environ.get(MODULE_VARIABLE)
     if name:
-        from .exchange import MODULE
-
         Path(f"{name}.py").write_bytes(_folder().get(MODULE)[0])
 
 

@@ -11,8 +11,6 @@ from ...errors import rule
 from ...plan.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
 
-__all__ = ["FleetTask", "FleetTasks"]
-
 FLEET_STARTS = rule(
     "LLE967",
     "the fleet's tasks did not start",

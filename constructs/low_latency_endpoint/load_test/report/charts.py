@@ -13,8 +13,6 @@ from ..search.judging import quantile_bounds
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
 
-__all__ = ["over_time", "percentiles", "send_lag", "throughput_and_latency"]
-
 _MARKS = {"held": "●", "unclear": "○", "broken": "✕", "client-bound": "◆"}
 _LINES = 8  # lines of one chart that can still be told apart
 

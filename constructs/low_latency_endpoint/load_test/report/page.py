@@ -18,8 +18,6 @@ from ..search.result_file import LoadTestReport, write_text
 from ..search.steps_table import step_columns
 from .charts import over_time, percentiles, send_lag, throughput_and_latency
 
-__all__ = ["follows", "page", "verdict", "write_page"]
-
 _TONES = {"invalid": "bad", "limit": "bad", "risk": "careful", "fine": "good"}
 
 

@@ -11,8 +11,6 @@ from ...errors import rule
 from ...settings import load_settings, plan_endpoint
 from ..engine.payloads import Payloads
 
-__all__ = ["StatedEndpoint", "endpoint_key", "stated_endpoint"]
-
 SETTINGS_ENDPOINT = rule(
     "LLE953",
     "the settings file does not say which of its endpoints is meant",

@@ -21,9 +21,7 @@ from ...account.clock import WALL_CLOCK, AccountClock
 from ...account.metrics import Query, Series, read_queries, variant_queries
 from ...account.sessions import Unreadable
 from ..engine.steps import StepResult
-from .serving import Fleet
-
-__all__ = ["JoinedMetrics", "Window", "read_joined"]
+from .serving import ServingFleet
 
 PERIOD = timedelta(minutes=1)
 _WHOLE = 0.98  # of a minute: clocks differ, and a step may begin to count a little late
@@ -40,7 +38,7 @@ _LATENCIES = {"ModelLatency", "OverheadLatency"}
 
 
 @dataclass(frozen=True)
-class Window:
+class StepMetrics:
     """Values of a stretch of time, by metric and statistic such as ``ModelLatency.p99``.
 
     Latencies in milliseconds, utilization in percent of the whole instance, sums of requests per
@@ -80,11 +78,11 @@ class JoinedMetrics:
     unknown: tuple[str, ...] = ()
     clock: AccountClock = WALL_CLOCK
 
-    def of(self, result: StepResult) -> Window:
+    def of(self, result: StepResult) -> StepMetrics:
         """The values of a step's time that counts; its settling is the same load."""
         return self.during(result.started_at, result.ended_at, result.step.settle_seconds)
 
-    def during(self, start: float, end: float, settling: float = 0.0) -> Window:
+    def during(self, start: float, end: float, settling: float = 0.0) -> StepMetrics:
         """The values between two moments (epoch seconds, wall clock), from their minutes.
 
         Minutes that lie inside as a whole are preferred; without any, those of which the stretch
@@ -123,7 +121,7 @@ class JoinedMetrics:
                 value = found.mean
             if value is not None:
                 values[f"{metric}.{statistic}"] = value
-        return Window(values, bool(values) and not whole)
+        return StepMetrics(values, bool(values) and not whole)
 
     def _only(self, key: tuple[str, str], minutes: set[float]) -> Series:
         points = self.series.get(key, Series()).points
@@ -149,7 +147,7 @@ class JoinedMetrics:
 def read_joined(
     account: Account,
     endpoint: str,
-    fleet: Fleet,
+    fleet: ServingFleet,
     *,
     start: float,
     end: float,
@@ -165,7 +163,7 @@ def read_joined(
     ----------
     account : Account
     endpoint : str
-    fleet : Fleet
+    fleet : ServingFleet
         Whose variants are read.
     start, end : float
         Epoch seconds, by the wall clock.
@@ -203,7 +201,7 @@ def read_joined(
         waited += pause
 
 
-def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str], Series]:
+def _merged(found: Mapping[Query, Series], fleet: ServingFleet) -> dict[tuple[str, str], Series]:
     """All variants' values of a minute as one: sums added, latencies weighted by their requests,
     all else by instances."""
     weights = {each.variant: float(each.instances or 1) for each in fleet.each}
@@ -244,7 +242,7 @@ def _merged(found: Mapping[Query, Series], fleet: Fleet) -> dict[tuple[str, str]
     return merged
 
 
-def _unscaled(fleet: Fleet) -> tuple[str, ...]:
+def _unscaled(fleet: ServingFleet) -> tuple[str, ...]:
     """Utilization is left out where nobody can say of how many processors it is."""
     if all(each.instance_type for each in fleet.each):
         return ()

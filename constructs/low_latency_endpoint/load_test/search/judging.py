@@ -17,24 +17,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, median
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ...errors import rule
 from ...plan.limits import Range
-
-__all__ = [
-    "FIRST_BYTE",
-    "Bounds",
-    "Judgement",
-    "LatencyGoal",
-    "Outcome",
-    "is_mean",
-    "judge",
-    "quantile_bounds",
-    "quantile_of",
-    "rank_bounds",
-    "samples_for",
-]
+from ..engine.latencies import LatencyHistogram
 
 LATENCY_NEEDED = rule(
     "LLE952",
@@ -61,18 +48,6 @@ CONFIDENCE = 0.95  # of each bound on its own
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
 _TREND_POINTS = 6  # seconds below which a trend cannot be told from chance
-
-
-class Latencies(Protocol):
-    """What is asked of a histogram."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def max(self) -> float: ...
-    def quantiles(self, shares: Sequence[float]) -> list[float]: ...
 
 
 @dataclass(frozen=True)
@@ -274,13 +249,12 @@ def _log_binomial(n: int, k: int, p: float) -> float:
 
 
 def quantile_bounds(
-    latencies: Latencies, quantile: float, confidence: float = CONFIDENCE
+    latencies: LatencyHistogram, quantile: float, confidence: float = CONFIDENCE
 ) -> Bounds:
     """A quantile with its bounds.
 
     Examples
     --------
-    >>> from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
     >>> made = quantile_bounds(LatencyHistogram.of(n / 1000 for n in range(1, 1001)), 0.99)
     >>> [round(each, 3) for each in (made.low, made.value, made.high)]
     [0.985, 0.99, 0.996]
@@ -295,7 +269,7 @@ def quantile_bounds(
     return Bounds(value, lower if low >= 1 else 0.0, upper if high <= count else math.inf, count)
 
 
-def mean_bounds(latencies: Latencies, confidence: float = CONFIDENCE) -> Bounds:
+def mean_bounds(latencies: LatencyHistogram, confidence: float = CONFIDENCE) -> Bounds:
     """The mean with its bounds, by the normal law."""
     count = latencies.count
     if not count:
@@ -310,7 +284,7 @@ def mean_bounds(latencies: Latencies, confidence: float = CONFIDENCE) -> Bounds:
 
 def judge(
     goal: LatencyGoal,
-    latencies: Latencies,
+    latencies: LatencyHistogram,
     *,
     failed: int,
     sent: int,
@@ -318,7 +292,7 @@ def judge(
     p50_by_second: Sequence[float] = (),
     errors: Mapping[str, int] | None = None,
     unsent: int = 0,
-    first_byte: Latencies | None = None,
+    first_byte: LatencyHistogram | None = None,
 ) -> Judgement:
     """Judge a step, or several of the same load taken together.
 
@@ -387,7 +361,7 @@ def judge(
     return Judgement("held", held or ("no more errors than allowed",), bounds, kept=True)
 
 
-def _bounds(statistic: str, latencies: Latencies | None, confidence: float) -> Bounds:
+def _bounds(statistic: str, latencies: LatencyHistogram | None, confidence: float) -> Bounds:
     if latencies is None:
         return Bounds(math.nan, 0.0, math.inf, 0)
     return (

@@ -27,8 +27,6 @@ from ..engine.steps import Step, StepResult
 from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
 
-__all__ = ["Limit", "SearchPlan", "find_limit"]
-
 NOTHING_ANSWERED = rule(
     "LLE954",
     "the endpoint answers next to nothing even to one caller at a time",

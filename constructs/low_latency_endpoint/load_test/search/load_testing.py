@@ -22,15 +22,14 @@ from ...account.sessions import AwsUnavailable, open_clients
 from ...errors import rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
-from ..engine.steps import Generator, Target
+from ..engine.steps import Generator
+from ..engine.target import Target
 from .joined_metrics import JoinedMetrics, read_joined
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
 from .running import Emit, run
 from .saturation import fleet_not_planned, fleet_scales, verdicts
-from .serving import Fleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
-
-__all__ = ["load_test"]
+from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
 
 FIRST_BYTE_STREAMS = rule(
     "LLE991",
@@ -153,7 +152,7 @@ def load_test(
     )
 
 
-def _divided(plan: RunPlan, instances: int | None, fleet: Fleet, target: Target) -> RunPlan:
+def _divided(plan: RunPlan, instances: int | None, fleet: ServingFleet, target: Target) -> RunPlan:
     """A search with the number of instances that its limit is divided by."""
     if plan.search is None:
         return plan
@@ -165,7 +164,7 @@ def _divided(plan: RunPlan, instances: int | None, fleet: Fleet, target: Target)
     return replace(plan, search=replace(plan.search, instances=stated))
 
 
-def _doubts(plan: RunPlan, fleet: Fleet, planned: int | None) -> Iterator[str]:
+def _doubts(plan: RunPlan, fleet: ServingFleet, planned: int | None) -> Iterator[str]:
     for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
         evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
         yield f"Warning: {each.title}{evidence}. {each.advice}"

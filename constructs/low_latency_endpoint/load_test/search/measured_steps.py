@@ -12,8 +12,6 @@ from ..engine.steps import Progress, StepResult
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .judging import Judgement, LatencyGoal, judge
 
-__all__ = ["MeasuredStep", "judged", "summary_lines"]
-
 
 @dataclass(frozen=True)
 class MeasuredStep:

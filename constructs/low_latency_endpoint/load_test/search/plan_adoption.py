@@ -17,8 +17,6 @@ from .result_file import FoundLimit, read_found_limit
 if TYPE_CHECKING:
     from ...settings import Settings
 
-__all__ = ["AdoptedLimit", "adopt_limit"]
-
 _INPUT = "TPS per instance"
 
 

@@ -22,13 +22,11 @@ from ...plan.load_test_validity import LIMIT_NEEDED, check_result_is_valid
 from ...plan.throughput import MeasuredThroughput
 from ...simulate.load_test_result import SCHEMA
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import Target
+from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
 from .running import LoadTestRun
 from .saturation import Verdict, concurrency
-from .serving import Fleet
-
-__all__ = ["FoundLimit", "LoadTestReport", "read_found_limit", "write_text"]
+from .serving import ServingFleet
 
 RESULT_FILE = rule(
     "LLE955",
@@ -55,7 +53,7 @@ class LoadTestReport:
 
     Attributes
     ----------
-    fleet : Fleet
+    fleet : ServingFleet
         As it was when the run began.
     metrics : JoinedMetrics
         CloudWatch's view of the same time.
@@ -69,7 +67,7 @@ class LoadTestReport:
 
     target: Target
     run: LoadTestRun
-    fleet: Fleet = field(default_factory=Fleet)
+    fleet: ServingFleet = field(default_factory=ServingFleet)
     metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
     verdicts: tuple[Verdict, ...] = ()
     payload: str = ""
@@ -151,8 +149,8 @@ class LoadTestReport:
             "variant": self.fleet.variant,
             "region": self.target.region,
             "mode": run.mode,
-            "started_at": _iso(run.started_at),
-            "ended_at": _iso(run.ended_at),
+            "started_at": iso_time(run.started_at),
+            "ended_at": iso_time(run.ended_at),
             "interrupted": run.interrupted,
             "failure": run.failure,
             "held": run.held and not self.invalid,
@@ -179,7 +177,7 @@ class LoadTestReport:
 
     def to_json(self) -> str:
         """The file's text."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self.to_dict())
 
     def _service_times(self) -> dict[str, Any]:
         steps = (
@@ -209,8 +207,14 @@ def _quantiles_ms(latencies: LatencyHistogram) -> dict[str, float]:
     return found
 
 
-def _iso(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 has them."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """A file's text."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,8 +12,6 @@ from ..engine.steps import Step
 from .judging import LatencyGoal
 from .limit_search import SearchPlan
 
-__all__ = ["Mode", "RunPlan", "confirm_plan", "limit_plan", "rate_plan", "users_plan"]
-
 LOAD_FORM = rule(
     "LLE950",
     "a load test needs exactly one kind of load",

@@ -19,17 +19,6 @@ from .limit_search import Limit, check_answered, find_limit
 from .measured_steps import MeasuredStep, judged
 from .run_plans import Mode, RunPlan
 
-__all__ = [
-    "Emit",
-    "Event",
-    "LoadTestRun",
-    "Second",
-    "StepEnded",
-    "StepStarted",
-    "on_whole_minutes",
-    "run",
-]
-
 
 @dataclass(frozen=True)
 class StepStarted:
@@ -46,7 +35,7 @@ class StepStarted:
 
 
 @dataclass(frozen=True)
-class Second:
+class StepProgressed:
     """A second of the step passed."""
 
     step: Step
@@ -63,7 +52,7 @@ class StepEnded:
 #: From the word to a generator until its requests start; the fleet's takes a second longer.
 _LEAD_SECONDS = 0.3
 
-Event = StepStarted | Second | StepEnded
+Event = StepStarted | StepProgressed | StepEnded
 Emit = Callable[[Event], None]
 
 
@@ -186,7 +175,7 @@ def run(
 
         def progress(second: Progress) -> None:
             timeline.append(second)
-            emit(Second(step, second))
+            emit(StepProgressed(step, second))
 
         result = generator.run(step, progress)
         measured = MeasuredStep(

@@ -8,16 +8,15 @@ workers), not to the hardware
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from .joined_metrics import JoinedMetrics, Window
+from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
 from .running import LoadTestRun
-from .serving import Fleet
-
-__all__ = ["Verdict", "concurrency", "fleet_not_planned", "fleet_scales", "loaded_step", "verdicts"]
+from .serving import ServingFleet
 
 ADVISED = (60.0, 70.0)  # percent of the hardware
 _FULL = 90.0
@@ -52,13 +51,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "title": self.title,
-            "evidence": list(self.evidence),
-            "advice": self.advice,
-        }
+        return {**asdict(self), "evidence": list(self.evidence)}
 
 
 def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
@@ -95,16 +88,16 @@ def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
 
 def verdicts(
     run: LoadTestRun,
-    fleet: Fleet,
+    fleet: ServingFleet,
     metrics: JoinedMetrics,
-    after: Fleet | None = None,
+    after: ServingFleet | None = None,
     planned: int | None = None,
 ) -> tuple[Verdict, ...]:
     """What the run says, the gravest first.
 
     Parameters
     ----------
-    fleet, after : Fleet
+    fleet, after : ServingFleet
         Before and after the run.
     planned : int, optional
         Instances that the plan wants at the peak.
@@ -161,7 +154,7 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
     )
 
 
-def _fleet_changed(before: Fleet, after: Fleet | None) -> Iterator[Verdict]:
+def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator[Verdict]:
     if after is None or before.instances is None or after.instances is None:
         return
     if before.instances != after.instances:
@@ -175,7 +168,7 @@ def _fleet_changed(before: Fleet, after: Fleet | None) -> Iterator[Verdict]:
         )
 
 
-def fleet_scales(fleet: Fleet) -> Iterator[Verdict]:
+def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
     """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
     if fleet.scales:
         yield Verdict(
@@ -188,7 +181,7 @@ def fleet_scales(fleet: Fleet) -> Iterator[Verdict]:
         )
 
 
-def fleet_not_planned(mode: str, fleet: Fleet, planned: int | None) -> Iterator[Verdict]:
+def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> Iterator[Verdict]:
     """A plan is confirmed on the fleet that it planned."""
     if mode != "confirm" or planned is None or fleet.instances in (None, planned):
         return
@@ -202,7 +195,7 @@ def fleet_not_planned(mode: str, fleet: Fleet, planned: int | None) -> Iterator[
     )
 
 
-def _errors(step: MeasuredStep, window: Window) -> Iterator[Verdict]:
+def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
     errors = step.result.errors
     throttled = sum(count for kind, count in errors.items() if kind.startswith(_THROTTLED))
     if throttled and throttled >= 0.5 * step.result.failed:
@@ -277,7 +270,7 @@ def _capacity(step: MeasuredStep) -> float | None:
     return mean / third
 
 
-def _hardware(run: LoadTestRun, step: MeasuredStep, window: Window) -> Iterator[Verdict]:
+def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
     broken = step.judgement.outcome == "broken"
     for name, percent in _used(window).items():
         if percent < ADVISED[1]:
@@ -303,7 +296,11 @@ def _hardware(run: LoadTestRun, step: MeasuredStep, window: Window) -> Iterator[
 
 
 def _waiting(
-    run: LoadTestRun, step: MeasuredStep, window: Window, metrics: JoinedMetrics, fleet: Fleet
+    run: LoadTestRun,
+    step: MeasuredStep,
+    window: StepMetrics,
+    metrics: JoinedMetrics,
+    fleet: ServingFleet,
 ) -> Iterator[Verdict]:
     """Where the time goes that requests take longer than alone."""
     alone = run.alone
@@ -336,7 +333,7 @@ def _waiting(
         )
         return
     before = metrics.of(alone.result)
-    model_alone = min(before.get("ModelLatency.Average") or 1000 * base, 1000 * base)
+    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * base)
     grown = model - model_alone
     overhead = window.get("OverheadLatency.Average")
     overhead_alone = before.get("OverheadLatency.Average")
@@ -388,7 +385,7 @@ def _waiting(
         )
 
 
-def _not_saturated(step: MeasuredStep, window: Window) -> Verdict:
+def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
     used = [
         f"{name} at {percent:.0f} %{_shared(window)}" for name, percent in _used(window).items()
     ]
@@ -400,12 +397,12 @@ def _not_saturated(step: MeasuredStep, window: Window) -> Verdict:
     )
 
 
-def _used(window: Window) -> dict[str, float]:
+def _used(window: StepMetrics) -> dict[str, float]:
     found = {name: window.get(f"{name}Utilization.Average") for name in ("CPU", "GPU")}
     return {name: percent for name, percent in found.items() if percent is not None}
 
 
-def _shared(window: Window) -> str:
+def _shared(window: StepMetrics) -> str:
     return " (in minutes shared with other steps)" if window.shared else ""
 
 

@@ -21,8 +21,6 @@ from ...account.scaling import scalable_targets
 from ...errors import rule
 from .limit_search import INSTANCES_KNOWN
 
-__all__ = ["Fleet", "check_one_type", "instances_of_one_kind", "read_fleet", "read_instances"]
-
 ONE_INSTANCE_TYPE = rule(
     "LLE989",
     "variants of several instance types have no limit of one instance",
@@ -32,7 +30,7 @@ ONE_INSTANCE_TYPE = rule(
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ServingFleet:
     """The instances that requests go to, as they were when they were read.
 
     One variant's; or, of an endpoint that divides its requests among several, all of theirs
@@ -51,7 +49,7 @@ class Fleet:
     minimum: int | None = None
     maximum: int | None = None
     unknown: tuple[str, ...] = ()
-    parts: tuple[Fleet, ...] = ()
+    parts: tuple[ServingFleet, ...] = ()
 
     @property
     def scales(self) -> bool:
@@ -59,7 +57,7 @@ class Fleet:
         return self.maximum is not None and self.maximum != self.minimum
 
     @property
-    def each(self) -> tuple[Fleet, ...]:
+    def each(self) -> tuple[ServingFleet, ...]:
         """Each variant on its own."""
         return self.parts or (self,)
 
@@ -79,7 +77,7 @@ class Fleet:
         return content
 
 
-def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> Fleet:
+def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> ServingFleet:
     """Describe what answers.
 
     Parameters
@@ -96,7 +94,7 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> F
     """
     found = account.known("endpoint", existing_endpoint, endpoint)
     if found is None:
-        return Fleet(
+        return ServingFleet(
             variant or "",
             unknown=tuple(
                 f"instances: {each.why}" for each in account.unknown if each.what == "endpoint"
@@ -125,8 +123,8 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> F
     )
 
 
-def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> Fleet:
-    return Fleet(
+def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> ServingFleet:
+    return ServingFleet(
         variant=variant.name,
         instance_type=_same(variant.instance_types),
         instances=variant.current_instances,
@@ -136,11 +134,11 @@ def _one(variant: DeployedVariant, target: Mapping[str, Any]) -> Fleet:
     )
 
 
-def _together(parts: list[Fleet]) -> Fleet:
+def _together(parts: list[ServingFleet]) -> ServingFleet:
     if len(parts) == 1:
         return parts[0]
     counts = [each.instances for each in parts if each.instances is not None]
-    fleet = Fleet(
+    fleet = ServingFleet(
         variant=", ".join(each.variant for each in parts),
         instance_type=_same(each.instance_type for each in parts),
         instances=sum(counts) if parts and len(counts) == len(parts) else None,
@@ -166,7 +164,7 @@ def _same(values: Any) -> str:
     return str(found.pop()) if len(found) == 1 else ""
 
 
-def read_instances(account: Account, endpoint: str, fleet: Fleet) -> int | None:
+def read_instances(account: Account, endpoint: str, fleet: ServingFleet) -> int | None:
     """How many instances of the fleet's variants serve now, from one DescribeEndpoint.
 
     ``None`` where that may not be read, or a variant is gone.
@@ -180,7 +178,7 @@ def read_instances(account: Account, endpoint: str, fleet: Fleet) -> int | None:
     return None if None in found else sum(count for count in found if count is not None)
 
 
-def instances_of_one_kind(fleet: Fleet, endpoint: str, component: str | None = None) -> int:
+def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | None = None) -> int:
     """The number by which a limit is divided; refused where nobody can say what one instance is.
 
     Parameters
@@ -214,7 +212,7 @@ def instances_of_one_kind(fleet: Fleet, endpoint: str, component: str | None = N
     return fleet.instances
 
 
-def check_one_type(fleet: Fleet, endpoint: str) -> None:
+def check_one_type(fleet: ServingFleet, endpoint: str) -> None:
     """Variants of several instance types have no limit of one instance.
 
     Raises

@@ -7,108 +7,79 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ...report.tables import Cell
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
-from .joined_metrics import Window
+from .joined_metrics import StepMetrics
 from .measured_steps import MeasuredStep
-from .result_file import LoadTestReport
-
-__all__ = ["PER_INSTANCE", "StepColumn", "step_columns", "steps_csv"]
+from .result_file import LoadTestReport, iso_time
 
 PER_INSTANCE = "Inv./inst."
+_Column = Callable[[MeasuredStep, StepMetrics], Any]
 _TONES = {"held": "good", "broken": "bad", "unclear": "careful", "client-bound": "other"}
 
-_COLUMNS = (
-    "step",
-    "purpose",
-    "started_at",
-    "seconds",
-    "offered_tps",
-    "users",
-    "sent",
-    "completed",
-    "failed",
-    "tps",
-    "outcome",
-    *(f"p{percent:g}_ms" for percent in PERCENTS),
-    "mean_ms",
-    "max_ms",
-    "samples",
-    "samples_beyond_p99",
-    "first_byte_p50_ms",
-    "first_byte_p99_ms",
-    "service_p50_ms",
-    "service_p99_ms",
-    "send_lag_p99_ms",
-    "client_cpu_share",
-    "generator_us_per_request",
-    "client_bound",
-    "warnings",
-    "model_latency_p99_ms",
-    "overhead_latency_mean_ms",
-    "cpu_percent",
-    "gpu_percent",
-    "invocations_per_instance_minute",
-    "shared_minutes",
-)
+
+def _quantile_ms(of: str, share: float) -> _Column:
+    """A quantile of one of the result's histograms, in milliseconds."""
+
+    def value(each: MeasuredStep, window: StepMetrics) -> float:
+        latencies = getattr(each.result, of) or LatencyHistogram()
+        return 1000 * float(latencies.quantiles((share,))[0])
+
+    return value
+
+
+_COLUMNS: dict[str, _Column] = {
+    "step": lambda each, window: each.result.step.name,
+    "purpose": lambda each, window: each.purpose,
+    "started_at": lambda each, window: iso_time(each.result.started_at),
+    "seconds": lambda each, window: each.result.seconds,
+    "offered_tps": lambda each, window: each.offered,
+    "users": lambda each, window: each.result.step.users,
+    "sent": lambda each, window: each.result.sent,
+    "completed": lambda each, window: each.result.completed,
+    "failed": lambda each, window: each.result.failed,
+    "tps": lambda each, window: each.result.rate,
+    "outcome": lambda each, window: each.judgement.outcome,
+    **{f"p{percent:g}_ms": _quantile_ms("latency", percent / 100) for percent in PERCENTS},
+    "mean_ms": lambda each, window: 1000 * each.result.latency.mean,
+    "max_ms": lambda each, window: 1000 * each.result.latency.max,
+    "samples": lambda each, window: each.result.latency.count,
+    "samples_beyond_p99": lambda each, window: next(
+        (one.samples_beyond for one in each.result.latency.percentiles() if one.percent == 99), None
+    ),
+    "first_byte_p50_ms": _quantile_ms("first_byte", 0.5),
+    "first_byte_p99_ms": _quantile_ms("first_byte", 0.99),
+    "service_p50_ms": _quantile_ms("service", 0.5),
+    "service_p99_ms": _quantile_ms("service", 0.99),
+    "send_lag_p99_ms": _quantile_ms("send_lag", 0.99),
+    "client_cpu_share": lambda each, window: each.result.generator.cpu_share,
+    "generator_us_per_request": lambda each, window: (
+        1e6 * each.result.generator.cpu_seconds_per_request
+    ),
+    "client_bound": lambda each, window: "; ".join(each.result.client_bound),
+    "warnings": lambda each, window: "; ".join(each.result.warnings),
+    "model_latency_p99_ms": lambda each, window: window.get("ModelLatency.p99"),
+    "overhead_latency_mean_ms": lambda each, window: window.get("OverheadLatency.Average"),
+    "cpu_percent": lambda each, window: window.get("CPUUtilization.Average"),
+    "gpu_percent": lambda each, window: window.get("GPUUtilization.Average"),
+    "invocations_per_instance_minute": lambda each, window: window.get(
+        "InvocationsPerInstance.Sum"
+    ),
+    "shared_minutes": lambda each, window: "yes" if window.shared else "",
+}
 
 
 def steps_csv(report: LoadTestReport) -> str:
     """One line for each step."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
     for each in report.run.steps:
-        writer.writerow({name: _cell(value) for name, value in _row(report, each).items()})
+        window = report.metrics.of(each.result)
+        writer.writerow(_cell(value(each, window)) for value in _COLUMNS.values())
     return text.getvalue()
-
-
-def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
-    result = each.result
-    window = report.metrics.of(result)
-    latencies = result.latency.quantiles(percent / 100 for percent in PERCENTS)
-    service = result.service.quantiles((0.5, 0.99))
-    first_byte = (result.first_byte or LatencyHistogram()).quantiles((0.5, 0.99))
-    beyond = {one.percent: one.samples_beyond for one in result.latency.percentiles()}
-    return {
-        "step": result.step.name,
-        "purpose": each.purpose,
-        "started_at": datetime.fromtimestamp(result.started_at, UTC).isoformat(),
-        "seconds": result.seconds,
-        "offered_tps": each.offered,
-        "users": result.step.users,
-        "sent": result.sent,
-        "completed": result.completed,
-        "failed": result.failed,
-        "tps": result.rate,
-        "outcome": each.judgement.outcome,
-        **{
-            f"p{percent:g}_ms": 1000 * value
-            for percent, value in zip(PERCENTS, latencies, strict=True)
-        },
-        "mean_ms": 1000 * result.latency.mean,
-        "max_ms": 1000 * result.latency.max,
-        "samples": result.latency.count,
-        "samples_beyond_p99": beyond.get(99.0),
-        "first_byte_p50_ms": 1000 * first_byte[0],
-        "first_byte_p99_ms": 1000 * first_byte[1],
-        "service_p50_ms": 1000 * service[0],
-        "service_p99_ms": 1000 * service[1],
-        "send_lag_p99_ms": 1000 * result.send_lag.percentile(99),
-        "client_cpu_share": result.generator.cpu_share,
-        "generator_us_per_request": 1e6 * result.generator.cpu_seconds_per_request,
-        "client_bound": "; ".join(result.client_bound),
-        "warnings": "; ".join(result.warnings),
-        "model_latency_p99_ms": window.get("ModelLatency.p99"),
-        "overhead_latency_mean_ms": window.get("OverheadLatency.Average"),
-        "cpu_percent": window.get("CPUUtilization.Average"),
-        "gpu_percent": window.get("GPUUtilization.Average"),
-        "invocations_per_instance_minute": window.get("InvocationsPerInstance.Sum"),
-        "shared_minutes": "yes" if window.shared else "",
-    }
 
 
 def _cell(value: Any) -> Any:
@@ -246,6 +217,6 @@ def _ms(value: float) -> str:
     return milliseconds(value / 1000)
 
 
-def _value(window: Window, metric: str, form: Callable[[float], str]) -> str:
+def _value(window: StepMetrics, metric: str, form: Callable[[float], str]) -> str:
     value = window.get(metric)
     return "-" if value is None else form(value) + ("*" if window.shared else "")
