@@ -27,9 +27,10 @@ from low_latency_endpoint.simulate.search_goals import (
     Goal,
     SearchResult,
     pareto_front,
+    parse_goal,
+    search,
 )
 from low_latency_endpoint.simulate.search_wording import search_sentences
-from low_latency_endpoint.simulate.searching import parse_goal, search
 from low_latency_endpoint.simulate.traffic import Shape, shape
 
 SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"

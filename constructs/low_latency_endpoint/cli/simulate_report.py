@@ -121,8 +121,9 @@ class Report:
     ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
+        from ..simulate.search_goals import parse_goal
         from ..simulate.search_wording import points_tables, search_data, search_sentences
-        from ..simulate.searching import parse_goal, search
+        from ..simulate.searching import search
         from .simulate_charts import front_chart
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]

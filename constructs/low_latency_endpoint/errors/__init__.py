@@ -8,7 +8,7 @@ says so. The *rule* behind it (code, title, mend, source) is data, registered on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "ConfigurationError",
@@ -23,8 +23,7 @@ AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule that a configuration can break.
 
     Parameters

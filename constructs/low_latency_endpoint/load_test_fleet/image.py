@@ -13,8 +13,6 @@ from constructs import Construct
 
 from ..hosting.images import ContainerImage
 
-__all__ = ["load_generator_image", "write_build_context"]
-
 _PACKAGE = Path(__file__).parents[1]
 _PARTS = (
     "__init__.py",

@@ -12,8 +12,6 @@ from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..synthesis.iam_documents import allow, arn, document
 from .roles import SESSION_ACTIONS
 
-__all__ = ["endpoint_count", "make_interface_endpoints"]
-
 _PULL = (
     "ecr:BatchCheckLayerAvailability",
     "ecr:BatchGetImage",

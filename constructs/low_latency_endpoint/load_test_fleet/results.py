@@ -8,8 +8,6 @@ from constructs import Construct
 
 from ..synthesis.safeguards import safeguards_of
 
-__all__ = ["make_results_bucket"]
-
 
 def make_results_bucket(scope: Construct, id: str, *, days: int) -> s3.Bucket:
     """Private, encrypted, TLS only; forgets after some days, and outlives the fleet."""

@@ -16,7 +16,6 @@ from ..synthesis.model_rights import decrypting, writing_with
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["SESSION_ACTIONS", "execution_role", "master_role", "worker_role"]
 
 _TASKS = "ecs-tasks.amazonaws.com"
 SESSION_ACTIONS = (

@@ -17,23 +17,6 @@ from .image_names import (
 from .instance_types import InstanceFacts, instance_facts
 from .rules import IMAGE_REGION
 
-__all__ = [
-    "ImageNeeds",
-    "InferenceAmiFacts",
-    "check_ami_runs_on",
-    "check_built_image_runs_on",
-    "check_image_folder",
-    "check_image_runs_on",
-    "cuda_words",
-    "dlc_account",
-    "dlc_accounts",
-    "driver_doubts",
-    "image_needs",
-    "inference_amis",
-    "known_dlc_account",
-    "needed_inference_ami",
-]
-
 AMI_SOURCE = "https://github.com/aws/sagemaker-python-sdk/pull/6281"
 """SageMaker's own SDK: without the AMI, CUDA 13 containers crash before they log anything."""
 _HANGS = "https://github.com/aws/deep-learning-containers/pull/6187"

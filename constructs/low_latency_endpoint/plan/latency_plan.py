@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from ..errors import rule
 from .capacity import FEWEST_INSTANCES, stated
@@ -81,8 +82,7 @@ class Fleet:
         return min(max(self.at_peak, self.minimum), self.maximum)
 
 
-@dataclass(frozen=True)
-class TargetTracking:
+class TargetTracking(NamedTuple):
     """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
 
     metric: str
@@ -91,8 +91,7 @@ class TargetTracking:
     scale_in_seconds: int
 
 
-@dataclass(frozen=True)
-class AlarmThreshold:
+class AlarmThreshold(NamedTuple):
     """One threshold, in milliseconds: the target's share for the metric, never above the target."""
 
     metric: str

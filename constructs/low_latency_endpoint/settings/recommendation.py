@@ -24,8 +24,6 @@ from .fields import Limited
 from .model_base import SettingsModel, items_of
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
-__all__ = ["PhaseSettings", "RecommendationSettings", "StairsSettings"]
-
 Length = Annotated[timedelta, Limited(TRAFFIC_SECONDS)]
 
 

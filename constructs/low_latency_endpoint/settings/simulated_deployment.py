@@ -7,8 +7,6 @@ from datetime import timedelta
 from ..simulate.fleet_changes import Deployment
 from .endpoint import EndpointSettings
 
-__all__ = ["simulated_deployment"]
-
 
 def simulated_deployment(endpoint: EndpointSettings) -> Deployment | None:
     """How a new version of an endpoint takes over, from time zero; ``None`` for the default.

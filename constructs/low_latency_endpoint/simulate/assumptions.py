@@ -16,8 +16,6 @@ from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
 
-__all__ = ["Model", "model_of_plan"]
-
 THROUGHPUT_NEEDED = rule(
     "LLE875",
     "the simulation needs to know what one instance serves",

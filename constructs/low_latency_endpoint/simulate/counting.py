@@ -8,8 +8,6 @@ from typing import Any
 from . import kernels
 from .compilation import Loops
 
-__all__ = ["Counter", "Window"]
-
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 

@@ -20,8 +20,6 @@ from .fleet_changes import Deployment, InstanceFailure, ZoneOutage
 from .scenario import Scenario
 from .world import World
 
-__all__ = ["FleetControl"]
-
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 
 

@@ -24,12 +24,11 @@ from .core import (
     WORK_AREA,
 )
 from .counting import PERCENTILES, Counter, Window
+from .fleet_changes import ZoneOutage
 from .fleet_control import FleetControl
-from .scenario import Scenario, ZoneOutage
+from .scenario import Scenario
 from .workload import Workload
 from .world import World
-
-__all__ = ["Replication", "RunLength", "replicate"]
 
 _FOREVER = 1e300  # finite, so that an event that never comes is later
 

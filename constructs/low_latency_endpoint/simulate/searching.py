@@ -21,12 +21,9 @@ from .search_goals import (
     SearchResult,
     best_of,
     pareto_front,
-    parse_goal,
 )
 from .simulating import REPLICATIONS, SimulationResult, replicated
 from .traffic import Shape, shape
-
-__all__ = ["Candidate", "Found", "Goal", "SearchResult", "parse_goal", "search"]
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
 FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...plan.images import dlc_account
+from ...plan.image_names import dlc_account
 from ...settings import ImageSettings
 
 __all__ = ["EcrImage", "ecr_image"]
