@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from ..errors import Rule, rules
+from ..errors import ErrorRule, rules
 
 __all__ = ["all_rules", "errors_markdown", "explained"]
 
@@ -37,7 +37,7 @@ silence; what is only suspicious is a warning of the CDK and no error.
 """
 
 
-def all_rules() -> list[Rule]:
+def all_rules() -> list[ErrorRule]:
     """Every rule of the library by code; never loads the CDK.
 
     A rule stands beside the code that checks it, so this imports each module that registers one.
@@ -52,7 +52,7 @@ def all_rules() -> list[Rule]:
     return list(rules())
 
 
-def explained(rule: Rule) -> str:
+def explained(rule: ErrorRule) -> str:
     """One rule for the terminal.
 
     Examples

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
     from ..simulate import Comparison, Shape, SimulationResult
-    from ..simulate.assumptions import Model
+    from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, SearchResult
 
 __all__ = ["Report"]
@@ -32,7 +32,7 @@ class Report:
         self,
         name: str,
         settings: Path,
-        model: Model,
+        model: SimulatedEndpoint,
         plan: Plan,
         options: dict[str, Any],
         replications: int | None,

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.capacity import invocations_target
-from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, TargetTracking
+from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
 from ..plan.limits import (
     COOLDOWN_SECONDS,
     EVALUATION_PERIODS,
@@ -199,7 +199,7 @@ class InvocationScaling(Construct):
             disable_scale_in,
         )
 
-    def track(self, policy: TargetTracking) -> InvocationScaling:
+    def track(self, policy: ScalingPolicy) -> InvocationScaling:
         """Track what a plan says: metric, target and cooldowns of ``plan.scaling``.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import Rule, rule
+from ..errors import ErrorRule, rule
 from .image_names import (
     ImageNeeds,
     InferenceAmiFacts,
@@ -300,7 +300,7 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
     return ""
 
 
-def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str]]:
+def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[ErrorRule, str]]:
     found = []
     if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
         found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
@@ -318,7 +318,7 @@ def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str
 
 def _ami_mismatches(
     needs: ImageNeeds, facts: InstanceFacts, ami: str | None
-) -> list[tuple[Rule, str]]:
+) -> list[tuple[ErrorRule, str]]:
     chosen = inference_amis().get(ami or "")
     if chosen is None:
         return []
@@ -341,7 +341,7 @@ def _ami_mismatches(
     return []
 
 
-def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[Rule, str]]:
+def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[ErrorRule, str]]:
     if facts.accelerator == chosen.accelerator and (
         not chosen.families or facts.family in chosen.families
     ):

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import Rule, rule
+from ..errors import ErrorRule, rule
 
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
@@ -36,7 +36,7 @@ _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 class Range:
     """Numbers from ``minimum`` to ``maximum``, both allowed; ``None`` leaves that side open."""
 
-    rule: Rule
+    rule: ErrorRule
     name: str
     minimum: float | None
     maximum: float | None
@@ -83,7 +83,7 @@ class Pattern:
     Letters and digits are ASCII's, as in the schema that editors read, unless ``unicode`` is set.
     """
 
-    rule: Rule
+    rule: ErrorRule
     name: str
     regex: str
     allowed: str
@@ -110,7 +110,7 @@ class Pattern:
 class Choice:
     """One of the values named."""
 
-    rule: Rule
+    rule: ErrorRule
     name: str
     values: tuple[Any, ...]
 

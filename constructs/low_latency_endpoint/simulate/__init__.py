@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimates import Estimate
-    from .fleet_changes import Deployment, InstanceFailure, TargetTracking, ZoneOutage
+    from .fleet_changes import InstanceFailure, Rollout, TargetTracking, ZoneOutage
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import PrefixCache, Scenario, Zones
@@ -32,7 +32,6 @@ __all__ = [
     "ClosedLoop",
     "Comparison",
     "Constant",
-    "Deployment",
     "Empirical",
     "Estimate",
     "Exponential",
@@ -42,6 +41,7 @@ __all__ = [
     "OpenLoop",
     "PrefixCache",
     "Replication",
+    "Rollout",
     "Scenario",
     "Shape",
     "ShapedLoop",

@@ -121,7 +121,7 @@ class TargetTracking:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class Rollout:
     """A new version of the endpoint while requests run. Scaling stands still meanwhile.
 
     Parameters
@@ -158,7 +158,7 @@ class Deployment:
 
         Examples
         --------
-        >>> Deployment(at=0.0, kind="rolling", step_share=0.25, wait_seconds=60.0).seconds(8)
+        >>> Rollout(at=0.0, kind="rolling", step_share=0.25, wait_seconds=60.0).seconds(8)
         1380.0
         """
         steps = math.ceil(fleet / self.step(fleet))

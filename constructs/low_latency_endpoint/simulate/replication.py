@@ -23,7 +23,7 @@ from .core import (
     SYSTEM_AREA,
     WORK_AREA,
 )
-from .counting import PERCENTILES, Counter, Window
+from .counting import PERCENTILES, Counter, TimelineWindow
 from .fleet_changes import ZoneOutage
 from .fleet_control import FleetControl
 from .scenario import Scenario
@@ -121,7 +121,7 @@ class Replication:
     mean_gap: float | None
     littles_law: float
     entered: int
-    timeline: tuple[Window, ...] = field(default=(), repr=False)
+    timeline: tuple[TimelineWindow, ...] = field(default=(), repr=False)
 
     @property
     def seconds_over_target(self) -> float:

@@ -12,8 +12,8 @@ from ..plan.rules import MIN_ABOVE_MAX, PREFIX_SETTINGS
 from .fleet_changes import (
     ROUTERS,
     SIMULATED_INSTANCES,
-    Deployment,
     InstanceFailure,
+    Rollout,
     TargetTracking,
     ZoneOutage,
 )
@@ -165,7 +165,7 @@ class Scenario:
         By default requests have nothing in common.
     scaling : TargetTracking, optional
         By default the fleet stays as it is.
-    deployment : Deployment, optional
+    deployment : Rollout, optional
     latency_target : float, optional
         Seconds; the results count what is slower.
     retry_seconds : float
@@ -189,7 +189,7 @@ class Scenario:
     zones: Zones = field(default_factory=Zones)
     prefix_cache: PrefixCache | None = None
     scaling: TargetTracking | None = None
-    deployment: Deployment | None = None
+    deployment: Rollout | None = None
     faults: tuple[InstanceFailure | ZoneOutage, ...] = ()
     latency_target: float | None = None
     retry_seconds: float = 1.0

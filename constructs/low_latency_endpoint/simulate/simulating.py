@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import rule
 from ..plan.limits import number_range
 from .compilation import loops
-from .counting import PERCENTILES, Window
+from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
 from .scenario import Scenario
@@ -232,7 +232,7 @@ class SimulationResult:
         }
 
 
-def _line(windows: Sequence[Window]) -> dict[str, float | None]:
+def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
     """One window of all replications; percentiles of those in which requests were answered."""
 
     def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:
