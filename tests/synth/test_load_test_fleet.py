@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import aws_cdk as cdk
-import cdk_nag
 import pytest
 from aws_cdk import App
 from aws_cdk import aws_iam as iam
@@ -23,7 +22,7 @@ from low_latency_endpoint.settings import load_settings
 from stacks.load_test_fleet_stack import LoadTestFleetStack
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
-from .judges import cfn_lint
+from .judges import cfn_lint, judged
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
@@ -318,8 +317,7 @@ def assembly(tmp_path_factory):
     settings = load_settings(str(ROOT / "endpoint.yaml"))
     serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
     LoadTestFleetStack(app, "Testing", settings=settings, serving=serving, env=env)
-    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
-    return app.synth()
+    return judged(app).synth()
 
 
 def test_the_stack_of_its_own_passes_the_judges(assembly):
