@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -262,19 +263,24 @@ def settings(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.fixture
-def counts(tmp_path: Path) -> Path:
-    file = tmp_path / "counts.csv"
+@pytest.fixture(scope="module")
+def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    """Options of a search on recorded traffic."""
+    file = tmp_path_factory.mktemp("recorded") / "counts.csv"
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return file
+    return "--search", "p99<400ms at 300 TPS", "--traffic-from", file
 
 
-def test_policies_are_judged_on_recorded_traffic(settings: Path, counts: Path) -> None:
-    answer = json.loads(
-        run(settings, "--search", "p99<400ms at 300 TPS", "--traffic-from", counts, "--json")
-    )
+@pytest.fixture(scope="module")
+def searched(on_counts: tuple[object, ...]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(run(SHIPPED, *on_counts, "--json"))
+    return answer
+
+
+def test_policies_are_judged_on_recorded_traffic(searched: dict[str, Any]) -> None:
+    answer = searched
     assert answer["search"]["shapes"] == ["counts"]
     assert any(
         "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
@@ -285,14 +291,13 @@ def test_policies_are_judged_on_recorded_traffic(settings: Path, counts: Path) -
 
 
 def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
-    settings: Path, counts: Path, tmp_path: Path
+    settings: Path, on_counts: tuple[object, ...], searched: dict[str, Any], tmp_path: Path
 ) -> None:
-    goal = ("--search", "p99<400ms at 300 TPS", "--traffic-from", counts)
-    found = json.loads(run(settings, *goal, "--json"))["search"]
+    found = searched["search"]
     policy = next(each for each in found["front_on_shapes"] if each["safety_factor"])
     assert policy["latency_ms"]["half_width"] > 0
     plan = tmp_path / "plan.md"
-    output = run(settings, *goal, "--point", policy["point"], "--adopt", plan, "--write")
+    output = run(settings, *on_counts, "--point", policy["point"], "--adopt", plan, "--write")
     assert f"+      min: {policy['min_instances']}" in output
     text = settings.read_text("utf-8")
     assert "# (3) how long callers may wait" in text  # comments stay
