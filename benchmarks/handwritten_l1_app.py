@@ -22,6 +22,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .handwritten_l1_alarms import NAME, VARIANT, alarms, dashboard, error_alarm, metric_alarm
+from .measure import peak_megabytes
 
 ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
 
@@ -539,7 +540,7 @@ def main() -> None:
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()
-    print(json.dumps({"build": built - started, "synth": ended - built}))
+    print(json.dumps({"build": built - started, "synth": ended - built, "peak": peak_megabytes()}))
 
 
 if __name__ == "__main__":

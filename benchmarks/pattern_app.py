@@ -24,6 +24,8 @@ from low_latency_endpoint import (
     ModelData,
 )
 
+from .measure import peak_megabytes
+
 #: The most that the plan of one endpoint below may run.
 INSTANCES = 16
 
@@ -60,7 +62,7 @@ def main(count: int) -> None:
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()
-    print(json.dumps({"build": built - started, "synth": ended - built}))
+    print(json.dumps({"build": built - started, "synth": ended - built, "peak": peak_megabytes()}))
 
 
 if __name__ == "__main__":

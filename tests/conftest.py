@@ -22,6 +22,9 @@ settings.load_profile("any machine")
 # is first on the path only under `make test` or in an activated environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE", "enabled")
+# CDK's own rules take half a second for each template, and three to load in each Node.js. Tests that
+# are about them register them (tests/synth/judges.py); they judge every kind of stack there is.
+os.environ["CDK_VALIDATION"] = "false"
 
 # Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
 # One that is handled here is none that they inherit.

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         MetricsPublishing,
     )
     from .hosting.images import ContainerImage
-    from .hosting.model import Container, Model, ModelData
+    from .hosting.model import Container, Model
+    from .hosting.model_data import ModelData
     from .hosting.scaling import InvocationScaling
     from .hosting.variant import (
         InferenceAmi,
@@ -53,44 +54,35 @@ if TYPE_CHECKING:
     from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
-    "AlarmOptions": "monitoring.alarm_options",
-    "AlarmTopic": "monitoring.alarm_topic",
-    "ClientZones": "network.client_zones",
-    "ConfigurationOptions": "pattern.options",
-    "Container": "hosting.model",
-    "ContainerImage": "hosting.images",
-    "DataCapture": "hosting.endpoint_configuration",
-    "DeploymentPolicy": "hosting.deployment",
-    "Endpoint": "hosting.endpoint",
-    "EndpointConfiguration": "hosting.endpoint_configuration",
-    "EndpointOptions": "pattern.options",
-    "InferenceAmi": "hosting.variant",
-    "InstancePool": "hosting.variant",
-    "InstanceType": "hosting.variant",
-    "InvocationScaling": "hosting.scaling",
-    "KeepWarmOptions": "warm_up.options",
-    "LatencyAlarms": "monitoring.alarms",
-    "LatencyDashboard": "monitoring.dashboard",
-    "LatencyTarget": "plan.latency_target",
-    "LoadTestFleet": "load_test_fleet.load_test_fleet",
-    "LowLatencyEndpoint": "pattern.low_latency_endpoint",
-    "MeasuredThroughput": "plan.throughput",
-    "MetricsPublishing": "hosting.endpoint_configuration",
-    "Model": "hosting.model",
-    "ModelData": "hosting.model",
-    "ModelOptions": "pattern.options",
-    "ProductionVariant": "hosting.variant",
-    "RoutingStrategy": "hosting.variant",
-    "RuntimePrivateLink": "network.private_link",
-    "Safeguards": "synthesis.safeguards",
-    "ScalingOptions": "plan.endpoint_request",
-    "SlowRequests": "monitoring.alarm_options",
-    "VariantOptions": "hosting.variant",
-    "WarmUp": "warm_up.warm_up",
-    "WarmUpMiss": "warm_up.options",
-    "WarmUpOptions": "warm_up.options",
-    "WarmUpPayload": "warm_up.payload",
-    "ZoneAlignedNetwork": "network.zone_aligned_network",
+    name: module
+    for module, names in {
+        "hosting.deployment": "DeploymentPolicy",
+        "hosting.endpoint": "Endpoint",
+        "hosting.endpoint_configuration": "DataCapture EndpointConfiguration MetricsPublishing",
+        "hosting.images": "ContainerImage",
+        "hosting.model": "Container Model",
+        "hosting.model_data": "ModelData",
+        "hosting.scaling": "InvocationScaling",
+        "hosting.variant": "InferenceAmi InstancePool InstanceType ProductionVariant RoutingStrategy VariantOptions",
+        "load_test_fleet.load_test_fleet": "LoadTestFleet",
+        "monitoring.alarm_options": "AlarmOptions SlowRequests",
+        "monitoring.alarm_topic": "AlarmTopic",
+        "monitoring.alarms": "LatencyAlarms",
+        "monitoring.dashboard": "LatencyDashboard",
+        "network.client_zones": "ClientZones",
+        "network.private_link": "RuntimePrivateLink",
+        "network.zone_aligned_network": "ZoneAlignedNetwork",
+        "pattern.low_latency_endpoint": "LowLatencyEndpoint",
+        "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
+        "plan.endpoint_request": "ScalingOptions",
+        "plan.latency_target": "LatencyTarget",
+        "plan.throughput": "MeasuredThroughput",
+        "synthesis.safeguards": "Safeguards",
+        "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
+        "warm_up.payload": "WarmUpPayload",
+        "warm_up.warm_up": "WarmUp",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [

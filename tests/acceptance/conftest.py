@@ -21,7 +21,7 @@ from local_sagemaker import (
     deploy_template,
 )
 from local_sagemaker.model_servers import CommandModelServer
-from low_latency_endpoint.plan.images import dlc_account
+from low_latency_endpoint.plan.image_names import dlc_account
 
 REGION = "us-east-1"
 SPEED = 120.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.cli.errors import all_rules, errors_markdown, explained
-from low_latency_endpoint.errors import Rule
+from low_latency_endpoint.errors import ErrorRule
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "constructs" / "low_latency_endpoint"
@@ -41,7 +41,7 @@ def test_every_code_written_in_the_source_is_in_the_page() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_a_rule_is_complete(rule: Rule) -> None:
+def test_a_rule_is_complete(rule: ErrorRule) -> None:
     assert re.fullmatch(r"LLE[1-9]\d\d", rule.code)
     assert rule.title
     assert rule.mend.endswith((".", ")"))

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.images import (
-    check_image_runs_on,
+from low_latency_endpoint.plan.image_names import (
     dlc_account,
     dlc_accounts,
     image_needs,
     inference_amis,
-    needed_inference_ami,
 )
+from low_latency_endpoint.plan.images import check_image_runs_on, needed_inference_ami
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.plan.limits import INFERENCE_AMI
 

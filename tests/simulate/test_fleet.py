@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.simulate import (
     Constant,
-    Deployment,
     InstanceFailure,
     OpenLoop,
+    Rollout,
     Scenario,
     TargetTracking,
     ZoneOutage,
@@ -78,7 +78,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         if draw(st.booleans()):
             scaling = replace(scaling, metric="concurrency", target=4.0)
     if draw(st.booleans()):
-        deployment = Deployment(
+        deployment = Rollout(
             at=draw(times),
             kind=draw(st.sampled_from(["all_at_once", "canary", "linear", "rolling"])),
             step_share=draw(st.sampled_from([0.1, 0.3, 0.5])),
@@ -197,7 +197,7 @@ def test_a_deployment_ends_with_as_many_as_it_began(
             instances=4,
             zones=Zones(2),
             faults=(fault,),
-            deployment=Deployment(at=100.0, kind=kind, step_share=0.25),
+            deployment=Rollout(at=100.0, kind=kind, step_share=0.25),
         )
     )
     ends_whole(run)

@@ -9,13 +9,13 @@ from low_latency_endpoint.simulate import (
     ArrivalTrace,
     ClosedLoop,
     Constant,
-    Deployment,
     Empirical,
     Exponential,
     InstanceFailure,
     Lognormal,
     OpenLoop,
     PrefixCache,
+    Rollout,
     Scenario,
     Shape,
     ShapedLoop,
@@ -384,7 +384,7 @@ def test_data_hold_the_timeline_and_the_time_over_target() -> None:
 def test_a_deployment_costs_what_it_holds_twice(
     kind: str, share: float, extra: float, ready: float
 ) -> None:
-    plan = Deployment(at=600.0, kind=kind, step_share=share, wait_seconds=120.0, bake_seconds=60.0)
+    plan = Rollout(at=600.0, kind=kind, step_share=share, wait_seconds=120.0, bake_seconds=60.0)
     run = timeline(
         Scenario(
             service=Constant(0.01),
@@ -408,7 +408,7 @@ def test_scaling_stands_still_during_a_deployment() -> None:
             traffic=OpenLoop(4.0, poisson=False),
             instances=2,
             scaling=policy(),
-            deployment=Deployment(at=100.0, instance_seconds=600.0),
+            deployment=Rollout(at=100.0, instance_seconds=600.0),
         ),
         2400.0,
     )

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from low_latency_endpoint.cli.simulate_report import _say_how_long
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import simulate
-from low_latency_endpoint.simulate.assumptions import Model, model_of_plan
+from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from low_latency_endpoint.simulate.estimates import Estimate
 from low_latency_endpoint.simulate.search_goals import (
     MISSES,
@@ -27,9 +28,10 @@ from low_latency_endpoint.simulate.search_goals import (
     Goal,
     SearchResult,
     pareto_front,
+    parse_goal,
 )
 from low_latency_endpoint.simulate.search_wording import search_sentences
-from low_latency_endpoint.simulate.searching import parse_goal, search
+from low_latency_endpoint.simulate.searching import search
 from low_latency_endpoint.simulate.traffic import Shape, shape
 
 SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
@@ -37,7 +39,7 @@ SHORT = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 
 
-def model_of(**options: object) -> Model:
+def model_of(**options: object) -> SimulatedEndpoint:
     settings = load_settings(SHIPPED)
     endpoint = settings.endpoints["sentiment"]
     assert endpoint.throughput
@@ -50,7 +52,7 @@ def model_of(**options: object) -> Model:
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> SimulatedEndpoint:
     return model_of()
 
 
@@ -66,7 +68,7 @@ def test_goals_are_read_or_refused() -> None:
 # --- fixed fleets ------------------------------------------------------------------------------
 
 
-def test_the_cheapest_fleet_is_the_cheapest(model: Model) -> None:
+def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
     result = search(model, parse_goal("p99<200ms at 700 TPS, cheapest"), over=(), requests=20_000)
     best = result.best
     assert best
@@ -117,7 +119,7 @@ def test_the_upper_end_rises_while_the_latency_falls() -> None:
     assert result.best.candidate.minimum > 1.7 * min(counts) + 1
 
 
-def test_an_impossible_goal_finds_nothing_and_ends(model: Model) -> None:
+def test_an_impossible_goal_finds_nothing_and_ends(model: SimulatedEndpoint) -> None:
     result = search(model, parse_goal("p99<20ms at 100 TPS"), over=(), requests=10_000)
     assert result.best is None
     assert max(each.candidate.maximum for each in result.steady) <= 20
@@ -128,7 +130,7 @@ def test_an_impossible_goal_finds_nothing_and_ends(model: Model) -> None:
     )
 
 
-def test_no_fleet_is_smaller_than_a_plan_takes(model: Model) -> None:
+def test_no_fleet_is_smaller_than_a_plan_takes(model: SimulatedEndpoint) -> None:
     for zones in (2, 3):
         result = search(
             replace(model, zones=zones),
@@ -140,7 +142,7 @@ def test_no_fleet_is_smaller_than_a_plan_takes(model: Model) -> None:
         assert min(each.candidate.minimum for each in (*result.steady, *result.over_time)) == zones
 
 
-def test_fewer_than_four_replications_are_refused(model: Model) -> None:
+def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> None:
     for options in ({"replications": 3}, {"shape_replications": 2}):
         with pytest.raises(ConfigurationError) as caught:
             search(model, parse_goal("p99<200ms at 20 TPS"), **options)
@@ -151,7 +153,7 @@ def test_fewer_than_four_replications_are_refused(model: Model) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_nothing_seen_once_is_an_answer_or_on_a_front(model: Model, seed: int) -> None:
+def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, seed: int) -> None:
     # 126 ms is near what the quickest policies give, so the cheapest one is in question.
     result = search(
         model, parse_goal("p99<126ms at 300 TPS"), over=SHORT, requests=10_000, seed=seed
@@ -180,7 +182,7 @@ def test_nothing_seen_once_is_an_answer_or_on_a_front(model: Model, seed: int) -
             )
 
 
-def test_several_shapes_are_judged_by_the_worst(model: Model) -> None:
+def test_several_shapes_are_judged_by_the_worst(model: SimulatedEndpoint) -> None:
     calm = Shape("calm", "little, for longer", ((6000.0, 0.2),))
     goal = parse_goal("p99<200ms at 700 TPS")
     both = search(model, goal, over=(calm, SHORT), requests=5000)
@@ -199,7 +201,9 @@ def test_several_shapes_are_judged_by_the_worst(model: Model) -> None:
     assert all(one.latency.mean > 10 * 0.2 for one in alone.values())
 
 
-def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(model: Model) -> None:
+def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(
+    model: SimulatedEndpoint,
+) -> None:
     lost = Shape("lost", "a zone is lost", ((900.0, 1.0),), zone_lost_at=300.0)
     result = search(model, parse_goal("p99<400ms at 200 TPS"), over=lost, requests=5000)
     assert result.best_over_time
@@ -259,19 +263,24 @@ def settings(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.fixture
-def counts(tmp_path: Path) -> Path:
-    file = tmp_path / "counts.csv"
+@pytest.fixture(scope="module")
+def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    """Options of a search on recorded traffic."""
+    file = tmp_path_factory.mktemp("recorded") / "counts.csv"
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return file
+    return "--search", "p99<400ms at 300 TPS", "--traffic-from", file
 
 
-def test_policies_are_judged_on_recorded_traffic(settings: Path, counts: Path) -> None:
-    answer = json.loads(
-        run(settings, "--search", "p99<400ms at 300 TPS", "--traffic-from", counts, "--json")
-    )
+@pytest.fixture(scope="module")
+def searched(on_counts: tuple[object, ...]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(run(SHIPPED, *on_counts, "--json"))
+    return answer
+
+
+def test_policies_are_judged_on_recorded_traffic(searched: dict[str, Any]) -> None:
+    answer = searched
     assert answer["search"]["shapes"] == ["counts"]
     assert any(
         "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
@@ -282,14 +291,13 @@ def test_policies_are_judged_on_recorded_traffic(settings: Path, counts: Path) -
 
 
 def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
-    settings: Path, counts: Path, tmp_path: Path
+    settings: Path, on_counts: tuple[object, ...], searched: dict[str, Any], tmp_path: Path
 ) -> None:
-    goal = ("--search", "p99<400ms at 300 TPS", "--traffic-from", counts)
-    found = json.loads(run(settings, *goal, "--json"))["search"]
+    found = searched["search"]
     policy = next(each for each in found["front_on_shapes"] if each["safety_factor"])
     assert policy["latency_ms"]["half_width"] > 0
     plan = tmp_path / "plan.md"
-    output = run(settings, *goal, "--point", policy["point"], "--adopt", plan, "--write")
+    output = run(settings, *on_counts, "--point", policy["point"], "--adopt", plan, "--write")
     assert f"+      min: {policy['min_instances']}" in output
     text = settings.read_text("utf-8")
     assert "# (3) how long callers may wait" in text  # comments stay

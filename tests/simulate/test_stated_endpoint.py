@@ -8,8 +8,8 @@ import pytest
 
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.settings.simulated_deployment import simulated_deployment
-from low_latency_endpoint.simulate import Deployment, Replication, TargetTracking, shape, simulate
-from low_latency_endpoint.simulate.assumptions import Model, model_of_plan
+from low_latency_endpoint.simulate import Replication, Rollout, TargetTracking, shape, simulate
+from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
 from low_latency_endpoint.simulate.traffic import Shape
 
 SHIPPED = (Path(__file__).parents[2] / "endpoint.yaml").read_text(encoding="utf-8")
@@ -17,7 +17,7 @@ RISE = Shape("rise", "a tenth, then all", ((600.0, 0.1), (2400.0, 1.0)))
 DEPLOY = Shape("deploy", "a new version", ((3600.0, 0.5),), deploy_at=600.0)
 
 
-def stated(folder: Path, lines: str = "", *, tps: int = 100) -> Model:
+def stated(folder: Path, lines: str = "", *, tps: int = 100) -> SimulatedEndpoint:
     """The shipped endpoint with more lines, by default at a tenth of its load: 100 a second, of
     which one instance holds 20."""
     path = folder / "endpoint.yaml"
@@ -36,11 +36,11 @@ def stated(folder: Path, lines: str = "", *, tps: int = 100) -> Model:
     )
 
 
-def serving(model: Model, one: Shape = RISE) -> list[int]:
+def serving(model: SimulatedEndpoint, one: Shape = RISE) -> list[int]:
     return [line.serving for line in run(model, one).timeline]
 
 
-def run(model: Model, one: Shape) -> Replication:
+def run(model: SimulatedEndpoint, one: Shape) -> Replication:
     return simulate(model.over_time(one), replications=2).replications[0]
 
 
@@ -100,29 +100,27 @@ def test_no_cooldown_is_no_cooldown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ("", Deployment(at=600.0, kind="canary", step_share=0.1, wait_seconds=300.0)),
+        ("", Rollout(at=600.0, kind="canary", step_share=0.1, wait_seconds=300.0)),
         (
             "    deployment: {canary: {size_percent: 20, wait: 1m}, termination_wait: 2m}",
-            Deployment(
-                at=600.0, kind="canary", step_share=0.2, wait_seconds=60.0, bake_seconds=120.0
-            ),
+            Rollout(at=600.0, kind="canary", step_share=0.2, wait_seconds=60.0, bake_seconds=120.0),
         ),
         (
             "    deployment: {linear: {step_percent: 30, wait: 10m}}",
-            Deployment(at=600.0, kind="linear", step_share=0.3, wait_seconds=600.0),
+            Rollout(at=600.0, kind="linear", step_share=0.3, wait_seconds=600.0),
         ),
         (
             "    deployment: {rolling: {batch_percent: 10, wait: 20m}}",
-            Deployment(at=600.0, kind="rolling", step_share=0.1, wait_seconds=1200.0),
+            Rollout(at=600.0, kind="rolling", step_share=0.1, wait_seconds=1200.0),
         ),
         (
             "    deployment: {all_at_once: {wait: 3m}, termination_wait: 2m}",
-            Deployment(at=600.0, kind="all_at_once", bake_seconds=300.0),
+            Rollout(at=600.0, kind="all_at_once", bake_seconds=300.0),
         ),
     ],
     ids=["the library's default", "canary", "linear", "rolling", "all at once"],
 )
-def test_a_deployment_is_the_one_stated(lines: str, expected: Deployment, tmp_path: Path) -> None:
+def test_a_deployment_is_the_one_stated(lines: str, expected: Rollout, tmp_path: Path) -> None:
     model = stated(tmp_path, "    scaling: {enabled: false}\n" + lines)
     assert model.over_time(DEPLOY).deployment == expected
     begins, launched = 600.0, [line.launched for line in run(model, DEPLOY).timeline]
@@ -160,4 +158,4 @@ def test_inf1_is_deployed_all_at_once_by_default(tmp_path: Path) -> None:
         latency=endpoint.latency.target,
         throughput=endpoint.throughput.measured,
     )
-    assert model.over_time(shape("deploy")).deployment == Deployment(at=600.0)
+    assert model.over_time(shape("deploy")).deployment == Rollout(at=600.0)

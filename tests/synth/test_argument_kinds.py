@@ -56,7 +56,7 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
-from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, TargetTracking
+from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 
 SECRET = "hunter2"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"
@@ -250,7 +250,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
         "threshold": 1,
         "steps": [ScalingStep(lower=0, change=1)],
     },
-    "InvocationScaling.track": lambda t: {"policy": TargetTracking(CONCURRENCY_METRIC, 4, 60, 300)},
+    "InvocationScaling.track": lambda t: {"policy": ScalingPolicy(CONCURRENCY_METRIC, 4, 60, 300)},
     "InvocationScaling.track_concurrency": lambda t: {
         "policy_name": t.place()["id"],
         "max_concurrency_per_instance": 4,

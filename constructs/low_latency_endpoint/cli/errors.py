@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Rule, rules
+from ..errors import ErrorRule, rules
 
 _REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
 
@@ -38,7 +38,7 @@ silence; what is only suspicious is a warning of the CDK and no error.
 """
 
 
-def all_rules() -> list[Rule]:
+def all_rules() -> list[ErrorRule]:
     """Every rule of the library by code; never loads the CDK.
 
     A rule stands beside the code that checks it, so this imports each module that registers one.
@@ -53,7 +53,7 @@ def all_rules() -> list[Rule]:
     return list(rules())
 
 
-def explained(rule: Rule) -> str:
+def explained(rule: ErrorRule) -> str:
     """One rule for the terminal.
 
     Examples

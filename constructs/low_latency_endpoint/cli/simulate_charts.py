@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..report.charts import Chart, Line, Panel
 from ..simulate import Shape, SimulationResult
-from ..simulate.assumptions import Model
+from ..simulate.assumptions import SimulatedEndpoint
 from ..simulate.search_goals import Found, SearchResult
 from ..simulate.search_wording import traffic_name
 
@@ -14,7 +14,7 @@ _COLOURS = {"RANDOM": "red", "LEAST_OUTSTANDING_REQUESTS": "blue"}
 _PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
-def latency_chart(results: Mapping[str, SimulationResult], model: Model) -> Chart:
+def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpoint) -> Chart:
     """Percentiles of the client latency, by strategy, with intervals."""
     lines = []
     for name, result in results.items():
@@ -38,7 +38,7 @@ def latency_chart(results: Mapping[str, SimulationResult], model: Model) -> Char
     )
 
 
-def timeline_chart(shape: Shape, result: SimulationResult, model: Model) -> Chart:
+def timeline_chart(shape: Shape, result: SimulationResult, model: SimulatedEndpoint) -> Chart:
     """Requests, instances and p99, minute by minute."""
     lines = result.replications[0].timeline
     minutes = [line.end / 60 for line in lines]
@@ -117,6 +117,6 @@ def _points(found: Sequence[Found], front: Sequence[Found], name: str, colour: s
     ]
 
 
-def _target(model: Model, name: str) -> list[tuple[str, float]]:
+def _target(model: SimulatedEndpoint, name: str) -> list[tuple[str, float]]:
     milliseconds = 1000 * (model.latency_target or 0)
     return [(f"{name}: {milliseconds:g} ms", milliseconds)] if milliseconds else []

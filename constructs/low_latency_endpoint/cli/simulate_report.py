@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
     from ..simulate import Comparison, Shape, SimulationResult
-    from ..simulate.assumptions import Model
+    from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, SearchResult
 
 
@@ -30,7 +30,7 @@ class SimulationReport:
         self,
         name: str,
         settings: Path,
-        model: Model,
+        model: SimulatedEndpoint,
         plan: Plan,
         options: dict[str, Any],
         replications: int | None,
@@ -119,8 +119,9 @@ class SimulationReport:
     ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
+        from ..simulate.search_goals import parse_goal
         from ..simulate.search_wording import points_tables, search_data, search_sentences
-        from ..simulate.searching import parse_goal, search
+        from ..simulate.searching import search
         from .simulate_charts import front_chart
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]

@@ -8,12 +8,12 @@ says so. The *rule* behind it (code, title, mend, source) is data, registered on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "ConfigurationError",
+    "ErrorRule",
     "LowLatencyEndpointError",
-    "Rule",
     "SettingsError",
     "rule",
     "rules",
@@ -23,8 +23,7 @@ AWS_DOCS = "https://docs.aws.amazon.com"
 MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class ErrorRule(NamedTuple):
     """One rule that a configuration can break.
 
     Parameters
@@ -62,20 +61,20 @@ class Rule:
         )
 
 
-_RULES: dict[str, Rule] = {}
+_RULES: dict[str, ErrorRule] = {}
 
 
-def rule(code: str, title: str, *, mend: str, source: str = "") -> Rule:
+def rule(code: str, title: str, *, mend: str, source: str = "") -> ErrorRule:
     """Register a rule; a code can be registered once."""
     if code in _RULES:
         raise ValueError(f"rule {code} is already registered: {_RULES[code].title}")
     if source.startswith("/"):
         source = AWS_DOCS + source
-    _RULES[code] = registered = Rule(code, title, mend, source)
+    _RULES[code] = registered = ErrorRule(code, title, mend, source)
     return registered
 
 
-def rules() -> Iterator[Rule]:
+def rules() -> Iterator[ErrorRule]:
     """All rules registered so far, by code."""
     return iter(sorted(_RULES.values(), key=lambda registered: registered.code))
 
@@ -90,7 +89,7 @@ class ConfigurationError(LowLatencyEndpointError):
     Attributes
     ----------
     code, what, got, allowed, mend, source, where : str
-        See :class:`Rule`; ``where`` is the construct's path or the setting's path.
+        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path.
 
     Examples
     --------

@@ -26,8 +26,6 @@ from ..plan.rules import EXECUTION_TIME_TOO_SHORT, ROLLING_NEEDS_ONE_VARIANT, SI
 from ..synthesis.validation import check, check_seconds, is_token
 from .variant import ProductionVariant
 
-__all__ = ["DeploymentPolicy"]
-
 _DEFAULT_WAIT_SECONDS = 300
 
 

@@ -8,19 +8,18 @@ from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ..synthesis.asked_once import stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import allow
 from ..synthesis.safeguards import Safeguards, safeguards_of
-
-__all__ = ["DrainedInterfaces"]
 
 _FUNCTION = "LowLatencyEndpointDrain"
 _LONGEST_RUN = 900
 """Seconds (https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html). For its hour
 the function invokes itself four times; Lambda stops a chain after about sixteen invocations
 (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html)."""
-_LONGEST_WAIT = Duration.seconds(3600)
-"""The most that CloudFormation takes for a custom resource."""
+_LONGEST_WAIT = 3600
+"""Seconds; the most that CloudFormation takes for a custom resource."""
 
 
 class DrainedInterfaces(Construct):
@@ -59,7 +58,7 @@ class DrainedInterfaces(Construct):
         needed: Sequence[IDependable],
     ) -> None:
         super().__init__(scope, id)
-        stack = Stack.of(self)
+        stack = stack_of(self)
         function = stack.node.try_find_child(_FUNCTION) or _DrainFunction(
             stack, safeguards_of(self)
         )
@@ -69,14 +68,14 @@ class DrainedInterfaces(Construct):
             "Resource",
             resource_type="Custom::DrainedInterfaces",
             service_token=function.arn,
-            service_timeout=_LONGEST_WAIT,
+            service_timeout=Duration.seconds(_LONGEST_WAIT),
             properties={
                 "GroupIds": [group.security_group_id for group in security_groups],
                 "OwnGroupIds": [
                     group.security_group_id
                     for group in security_groups
                     if isinstance(group.node.default_child, ec2.CfnSecurityGroup)
-                    and Stack.of(group).node.addr == stack.node.addr
+                    and stack_of(group).node.addr == stack.node.addr
                 ],
             },
         )

@@ -15,6 +15,7 @@ from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET, UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
+from ..synthesis.asked_once import path_below
 from ..synthesis.validation import check
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
@@ -22,8 +23,6 @@ from .endpoint_metrics import EndpointVariant, MetricSource
 from .scaling import InvocationScaling
 from .serving_check import ServingCheck
 from .variant import ProductionVariant
-
-__all__ = ["Endpoint"]
 
 
 @checked_arguments
@@ -88,7 +87,7 @@ class Endpoint(MetricSource, Construct):
         confirm_updates: bool = True,
     ) -> None:
         super().__init__(scope, id)
-        self._path = path = self.node.path  # each question is a call to Node.js
+        self._path = path = path_below(self, scope, id)
         self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or (
             Names.unique_resource_name(self, max_length=63, separator="-").lower()
         )

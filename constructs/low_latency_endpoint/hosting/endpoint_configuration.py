@@ -22,6 +22,7 @@ from ..plan.limits import (
     VARIANT_COUNT,
 )
 from ..plan.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
+from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, check_seconds, is_token
@@ -29,8 +30,6 @@ from .variant import InstanceType, ProductionVariant
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-__all__ = ["DataCapture", "EndpointConfiguration", "MetricsPublishing"]
 
 
 @checked_arguments
@@ -151,7 +150,7 @@ class EndpointConfiguration(Construct):
         metrics: MetricsPublishing | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         _check_variants(variants, path)
         if encryption_key is not None and not kms_key_with_local_storage:

@@ -18,8 +18,6 @@ from ..plan.published_metrics import check_published, endpoint_shape
 from ..plan.rules import METRIC_PERIOD
 from .variant import ProductionVariant
 
-__all__ = ["EndpointVariant", "MetricSource", "checked_period"]
-
 _NEW_FLEET = "EndpointConfigName"
 
 

@@ -6,17 +6,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from aws_cdk import Aws, CfnMapping, Fn, Stack
+from aws_cdk import Aws, CfnMapping, Fn
 from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
-from ..plan.images import (
-    ARCHITECTURE_OF_PLATFORM,
-    check_image_folder,
-    dlc_accounts,
-    known_dlc_account,
-)
+from ..plan.image_names import dlc_accounts
+from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
 from ..plan.limits import IMAGE_URI
+from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow
 from ..synthesis.token_text import masked
@@ -25,8 +22,6 @@ from ..synthesis.validation import check, is_token
 if TYPE_CHECKING:
     from aws_cdk import aws_ecr as ecr
     from aws_cdk import aws_ecr_assets as ecr_assets
-
-__all__ = ["ContainerImage"]
 
 
 @checked_arguments
@@ -214,7 +209,7 @@ class _AssetImage(ContainerImage):
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
 
-        check_image_folder(self.directory, self.file, scope.node.path)
+        check_image_folder(self.directory, self.file, path_of(scope))
         asset = ecr_assets.DockerImageAsset(
             scope,
             "Image",
@@ -248,9 +243,9 @@ _MAPPING = "DeepLearningContainerAccounts"
 
 def _dlc_account(scope: Construct) -> str:
     """The account for the stack's region; a lookup in the template where the region is a token."""
-    stack = Stack.of(scope)
+    stack = stack_of(scope)
     if not is_token(stack.region):
-        return known_dlc_account(stack.region, scope.node.path)
+        return known_dlc_account(stack.region, path_of(scope))
     mapping = cast(CfnMapping | None, stack.node.try_find_child(_MAPPING)) or CfnMapping(
         stack,
         _MAPPING,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
-from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -35,6 +33,7 @@ from ..plan.rules import (
     MULTI_MODEL_DATA,
 )
 from ..plan.secrets import secret_warning
+from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import allow, document, for_hosting
 from ..synthesis.model_rights import (
@@ -54,8 +53,6 @@ from .model_data import ModelData, container_property
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-__all__ = ["Container", "Model", "ModelData"]
 
 
 @checked_arguments
@@ -187,7 +184,7 @@ class Model(Construct):
         architecture: str | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         _check_containers(containers, inference_mode, path)
         check(ARCHITECTURE, architecture, path)
         containers = [
@@ -337,8 +334,10 @@ def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, An
 
 def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
     """The same for the same statements in every synthesis: tokens count as what they refer to."""
-    resolved = json.dumps(Stack.of(scope).resolve(list(statements)), sort_keys=True)
-    return hashlib.sha256(resolved.encode()).hexdigest()[:8]
+    resolved = json.dumps(stack_of(scope).resolve(list(statements)), sort_keys=True)
+    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+
+    return sha256(resolved.encode()).hexdigest()[:8]
 
 
 def _check_containers(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
 
-__all__ = ["ModelData"]
-
 
 @checked_arguments
 class ModelData(ABC):

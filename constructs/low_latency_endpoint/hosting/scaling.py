@@ -13,7 +13,7 @@ from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.capacity import invocations_target
-from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, TargetTracking
+from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
 from ..plan.limits import (
     COOLDOWN_SECONDS,
     EVALUATION_PERIODS,
@@ -31,10 +31,9 @@ from ..plan.rules import (
     SCALING_STEPS,
 )
 from ..plan.scaling_steps import STEP_CHANGE, check_steps
+from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token
 from .variant import ProductionVariant
-
-__all__ = ["InvocationScaling", "ScalingStep"]
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 
@@ -100,7 +99,7 @@ class InvocationScaling(Construct):
         hold_room: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         check(MIN_CAPACITY, min_instances, path)
         check(MAX_INSTANCES, max_instances, path)
         _check_range(variant, min_instances, max_instances, path)
@@ -159,7 +158,7 @@ class InvocationScaling(Construct):
                 what="the scaling target cannot be calculated from a token",
                 got="a token",
                 allowed="numbers known at synth: CloudFormation does not multiply",
-                where=self.node.path,
+                where=path_of(self),
             )
         target = invocations_target(max_tps_per_instance, safety_factor)
         self.target_invocations = target
@@ -194,13 +193,13 @@ class InvocationScaling(Construct):
         return self._track(
             policy_name,
             CONCURRENCY_METRIC,
-            check(SCALING_TARGET, max_concurrency_per_instance, self.node.path),
+            check(SCALING_TARGET, max_concurrency_per_instance, path_of(self)),
             self._cooldown(scale_in_cooldown),
             self._cooldown(scale_out_cooldown),
             disable_scale_in,
         )
 
-    def track(self, policy: TargetTracking) -> InvocationScaling:
+    def track(self, policy: ScalingPolicy) -> InvocationScaling:
         """Track what a plan says: metric, target and cooldowns of ``plan.scaling``.
 
         Raises
@@ -253,7 +252,7 @@ class InvocationScaling(Construct):
         ConfigurationError
             LLE605, LLE626, LLE628, LLE630, LLE702.
         """
-        path = self.node.path
+        path = path_of(self)
         self._claim(policy_name)
         check(EVALUATION_PERIODS, evaluation_periods, path)
         if not steps:
@@ -327,7 +326,7 @@ class InvocationScaling(Construct):
         ConfigurationError
             LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
         """
-        path = self.node.path
+        path = path_of(self)
         self._claim(name)
         if min_instances is None and max_instances is None:
             raise CAPACITY_CHANGE.error(got="neither", allowed="one or both", where=path)
@@ -382,12 +381,12 @@ class InvocationScaling(Construct):
         return self
 
     def _cooldown(self, cooldown: Duration | None) -> int | None:
-        return check_seconds(COOLDOWN_SECONDS, cooldown, self.node.path)
+        return check_seconds(COOLDOWN_SECONDS, cooldown, path_of(self))
 
     def _claim(self, name: str) -> None:
         if name in self._names:
             raise POLICY_NAMED_TWICE.error(
-                got=name, allowed=f"none of {', '.join(sorted(self._names))}", where=self.node.path
+                got=name, allowed=f"none of {', '.join(sorted(self._names))}", where=path_of(self)
             )
         self._names.add(name)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import Aws, CustomResource, Duration
 from constructs import Construct
 
+from ..synthesis.asked_once import stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import allow, endpoint_arn
 from ..synthesis.safeguards import Safeguards, safeguards_of
-
-__all__ = ["ServingCheck"]
 
 _FUNCTION = "EndpointServingCheck"
 _TIMEOUT_SECONDS = 300  # for a scaling action that is under way
@@ -49,7 +48,7 @@ class ServingCheck(Construct):
         configuration_name: str,
     ) -> None:
         super().__init__(scope, id)
-        stack = Stack.of(self)
+        stack = stack_of(self)
         function = stack.node.try_find_child(_FUNCTION) or _Function(
             stack, _FUNCTION, safeguards_of(self)
         )

@@ -37,16 +37,6 @@ from .model import Model
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = [
-    "CoreDump",
-    "InferenceAmi",
-    "InstancePool",
-    "InstanceType",
-    "ProductionVariant",
-    "RoutingStrategy",
-    "VariantOptions",
-]
-
 
 @checked_arguments
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, CfnOutput, Duration, Stack
+from aws_cdk import Aws, CfnOutput, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -31,10 +31,10 @@ from ..plan.load_test_fleet_rules import (
     check_task_size,
     description_parameter,
 )
+from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.iam_documents import arn, endpoint_arn
 from ..synthesis.safeguards import log_group, safeguards_of
 from ..synthesis.validation import check, is_token
-from .image import load_generator_image
 from .interface_endpoints import endpoint_count, make_interface_endpoints
 from .results import make_results_bucket
 from .roles import execution_role, master_role, worker_role
@@ -141,7 +141,7 @@ class LoadTestFleet(Construct):
         log_retention_days: int | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         check_task_size(cpu, memory_mib, path)
         check(LOG_RETENTION, log_retention_days, path)
         kept = _days(Duration.days(90) if results_retention is None else results_retention, path)
@@ -192,7 +192,11 @@ class LoadTestFleet(Construct):
                 ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
             ],
         )
-        self._define_tasks(image or load_generator_image())
+        if image is None:
+            from .image import load_generator_image
+
+            image = load_generator_image()
+        self._define_tasks(image)
         self.description_parameter = description_parameter(self.endpoint_name)
         self._describe()
 
@@ -416,7 +420,7 @@ class LoadTestFleet(Construct):
             name=self.description_parameter,
             type="String",
             description=f"The load-test fleet of endpoint {self.endpoint_name}",
-            value=Stack.of(self).to_json_string(description),
+            value=stack_of(self).to_json_string(description),
         )
 
     def output_commands(self) -> None:

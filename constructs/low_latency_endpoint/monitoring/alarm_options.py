@@ -14,8 +14,6 @@ from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..plan.rules import OBJECTIVE
 from ..synthesis.validation import check_milliseconds
 
-__all__ = ["AlarmOptions", "SlowRequests", "Thresholds"]
-
 Thresholds = Mapping[str, Duration | Mapping[str, Duration]]
 """Durations by statistic, or by severity and statistic."""
 

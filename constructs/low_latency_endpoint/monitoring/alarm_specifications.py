@@ -19,8 +19,6 @@ from ..plan.utilization import highest_utilization
 from ..synthesis.validation import check, check_milliseconds
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 
-__all__ = ["AlarmSpecification", "specifications"]
-
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING

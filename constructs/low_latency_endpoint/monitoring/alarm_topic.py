@@ -15,8 +15,6 @@ from ..plan.argument_kinds import checked_arguments
 from ..synthesis.iam_documents import arn
 from ..synthesis.safeguards import safeguards_of
 
-__all__ = ["AlarmTopic"]
-
 
 @checked_arguments
 class AlarmTopic(Construct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -15,12 +15,11 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import EVALUATION_PERIODS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 from .alarm_specifications import AlarmSpecification, specifications
-
-__all__ = ["AlarmOptions", "LatencyAlarms", "SlowRequests"]
 
 # A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
 # EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
@@ -184,32 +183,32 @@ class LatencyAlarms(Construct):
             actions=actions,
             quiet_during_deployments=quiet_during_deployments,
         )
-        self._path = self.node.path  # each question is a call to Node.js
+        self._path = path_below(self, scope, id)
         self._periods = _checked_periods(options, self._path)
         self._new_fleet = new_fleet_only
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
-        rules: dict[str, list[cloudwatch.IAlarmRule]] = {}
+        rules: dict[str, list[str]] = {}
         for production_variant in endpoint.configuration.variants:
             variant = endpoint.variant(production_variant.name)
-            groups: dict[str, list[cloudwatch.IAlarmRule]] = {}
+            groups: dict[str, list[str]] = {}
             for specification in specifications(
                 variant, options, max_instances=self._max_instances(variant), where=self._path
             ):
                 alarm = self._alarm(variant, specification)
-                rule = cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
+                if new_fleet_only:  # no composite
+                    continue
+                rule = _is_on(alarm)
                 if specification.group:
                     groups.setdefault(specification.group, []).append(rule)
                 else:
                     rules.setdefault(specification.severity, []).append(rule)
             for group in groups.values():
-                rules.setdefault("", []).append(cloudwatch.AlarmRule.all_of(*group))
+                rules.setdefault("", []).append(f"({' AND '.join(group)})")
             for name, statistic in options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
-                rules.setdefault("", []).append(
-                    cloudwatch.AlarmRule.from_alarm(anomaly, cloudwatch.AlarmState.ALARM)
-                )
-        if rules and not self._new_fleet:
+                rules.setdefault("", []).append(_is_on(anomaly))
+        if rules and not new_fleet_only:
             self._compose(rules)
 
     def _max_instances(self, variant: EndpointVariant) -> int | None:
@@ -278,7 +277,7 @@ class LatencyAlarms(Construct):
             f"Run: low-latency diagnose {name}"
         )
 
-    def _compose(self, rules: dict[str, list[cloudwatch.IAlarmRule]]) -> None:
+    def _compose(self, rules: dict[str, list[str]]) -> None:
         held_back = ""
         suppression: dict[str, Any] = {}
         if self._options.quiet_during_deployments:
@@ -303,7 +302,7 @@ class LatencyAlarms(Construct):
             composite = cloudwatch.CompositeAlarm(
                 self,
                 f"Composite{severity}",
-                alarm_rule=cloudwatch.AlarmRule.any_of(*parts),
+                alarm_rule=cloudwatch.AlarmRule.from_string(_any_of(parts)),
                 alarm_description=(
                     f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
                     f"more of its alarms are on. {held_back}"
@@ -347,16 +346,15 @@ class LatencyAlarms(Construct):
         return cloudwatch.CompositeAlarm(
             self,
             "Quiet",
-            alarm_rule=cloudwatch.AlarmRule.all_of(
-                cloudwatch.AlarmRule.any_of(*deploying),
-                cloudwatch.AlarmRule.not_(cloudwatch.AlarmRule.any_of(*too_long)),
+            alarm_rule=cloudwatch.AlarmRule.from_string(
+                f"({_any_of(deploying)} AND (NOT ({_any_of(too_long)})))"
             ),
             alarm_description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
         )
 
     def _both_fleets(
         self, variant: EndpointVariant, name: str, datapoints: int, minutes: int, means: str
-    ) -> cloudwatch.IAlarmRule:
+    ) -> str:
         alarm = cloudwatch.Alarm(
             self,
             f"{variant.name}-{name}",
@@ -376,10 +374,19 @@ class LatencyAlarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
         )
-        if Stack.of(self).node.addr == Stack.of(self._endpoint).node.addr:
+        if stack_of(self).node.addr == stack_of(self._endpoint).node.addr:
             # An update points it at the new configuration before that takes requests.
             self._endpoint.cfn_endpoint.node.add_dependency(alarm)
-        return cloudwatch.AlarmRule.from_alarm(alarm, cloudwatch.AlarmState.ALARM)
+        return _is_on(alarm)
+
+
+def _is_on(alarm: cloudwatch.Alarm) -> str:
+    """As ``AlarmRule.from_alarm`` spells it; text needs no further calls to be put together."""
+    return f'ALARM("{alarm_arn_of(alarm)}")'
+
+
+def _any_of(rules: Sequence[str]) -> str:
+    return f"({' OR '.join(rules)})"
 
 
 def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, Duration, Stack
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
-from ..plan.dashboard import DashboardVariant, dashboard_body
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
+from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.validation import check_milliseconds
 from .alarms import LatencyAlarms
 
-__all__ = ["LatencyDashboard"]
+if TYPE_CHECKING:
+    from ..plan.dashboard import DashboardVariant
 
 
 @checked_arguments
@@ -61,6 +63,9 @@ class LatencyDashboard(Construct):
         dashboard_name: str | None = None,
     ) -> None:
         super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        from ..plan.dashboard import dashboard_body  # with the first dashboard
+
         self.body = dashboard_body(
             endpoint_name=endpoint.name_at_synth,
             region=Aws.REGION,
@@ -69,22 +74,22 @@ class LatencyDashboard(Construct):
                 for variant in endpoint.configuration.variants
             ],
             targets={
-                statistic: check_milliseconds(
-                    ALARM_THRESHOLD_MILLISECONDS, threshold, self.node.path
-                )
+                statistic: check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, path)
                 for statistic, threshold in (model_latency or {}).items()
             },
-            alarm_arns=[alarm.alarm_arn for alarm in alarms.alarms.values()] if alarms else [],
+            alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
         )
         self.cfn_dashboard = cloudwatch.CfnDashboard(
             self,
             "Resource",
             dashboard_name=dashboard_name,
-            dashboard_body=Stack.of(self).to_json_string(self.body),
+            dashboard_body=stack_of(self).to_json_string(self.body),
         )
 
 
 def _described(endpoint: Endpoint, variant: EndpointVariant) -> DashboardVariant:
+    from ..plan.dashboard import DashboardVariant
+
     facts = [instance_type.facts for instance_type in variant.production_variant.instance_types]
     first = facts[0] if len(facts) == 1 else None  # pools differ in size: raw metrics then
     scaling = endpoint.scaling_of(variant.name)

@@ -9,8 +9,6 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import CLIENT_ZONE_COUNT, ZONE_ID, ZONE_NAME
 from ..plan.rules import ZONE_NAMED_TWICE
 
-__all__ = ["ClientZones"]
-
 
 @checked_arguments
 @dataclass(frozen=True, slots=True)

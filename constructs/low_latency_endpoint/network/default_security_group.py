@@ -8,8 +8,6 @@ from constructs import Construct
 from ..synthesis.custom_resource_function import custom_resource_function
 from ..synthesis.iam_documents import allow, arn
 
-__all__ = ["ClosedDefaultSecurityGroup"]
-
 
 class ClosedDefaultSecurityGroup(Construct):
     """Removes the rules that every default security group is born with.

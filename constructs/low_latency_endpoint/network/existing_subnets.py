@@ -16,8 +16,6 @@ from ..plan.rules import (
 from ..synthesis.validation import is_token
 from .client_zones import ClientZones
 
-__all__ = ["choose_subnets", "zone_name_of"]
-
 
 def choose_subnets(
     vpc: ec2.IVpc,

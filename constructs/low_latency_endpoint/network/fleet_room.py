@@ -15,8 +15,6 @@ from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .existing_subnets import zone_name_of
 
-__all__ = ["FleetRoom", "shared_room"]
-
 
 @dataclass
 class FleetRoom:

@@ -12,8 +12,6 @@ from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, document, for_flow_logs, trust
 from ..synthesis.safeguards import attached, log_group, safeguards_of
 
-__all__ = ["FlowLog"]
-
 
 class FlowLog(Construct):
     """Records a VPC's traffic, off the hot path, for a month (or as :class:`Safeguards` say).

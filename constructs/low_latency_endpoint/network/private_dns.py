@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jsii
-from aws_cdk import Aws, Fn, Stack
+from aws_cdk import Aws, Fn
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IValidation
 
@@ -17,23 +17,11 @@ from ..plan.rules import (
     OTHER_REGIONAL_NAME,
     SECOND_PRIVATE_DNS,
 )
+from ..synthesis.asked_once import path_of, region_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .existing_subnets import zone_name_of
 from .zone_aligned_network import ZoneAlignedNetwork
-
-__all__ = [
-    "FIPS_LABEL",
-    "LABEL",
-    "claim_private_dns",
-    "dns_entry",
-    "has_private_dns",
-    "is_fips",
-    "own_name",
-    "private_hosted_zone",
-    "warn_of_takeover",
-    "zonal_names",
-]
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
 """The first label of the runtime's names: ``runtime.sagemaker.<region>.<suffix>``."""
@@ -68,7 +56,7 @@ class _OnePrivateDns:
 def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
     if vpc.vpc_id == _LOOKUP_PENDING:
         return
-    path = owner.node.path
+    path = path_of(owner)
     for found in owner.node.root.node.find_all():
         if (
             isinstance(found, ec2.CfnVPCEndpoint)
@@ -88,17 +76,17 @@ def _same_vpc(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
     if endpoint.vpc_id == vpc.vpc_id:
         return True
     # The same import of another stack's VPC, made twice, gives two tokens.
-    stack = Stack.of(vpc)
+    stack = stack_of(vpc)
     return bool(
         is_token(vpc.vpc_id)
-        and stack == Stack.of(endpoint)
+        and stack == stack_of(endpoint)
         and stack.resolve(vpc.vpc_id) == stack.resolve(endpoint.vpc_id)
     )
 
 
 def _service_name(endpoint: ec2.CfnVPCEndpoint) -> str:
     """The end of the service's name; the beginning may be a function of CloudFormation."""
-    name: Any = Stack.of(endpoint).resolve(endpoint.service_name)
+    name: Any = stack_of(endpoint).resolve(endpoint.service_name)
     while isinstance(name, dict) and "Fn::Join" in name:
         name = name["Fn::Join"][1][-1]
     return str(name)
@@ -137,7 +125,7 @@ def warn_of_takeover(link: Construct, services: Sequence[str], *, narrow: bool |
 
 def own_name(link: Construct, label: str) -> str:
     """The name of a SageMaker service in the link's region: ``runtime.sagemaker.<region>...``."""
-    return f"{label}.sagemaker.{Stack.of(link).region}.{Aws.URL_SUFFIX}"
+    return f"{label}.sagemaker.{region_of(link)}.{Aws.URL_SUFFIX}"
 
 
 def has_private_dns(endpoint: ec2.IInterfaceVpcEndpoint) -> bool:
@@ -162,7 +150,7 @@ def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str)
     if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
         raise OTHER_REGIONAL_NAME.error(
             got=repr(regional_dns_name),
-            where=network.node.path,
+            where=path_of(network),
             allowed=f"vpce-<id>-<random>.{label}.sagemaker.<region>.vpce.amazonaws.com",
         )
     parts = Fn.split(f".{label}.", regional_dns_name)
@@ -189,7 +177,7 @@ def private_hosted_zone(
     for vpc in vpcs:
         if vpc.vpc_id == own.vpc_id != _LOOKUP_PENDING:
             raise HOSTED_ZONE_IN_OWN_VPC.error(
-                got="the endpoint's own VPC", allowed="other VPCs", where=scope.node.path
+                got="the endpoint's own VPC", allowed="other VPCs", where=path_of(scope)
             )
         _refuse_other_account(scope, vpc)
     zone = route53.CfnHostedZone(
@@ -214,10 +202,8 @@ def private_hosted_zone(
 
 
 def _refuse_other_account(scope: Construct, vpc: ec2.IVpc) -> None:
-    own, theirs = Stack.of(scope).account, vpc.env.account
+    own, theirs = stack_of(scope).account, vpc.env.account
     if not is_token(own) and not is_token(theirs) and theirs != own:
         raise HOSTED_ZONE_OF_OTHER_ACCOUNT.error(
-            got=f"a VPC of account {theirs}",
-            allowed=f"VPCs of account {own}",
-            where=scope.node.path,
+            got=f"a VPC of account {theirs}", allowed=f"VPCs of account {own}", where=path_of(scope)
         )

@@ -19,6 +19,7 @@ from ..plan.rules import (
     NO_NAME_WITHOUT_PRIVATE_DNS,
     PRIVATE_DNS_NEEDS_VPC_DNS,
 )
+from ..synthesis.asked_once import path_below, path_of
 from .private_dns import (
     FIPS_LABEL,
     LABEL,
@@ -33,8 +34,6 @@ from .private_dns import (
 )
 from .private_link_policy import LinkPolicy
 from .zone_aligned_network import ZoneAlignedNetwork
-
-__all__ = ["RuntimePrivateLink"]
 
 _HTTPS = 443
 _BIDIRECTIONAL = 8443
@@ -154,7 +153,7 @@ class RuntimePrivateLink(Construct):
         hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         if fips and endpoint_policy:
             raise FIPS_WITH_POLICY.error(
                 got="fips=True, endpoint_policy=True", allowed="endpoint_policy=False", where=path
@@ -394,7 +393,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
             raise HOSTED_ZONE_NEEDS_DNS_NAME.error(
                 got="hosted_zone_vpcs without regional_dns_name and hosted_zone_id",
                 allowed="all three",
-                where=self.node.path,
+                where=path_of(self),
             )
         self.private_dns = (
             has_private_dns(interface_endpoint) if private_dns is None else private_dns
@@ -403,7 +402,7 @@ class _AdoptedPrivateLink(RuntimePrivateLink):
             raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
                 got="private_dns=False without regional_dns_name",
                 allowed="both",
-                where=self.node.path,
+                where=path_of(self),
             )
         self.network = network
         self.interface_endpoint = interface_endpoint

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Aws, Stack
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ..plan.limits import ENDPOINT_POLICY_LENGTH
+from ..synthesis.asked_once import path_of, region_of
 from ..synthesis.iam_documents import allow, arn, document, endpoint_arn, least_length
-
-__all__ = ["CALL_WITH_BEARER_TOKEN", "INVOKE_ACTIONS", "LinkPolicy", "invoke_actions"]
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 """What a caller of a real-time endpoint needs. The API's page for the streaming call asks for
@@ -65,8 +64,8 @@ class LinkPolicy:
     def _limit_to(self, resources: Sequence[str]) -> None:
         policy = _endpoints_policy(resources, **self._calls)
         ENDPOINT_POLICY_LENGTH.check(
-            least_length(policy, Stack.of(self._link).region),
-            f"{self._link.node.path}, serving {len(resources)} endpoints",
+            least_length(policy, region_of(self._link)),
+            f"{path_of(self._link)}, serving {len(resources)} endpoints",
         )
         self._resource.policy_document = policy
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aws_cdk import Aws, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import IConstruct
 
 from ..plan.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
-from ..synthesis.findings import known_at_synth, warn
+from ..synthesis.asked_once import path_of, region_of
+from ..synthesis.findings import known_at_synth, pseudo_parameters, warn
 from ..synthesis.iam_documents import allow, document, least_length
-
-__all__ = ["S3GatewayPolicy", "let_out_to_s3"]
-
-_IMAGE_LAYERS = f"arn:{Aws.PARTITION}:s3:::prod-{Aws.REGION}-starport-layer-bucket/*"
-"""Where ECR keeps the layers of images. Who pulls one in the VPC (the load-test tasks) reads it by
-presigned URL: "Minimum Amazon S3 Bucket Permissions for Amazon ECR",
-https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
 
 
 class S3GatewayPolicy:
@@ -75,7 +68,7 @@ class S3GatewayPolicy:
         self._write()
 
     def _write(self) -> None:
-        statements = [allow(["s3:GetObject"], _IMAGE_LAYERS, principal="*")]
+        statements = [allow(["s3:GetObject"], _image_layers(), principal="*")]
         if not self._narrow:
             # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
             statements.append(
@@ -83,15 +76,26 @@ class S3GatewayPolicy:
                     ["s3:*"],
                     "*",
                     principal="*",
-                    condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}},
+                    condition={"StringEquals": {"aws:ResourceAccount": pseudo_parameters()[2]}},
                 )
             )
         buckets = {_bucket(each) for named in self._named for each in _resources(named)}
-        S3_POLICY_BUCKETS.check(len(buckets), self._owner.node.path)
+        S3_POLICY_BUCKETS.check(len(buckets), path_of(self._owner))
         policy = document(*statements, *self._named)
-        if not ENDPOINT_POLICY_LENGTH.holds(least_length(policy, Stack.of(self._owner).region)):
+        if not ENDPOINT_POLICY_LENGTH.holds(least_length(policy, region_of(self._owner))):
             policy = document(*statements, *_whole_buckets(self._named))
         self._endpoint.policy_document = policy
+
+
+def _image_layers() -> str:
+    """Where ECR keeps the layers of images.
+
+    Who pulls one in the VPC (the load-test tasks) reads it by presigned URL: "Minimum Amazon S3
+    Bucket Permissions for Amazon ECR",
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
+    """
+    partition, region, _ = pseudo_parameters()
+    return f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*"
 
 
 def _resources(statement: Mapping[str, Any]) -> list[str]:

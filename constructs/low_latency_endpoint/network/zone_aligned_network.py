@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from aws_cdk import Aws, CfnTag, Stack
+from aws_cdk import Aws, CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
@@ -15,6 +15,7 @@ from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
 from ..plan.rules import NOT_A_CLIENT_ZONE
 from ..plan.subnets import network_blocks
 from ..plan.zones import check_zones_in_region
+from ..synthesis.asked_once import path_below, path_of, region_of
 from ..synthesis.iam_documents import allow, document
 from ..synthesis.model_rights import bucket_arn
 from ..synthesis.validation import check, is_token
@@ -28,7 +29,6 @@ from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
 
-__all__ = ["ZoneAlignedNetwork"]
 
 DEFAULT_CIDR = "10.0.0.0/16"
 
@@ -129,7 +129,7 @@ class ZoneAlignedNetwork(Construct):
         narrow_s3: bool = False,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         _check_region(self, client_zones)
         fleet = check(MAX_INSTANCES, max_instances, path) or 1
         check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
@@ -336,7 +336,7 @@ class ZoneAlignedNetwork(Construct):
         zones = self.client_zones.zones
         if zone not in zones:
             raise NOT_A_CLIENT_ZONE.error(
-                got=repr(zone), allowed=", ".join(zones), where=self.node.path
+                got=repr(zone), allowed=", ".join(zones), where=path_of(self)
             )
         return self.subnets[zones.index(zone)]
 
@@ -362,7 +362,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         self.vpc = vpc
         self.client_zones = client_zones
         self.subnets = choose_subnets(
-            vpc, client_zones, subnets, subnet_selection, where=self.node.path
+            vpc, client_zones, subnets, subnet_selection, where=path_of(self)
         )
         self.fleet_room = shared_room(vpc, self.subnets)
         # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
@@ -375,9 +375,9 @@ class _NetworkInVpc(ZoneAlignedNetwork):
 
 
 def _check_region(scope: Construct, client_zones: ClientZones) -> None:
-    region = Stack.of(scope).region
+    region = region_of(scope)
     if not is_token(region):
-        check_zones_in_region(client_zones.zones, region, where=scope.node.path)
+        check_zones_in_region(client_zones.zones, region, where=path_of(scope))
 
 
 def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:

@@ -30,6 +30,7 @@ from ..plan.latency_plan import (
     ScalingOptions,
     make_plan,
 )
+from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import Safeguards
 from .network import link_of, network_of, zones_of
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from ..warm_up.options import WarmUpOptions
     from ..warm_up.warm_up import WarmUp
 
-__all__ = ["LowLatencyEndpoint"]
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 
@@ -181,7 +181,7 @@ class LowLatencyEndpoint(Construct):
         plan: Plan | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path  # each question is a call to Node.js
+        path = path_below(self, scope, id)
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, path)

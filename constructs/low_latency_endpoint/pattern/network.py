@@ -17,8 +17,7 @@ from ..plan.rules import (
     NETWORK_FROM_TWO,
     ZONES_OR_NETWORK,
 )
-
-__all__ = ["link_of", "network_of", "zones_of"]
+from ..synthesis.asked_once import path_of
 
 
 def zones_of(
@@ -63,7 +62,7 @@ def network_of(
     ConfigurationError
         LLE106, LLE157, LLE158, and what :class:`ZoneAlignedNetwork` refuses.
     """
-    where = scope.node.path
+    where = path_of(scope)
     given = [
         name
         for name, value in (
@@ -109,7 +108,7 @@ def link_of(
     ConfigurationError
         LLE216, LLE221, and what :class:`RuntimePrivateLink` refuses.
     """
-    where = scope.node.path
+    where = path_of(scope)
     if private_link is None:
         return RuntimePrivateLink(scope, "PrivateLink", network=network, private_dns=private_dns)
     if private_dns is not None:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
 
-__all__ = ["ConfigurationOptions", "EndpointOptions", "ModelOptions"]
-
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)

@@ -16,18 +16,16 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from importlib import import_module
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from ..errors import ConfigurationError, rule
 from .durations import DURATION
 from .limits import Choice, limits
 from .rules import ARGUMENT_KIND
-
-__all__ = ["checked_arguments"]
 
 OPTIONS = rule(
     "LLE360",
@@ -115,8 +113,7 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
     return checked
 
 
-@dataclass(frozen=True, slots=True)
-class _Misfit:
+class _Misfit(NamedTuple):
     """A value, what it should be, and where it is inside the argument."""
 
     value: Any

@@ -10,23 +10,17 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ..errors import rule
-from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, Range
-
-__all__ = ["instances_at_peak", "invocations_target"]
+from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
 
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
 
 
-ZONES_TO_COUNT = Range(
-    rule(
-        "LLE365",
-        "the number of client zones to count with is out of range",
-        mend="Give the client zones, or their number.",
-    ),
+ZONES_TO_COUNT = number_range(
+    "LLE365",
     "the number of client zones to count with",
     1,
     16,
+    mend="Give the client zones, or their number.",
 )
 
 

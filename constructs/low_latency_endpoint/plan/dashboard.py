@@ -13,8 +13,6 @@ from typing import Any
 
 from .metrics import MICROSECONDS_PER_MILLISECOND, metric_facts
 
-__all__ = ["DashboardVariant", "dashboard_body"]
-
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6
 _PERIOD = 60

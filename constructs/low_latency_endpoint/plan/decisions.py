@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Decision", "Explanation", "PlanWarning"]
-
 # Titles where the name alone does not read well
 _TITLES = {
     "caller_connections": "Connections of all callers",

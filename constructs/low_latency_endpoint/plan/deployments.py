@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from .rules import INF1_HAS_NO_GUARDRAILS
 
-__all__ = ["check_guardrails", "instances_in_update", "takes_guardrails"]
-
 
 def takes_guardrails(instance_type: str) -> bool:
     """Whether SageMaker watches deployments on an instance type: on all but Inf1, where it falls

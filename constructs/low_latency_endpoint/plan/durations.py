@@ -7,8 +7,6 @@ from typing import Any
 
 from ..errors import rule
 
-__all__ = ["milliseconds_of", "seconds_of"]
-
 DURATION = rule(
     "LLE801",
     "a duration has no unit",

@@ -28,13 +28,12 @@ from .limits import (
     ZONE_ID,
     ZONE_NAME,
     Range,
+    number_range,
 )
 from .routing import check_routing
 from .rules import SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .throughput import MeasuredThroughput
 from .zones import check_zones_in_region, region_of_zone
-
-__all__ = ["EndpointRequest", "ScalingOptions"]
 
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
@@ -66,30 +65,23 @@ PAYLOAD = Range(
     LARGEST_BODY_BYTES,
     "bytes",
 )
-OVERHEAD_SHARE = Range(
-    rule(
-        "LLE821",
-        "the share of the target kept for overhead is out of range",
-        mend="Give the share of the latency target that network and SageMaker's overhead may use.",
-        source="",
-    ),
-    "the overhead share",
+OVERHEAD_SHARE = number_range(
+    "LLE821",
+    "the share of the target kept for overhead",
     0.01,
     0.9,
-    "",
-    False,
+    whole=False,
+    source="",
+    mend="Give the share of the latency target that network and SageMaker's overhead may use.",
 )
-WARM_UP_REQUESTS = Range(
-    rule(
-        "LLE822",
-        "the number of warm-up requests is out of range",
-        mend="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
-        source="",
-    ),
+WARM_UP_REQUESTS = number_range(
+    "LLE822",
     "the number of warm-up requests",
     0,
     1_000_000,
-    "requests",
+    unit="requests",
+    source="",
+    mend="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
 )
 
 _COUNTS = {

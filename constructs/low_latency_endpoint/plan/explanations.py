@@ -17,8 +17,6 @@ from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .subnets import SPARE_ADDRESSES
 
-__all__ = ["explanation_of"]
-
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
 DEFAULT_POOL = 10  # botocore's max_pool_connections
 

@@ -9,8 +9,6 @@ from typing import Any
 from .decisions import Decision
 from .prices import HOSTING_PRICES, INTERFACE_ENDPOINT, Price
 
-__all__ = ["MOMENTS", "NOT_IN_IT", "EndpointCost", "StackCost"]
-
 MOMENTS = {
     "at_least": "the fewest instances that scaling leaves; all of them where nothing scales",
     "at_first": "the instances that the first deployment starts",

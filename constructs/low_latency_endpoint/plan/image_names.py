@@ -10,20 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from .tables import rows
-
-__all__ = [
-    "ImageNeeds",
-    "InferenceAmiFacts",
-    "dlc_account",
-    "dlc_accounts",
-    "image_needs",
-    "inference_amis",
-]
 
 _ACCOUNT = re.compile(r"(\d{12})\.dkr\.ecr\.")
 _NEURONX = re.compile(r"(?<![a-z])neuronx(?![a-z])")
@@ -39,8 +30,7 @@ _DLC_TAG = re.compile(r"-(?:cpu|gpu|neuronx?)-(?:py3\d|sdk\d)")
 _NEO_ACCOUNT = "785573368785"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageNeeds:
+class ImageNeeds(NamedTuple):
     """What an image's name says it needs; ``None`` where the name does not say.
 
     Attributes
@@ -67,8 +57,7 @@ class ImageNeeds:
     certain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceAmiFacts:
+class InferenceAmiFacts(NamedTuple):
     """One inference AMI version.
 
     Attributes

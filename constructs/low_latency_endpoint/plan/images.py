@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import Rule, rule
+from ..errors import ErrorRule, rule
 from .image_names import (
     ImageNeeds,
     InferenceAmiFacts,
@@ -16,23 +16,6 @@ from .image_names import (
 )
 from .instance_types import InstanceFacts, instance_facts
 from .rules import IMAGE_REGION
-
-__all__ = [
-    "ImageNeeds",
-    "InferenceAmiFacts",
-    "check_ami_runs_on",
-    "check_built_image_runs_on",
-    "check_image_folder",
-    "check_image_runs_on",
-    "cuda_words",
-    "dlc_account",
-    "dlc_accounts",
-    "driver_doubts",
-    "image_needs",
-    "inference_amis",
-    "known_dlc_account",
-    "needed_inference_ami",
-]
 
 AMI_SOURCE = "https://github.com/aws/sagemaker-python-sdk/pull/6281"
 """SageMaker's own SDK: without the AMI, CUDA 13 containers crash before they log anything."""
@@ -317,7 +300,7 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
     return ""
 
 
-def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str]]:
+def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[ErrorRule, str]]:
     found = []
     if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
         found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
@@ -335,7 +318,7 @@ def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[Rule, str
 
 def _ami_mismatches(
     needs: ImageNeeds, facts: InstanceFacts, ami: str | None
-) -> list[tuple[Rule, str]]:
+) -> list[tuple[ErrorRule, str]]:
     chosen = inference_amis().get(ami or "")
     if chosen is None:
         return []
@@ -358,7 +341,7 @@ def _ami_mismatches(
     return []
 
 
-def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[Rule, str]]:
+def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[ErrorRule, str]]:
     if facts.accelerator == chosen.accelerator and (
         not chosen.families or facts.family in chosen.families
     ):

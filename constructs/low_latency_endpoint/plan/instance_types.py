@@ -7,19 +7,16 @@ unknown, not wrong: AWS adds types every month, so callers warn and go on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from .tables import number, rows, whole
-
-__all__ = ["InstanceFacts", "instance_facts", "instance_types"]
 
 SOURCE = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariant.html"
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceFacts:
+class InstanceFacts(NamedTuple):
     """Facts of one instance type; ``None`` in a number means unknown.
 
     Attributes

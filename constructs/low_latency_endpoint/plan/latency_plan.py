@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from ..errors import rule
 from .capacity import FEWEST_INSTANCES, stated
@@ -30,7 +31,7 @@ __all__ = [
     "MeasuredThroughput",
     "Plan",
     "ScalingOptions",
-    "TargetTracking",
+    "ScalingPolicy",
     "make_plan",
 ]
 
@@ -81,8 +82,7 @@ class Fleet:
         return min(max(self.at_peak, self.minimum), self.maximum)
 
 
-@dataclass(frozen=True)
-class TargetTracking:
+class ScalingPolicy(NamedTuple):
     """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
 
     metric: str
@@ -91,8 +91,7 @@ class TargetTracking:
     scale_in_seconds: int
 
 
-@dataclass(frozen=True)
-class AlarmThreshold:
+class AlarmThreshold(NamedTuple):
     """One threshold, in milliseconds: the target's share for the metric, never above the target."""
 
     metric: str
@@ -124,7 +123,7 @@ class Plan:
         What the rule gives, whatever was chosen.
     inference_ami : str or None
         ``None`` for SageMaker's own.
-    scaling : TargetTracking or None
+    scaling : ScalingPolicy or None
         ``None`` where the number of instances stays.
     alarms : tuple of AlarmThreshold
         Empty without a latency target.
@@ -141,7 +140,7 @@ class Plan:
     routing: str
     routing_advice: RoutingRecommendation
     inference_ami: str | None
-    scaling: TargetTracking | None
+    scaling: ScalingPolicy | None
     alarms: tuple[AlarmThreshold, ...]
     warm_up_requests: int
     caller_connections: int | None
@@ -298,7 +297,7 @@ def _maximum(needed: int, zones: int) -> int:
     return max(math.ceil(needed * HEADROOM), math.ceil(Fraction(needed * zones, zones - 1)))
 
 
-def _scaling(request: EndpointRequest, fleet: Fleet) -> TargetTracking | None:
+def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
     """The policy, where something says what scaling would aim at and where there is room."""
     given, measured = request.scaling, request.throughput
     if not given.enabled or fleet.minimum == fleet.maximum:
@@ -309,7 +308,7 @@ def _scaling(request: EndpointRequest, fleet: Fleet) -> TargetTracking | None:
         metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
     else:
         return None
-    return TargetTracking(
+    return ScalingPolicy(
         metric,
         target,
         SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,

@@ -10,8 +10,6 @@ from ..errors import rule
 from .durations import milliseconds_of
 from .limits import ALARM_THRESHOLD_MILLISECONDS
 
-__all__ = ["LatencyTarget"]
-
 TARGET_GIVEN = rule(
     "LLE802",
     "a latency target names no statistic",

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .prices import INTERFACE_ENDPOINT, list_prices
 
-__all__ = ["PRICES_AS_OF", "FleetCost"]
-
 PRICES_AS_OF = "us-east-1 list prices of 2026-11-20"
 """What the estimate is made of; data/list_prices.csv has the pages."""
 

@@ -3,21 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError, rule
-from .limits import Choice, Range
-
-__all__ = [
-    "ENDPOINT_KIND",
-    "LOG_RETENTION",
-    "MASTER_PORT",
-    "MEMORY_MIB",
-    "PARAMETER_PREFIX",
-    "RESULTS_RETENTION",
-    "RUNS_PREFIX",
-    "TASK_CPU",
-    "WEB_PORT",
-    "check_task_size",
-    "description_parameter",
-]
+from .limits import Choice, number_range
 
 _TASK_SIZE = "/AmazonECS/latest/developerguide/task_definition_parameters.html#task_size"
 
@@ -66,18 +52,14 @@ MEMORY_MIB = rule(
     mend="Choose one of the sizes that Fargate has for these CPU units.",
     source=_TASK_SIZE,
 )
-RESULTS_RETENTION = Range(
-    rule(
-        "LLE563",
-        "the time for which results are kept is out of range",
-        mend="Give whole days, from 1 day to 10 years; results that count belong into version "
-        "control.",
-        source="/AmazonS3/latest/API/API_LifecycleExpiration.html",
-    ),
-    "the days for which results are kept",
+RESULTS_RETENTION = number_range(
+    "LLE563",
+    "the time for which results are kept",
     1,
     3650,
-    "days",
+    unit="days",
+    source="/AmazonS3/latest/API/API_LifecycleExpiration.html",
+    mend="Give whole days, from 1 day to 10 years; results that count belong into version control.",
 )
 LOG_RETENTION = Choice(
     rule(

@@ -11,8 +11,6 @@ from typing import Any
 
 from ..errors import rule
 
-__all__ = ["LIMIT_NEEDED", "check_result_is_valid", "other_instance_type"]
-
 LIMIT_NEEDED = rule(
     "LLE956",
     "the load test found no throughput that a plan could rest on",

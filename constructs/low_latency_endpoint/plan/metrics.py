@@ -9,22 +9,12 @@ and nowhere else.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from typing import NamedTuple
 
 from ..errors import AWS_DOCS, rule
 from .tables import rows
-
-__all__ = [
-    "MICROSECONDS_PER_MILLISECOND",
-    "MetricFacts",
-    "check_statistic",
-    "metric_facts",
-    "metrics",
-    "microseconds_from_milliseconds",
-    "milliseconds_from_microseconds",
-]
 
 _STATISTICS = "/AmazonCloudWatch/latest/monitoring/Statistics-definitions.html"
 _MONITORING = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
@@ -63,8 +53,7 @@ _TRIMMED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetricFacts:
+class MetricFacts(NamedTuple):
     """Facts of one metric in one namespace.
 
     Attributes

@@ -11,8 +11,6 @@ from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES
 from .latency_plan import Plan
 
-__all__ = ["NOBODY_NOTIFIED", "warnings_of"]
-
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
 )

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import rule
-from .limits import INSTANCE_TYPE, Pattern, Range
+from .limits import INSTANCE_TYPE, Pattern, number_range
 from .tables import rows
-
-__all__ = [
-    "HOSTING_PRICES",
-    "INTERFACE_ENDPOINT",
-    "LINK_PRICES",
-    "Price",
-    "list_prices",
-    "parse_price",
-    "price_of",
-]
 
 HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 """AWS's page on what an instance of an endpoint costs in each Region."""
@@ -41,18 +31,15 @@ PRICED_ITEM = Pattern(
     rf"{INTERFACE_ENDPOINT}|{INSTANCE_TYPE.regex}",
     f"an instance type such as ml.g5.xlarge, or {INTERFACE_ENDPOINT}",
 )
-PRICE = Range(
-    rule(
-        "LLE883",
-        "a price is out of range",
-        mend="Give what one costs for one hour, in US dollars, as a number.",
-        source=HOSTING_PRICES,
-    ),
+PRICE = number_range(
+    "LLE883",
     "a price",
     0,
     100_000,
-    "USD per hour",
-    False,
+    unit="USD per hour",
+    whole=False,
+    source=HOSTING_PRICES,
+    mend="Give what one costs for one hour, in US dollars, as a number.",
 )
 PRICE_FORM = rule(
     "LLE884",

@@ -11,8 +11,6 @@ from .limits import Range
 from .metrics import MetricFacts
 from .rules import METRIC_NOT_PUBLISHED
 
-__all__ = ["METRICS_IN_ALARM", "METRIC_OF_ALARM", "check_published", "endpoint_shape"]
-
 _PLAIN = ("EndpointName", "VariantName")
 _ENHANCED = frozenset({"InstanceId", "ContainerId", "AcceleratorId"})
 # Which of these an endpoint publishes is up to its callers, not to how it is made.

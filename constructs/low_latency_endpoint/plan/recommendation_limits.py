@@ -5,17 +5,6 @@ from __future__ import annotations
 from ..errors import rule
 from .limits import API, GUIDE, Range
 
-__all__ = [
-    "MAX_TYPES",
-    "PHASE_SPAWN_RATE",
-    "PHASE_USERS",
-    "STAIR_STEPS",
-    "STAIR_USERS",
-    "TRAFFIC_RULE",
-    "TRAFFIC_SECONDS",
-    "TYPES_TO_TRY",
-]
-
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(
     "LLE973",

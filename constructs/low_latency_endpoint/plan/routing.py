@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
 from .rules import PREFIX_SETTINGS
-
-__all__ = ["RoutingRecommendation", "check_routing", "recommend_routing"]
 
 BLOG = (
     "https://aws.amazon.com/blogs/machine-learning/"
@@ -18,8 +16,7 @@ BLOG = (
 LONG_RESPONSE_MS = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingRecommendation:
+class RoutingRecommendation(NamedTuple):
     """A strategy, why, and who says so."""
 
     value: str

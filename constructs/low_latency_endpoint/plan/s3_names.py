@@ -6,8 +6,6 @@ import re
 
 from ..errors import rule
 
-__all__ = ["bucket_of", "check_bucket", "check_bucket_name", "doubtful_bucket"]
-
 # "General purpose bucket naming rules"
 _TODAY = re.compile(r"(?!\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 # Same page: buckets made in us-east-1 before March 2018 "could have names that were up to 255

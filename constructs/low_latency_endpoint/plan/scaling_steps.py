@@ -9,8 +9,6 @@ from itertools import pairwise
 from ..errors import ConfigurationError, rule
 from .limits import Range
 
-__all__ = ["STEP_CHANGE", "check_steps"]
-
 _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
 STEP_CHANGE = Range(
     rule(

@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-__all__ = ["SECRET_WAY_OUT", "looks_secret", "secret_warning"]
-
 _SHAPES = {
     "an AWS access key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["UNSEEN", "StackMinutes", "stack_minutes"]
-
 UNSEEN = "not seen on AWS yet"
 """The mark of what nobody of this project has watched in an account."""
 

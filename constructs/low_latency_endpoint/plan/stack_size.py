@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from ..errors import rule
 from .limits import Range
 
-__all__ = ["OUTPUTS", "RESOURCES", "EndpointParts", "SharedParts"]
-
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
 _SPLIT = (
     "Put some of the endpoints into a settings file of their own, which becomes a stack of "

@@ -12,18 +12,6 @@ from .limits import MAX_INSTANCES, VPC_PREFIX_LENGTH
 from .rules import FLEETS_SHARE_SUBNETS, ZONE_NAMED_TWICE
 from .zones import zone_ordinal
 
-__all__ = [
-    "addresses_per_subnet",
-    "check_fleet_fits",
-    "check_fleets_fit",
-    "check_fleets_fit_existing",
-    "network_blocks",
-    "plan_subnets",
-    "roomy_prefix_length",
-    "subnet_prefix_length",
-    "vpc_block",
-]
-
 FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
 ADDRESSES_PER_INSTANCE = 2
 RESERVED_ADDRESSES = 5  # AWS keeps the first four and the last of every subnet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +16,10 @@ def rows(table: str) -> Iterator[dict[str, str]]:
     >>> next(rows("zone_id_prefixes"))
     {'prefix': 'afs1', 'region': 'af-south-1'}
     """
+    from csv import DictReader  # with the first table, and not with the package
+
     with (DATA / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(line for line in file if not line.startswith("#"))
+        yield from DictReader(line for line in file if not line.startswith("#"))
 
 
 def number(text: str) -> float | None:

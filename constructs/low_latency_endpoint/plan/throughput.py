@@ -9,8 +9,6 @@ from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
 from .limits import PEAK_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 
-__all__ = ["MeasuredThroughput"]
-
 
 @checked_arguments
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from .instance_types import instance_facts
 from .metrics import metric_facts
 
-__all__ = ["highest_utilization"]
-
 
 def highest_utilization(metric: str, instance_type: str) -> float | None:
     """Highest value of a utilization metric on one instance; ``None`` when the type is unknown.

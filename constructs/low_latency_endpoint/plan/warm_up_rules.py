@@ -6,32 +6,7 @@ import re
 
 from ..errors import rule
 from .endpoint_request import LARGEST_BODY_BYTES
-from .limits import Range
-
-__all__ = [
-    "BELOW_TPS",
-    "CONCURRENCY_PER_ZONE",
-    "KEEP_WARM_EVERY",
-    "KEEP_WARM_REQUESTS",
-    "KEEP_WARM_TWICE",
-    "KEEP_WARM_WINDOW",
-    "LAST",
-    "OWN_TRAFFIC",
-    "PAYLOAD_BYTES",
-    "PAYLOAD_COUNT",
-    "PAYLOAD_KNOWN",
-    "PAYLOAD_READABLE",
-    "PAYLOAD_TEXT",
-    "REQUESTS",
-    "RESERVED_CONCURRENCY",
-    "RESERVED_EXECUTIONS",
-    "TIMEOUT_SECONDS",
-    "WHOLE_MINUTES",
-    "check_header",
-    "check_whole_minutes",
-    "keep_warm_threshold",
-    "least_unreserved",
-]
+from .limits import Range, number_range
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
@@ -42,30 +17,24 @@ LAMBDA_SECONDS = 900
 MARGIN_SECONDS = 90
 """What a warm-up needs after its time: a last request of 70 s, and the report."""
 
-TIMEOUT_SECONDS = Range(
-    rule(
-        "LLE540",
-        "the warm-up's timeout is out of range",
-        mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
-        "a last request and the report need 90 seconds of them.",
-        source=_LAMBDA,
-    ),
+TIMEOUT_SECONDS = number_range(
+    "LLE540",
     "the warm-up's timeout",
     10,
     LAMBDA_SECONDS - MARGIN_SECONDS,
-    "seconds",
+    unit="seconds",
+    source=_LAMBDA,
+    mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
+    "a last request and the report need 90 seconds of them.",
 )
-REQUESTS = Range(
-    rule(
-        "LLE541",
-        "the number of warm-up requests is out of range",
-        mend="Give how many requests are sent at least, in all zones together; the plan's "
-        "warm_up_requests reaches every worker. For none, leave the warm-up out.",
-    ),
+REQUESTS = number_range(
+    "LLE541",
     "the number of warm-up requests",
     1,
     1_000_000,
-    "requests",
+    unit="requests",
+    mend="Give how many requests are sent at least, in all zones together; the plan's "
+    "warm_up_requests reaches every worker. For none, leave the warm-up out.",
 )
 CONCURRENCY_PER_ZONE = Range(
     rule(
@@ -79,27 +48,21 @@ CONCURRENCY_PER_ZONE = Range(
     50,
     "requests",
 )
-LAST = Range(
-    rule(
-        "LLE543",
-        "the number of last requests is out of range",
-        mend="Give how many of the last requests of each zone must meet the target; with 100 or "
-        "more a p99 tolerates a slow one.",
-    ),
+LAST = number_range(
+    "LLE543",
     "the number of last requests",
     1,
     1000,
-    "requests",
+    unit="requests",
+    mend="Give how many of the last requests of each zone must meet the target; with 100 or "
+    "more a p99 tolerates a slow one.",
 )
-PAYLOAD_COUNT = Range(
-    rule(
-        "LLE544",
-        "the number of warm-up payloads is out of range",
-        mend="Give one payload, or a list of up to 100 that are sent in turn.",
-    ),
-    "the number of payloads",
+PAYLOAD_COUNT = number_range(
+    "LLE544",
+    "the number of warm-up payloads",
     1,
     100,
+    mend="Give one payload, or a list of up to 100 that are sent in turn.",
 )
 PAYLOAD_BYTES = Range(
     rule(
@@ -151,65 +114,51 @@ def least_unreserved(quota: int) -> int:
     return min(LEAST_UNRESERVED, quota)
 
 
-RESERVED_CONCURRENCY = Range(
-    rule(
-        "LLE548",
-        "the warm-up's reserved concurrency is out of range",
-        mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
-        "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
-        "10 altogether and can reserve none.",
-        source="/lambda/latest/dg/configuration-concurrency.html",
-    ),
-    "the reserved concurrency",
+RESERVED_CONCURRENCY = number_range(
+    "LLE548",
+    "the warm-up's reserved concurrency",
     RESERVED_EXECUTIONS,
     100,
-    "executions",
+    unit="executions",
+    source="/lambda/latest/dg/configuration-concurrency.html",
+    mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
+    "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
+    "10 altogether and can reserve none.",
 )
-KEEP_WARM_EVERY = Range(
-    rule(
-        "LLE549",
-        "the keep-warm period is out of range",
-        mend="Give whole minutes: EventBridge's shortest rate is one minute.",
-        source=_RATE,
-    ),
+KEEP_WARM_EVERY = number_range(
+    "LLE549",
     "the keep-warm period",
     60,
     86_400,
-    "seconds",
+    unit="seconds",
+    source=_RATE,
+    mend="Give whole minutes: EventBridge's shortest rate is one minute.",
 )
-KEEP_WARM_REQUESTS = Range(
-    rule(
-        "LLE550", "the number of keep-warm requests per zone is out of range", mend="Give 1 to 100."
-    ),
-    "the keep-warm requests per zone",
+KEEP_WARM_REQUESTS = number_range(
+    "LLE550",
+    "the number of keep-warm requests per zone",
     1,
     100,
-    "requests",
+    unit="requests",
+    mend="Give 1 to 100.",
 )
-BELOW_TPS = Range(
-    rule(
-        "LLE551",
-        "the traffic below which the endpoint is kept warm is out of range",
-        mend="Give requests per second above zero.",
-    ),
-    "the traffic",
+BELOW_TPS = number_range(
+    "LLE551",
+    "the traffic below which the endpoint is kept warm",
     1e-6,
     None,
-    "requests per second",
-    False,
+    unit="requests per second",
+    whole=False,
+    mend="Give requests per second above zero.",
 )
-KEEP_WARM_WINDOW = Range(
-    rule(
-        "LLE552",
-        "the time over which traffic is measured is out of range",
-        mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a "
-        "minute.",
-        source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
-    ),
+KEEP_WARM_WINDOW = number_range(
+    "LLE552",
     "the time over which traffic is measured",
     60,
     86_400,
-    "seconds",
+    unit="seconds",
+    source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
+    mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a minute.",
 )
 OWN_TRAFFIC = rule(
     "LLE553",

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from ..errors import rule
 from .tables import rows
 
-__all__ = ["check_zones_in_region", "region_of_zone", "zone_ordinal"]
-
 _ID = re.compile(r"(?P<prefix>[a-z]{2,5}\d)-(?P<local>[a-z]{3}\d-)?az(?P<number>\d{1,2})")
 _NAME = re.compile(
     r"(?P<region>[a-z]{2,4}(?:-[a-z]+)+-\d)(?P<local>-[a-z]{3}-\d)?(?P<letter>[a-z])"

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
-
 from ..plan import limits
 from ..plan.rules import EXECUTION_TIME_TOO_SHORT
 from .breach import Finding, finding
 from .fields import Limited, duration_of
-from .model_base import SettingsModel, excludes, mapping_of
+from .model_base import SettingsModel, excludes, mapping_of, optional
 
 Wait = Annotated[timedelta, Limited(limits.TRAFFIC_WAIT_SECONDS)]
 
@@ -21,53 +19,51 @@ Wait = Annotated[timedelta, Limited(limits.TRAFFIC_WAIT_SECONDS)]
 class CanarySettings(SettingsModel):
     """First a part of the new fleet, then all of it."""
 
-    size_percent: Annotated[int, Limited(limits.CANARY_PERCENT)] = Field(
-        default=10, examples=[10], description="Part that takes traffic first. Default: 10."
+    size_percent: Annotated[int, Limited(limits.CANARY_PERCENT)] = optional(
+        "Part that takes traffic first. Default: 10.", example=10, default=10
     )
-    wait: Wait = Field(
+    wait: Wait = optional(
+        "How long the alarms watch that part. Default: 5m.",
+        example="5m",
         default=timedelta(minutes=5),
-        examples=["5m"],
-        description="How long the alarms watch that part. Default: 5m.",
     )
 
 
 class LinearSettings(SettingsModel):
     """The new fleet in equal steps."""
 
-    step_percent: Annotated[int, Limited(limits.LINEAR_STEP_PERCENT)] = Field(
-        default=25,
-        examples=[25],
-        description="Part that takes traffic with each step. Default: 25.",
+    step_percent: Annotated[int, Limited(limits.LINEAR_STEP_PERCENT)] = optional(
+        "Part that takes traffic with each step. Default: 25.", example=25, default=25
     )
-    wait: Wait = Field(
+    wait: Wait = optional(
+        "How long the alarms watch each step. Default: 5m.",
+        example="5m",
         default=timedelta(minutes=5),
-        examples=["5m"],
-        description="How long the alarms watch each step. Default: 5m.",
     )
 
 
 class AllAtOnceSettings(SettingsModel):
     """The whole new fleet at once: ``all_at_once: {}``."""
 
-    wait: Wait = Field(
+    wait: Wait = optional(
+        "How long the alarms watch it before the old fleet ends. Default: 0s.",
+        example="5m",
         default=timedelta(),
-        examples=["5m"],
-        description="How long the alarms watch it before the old fleet ends. Default: 0s.",
     )
 
 
 class RollingSettings(SettingsModel):
     """Instances in batches, without a second fleet."""
 
-    batch_percent: Annotated[int, Limited(limits.ROLLING_BATCH_PERCENT)] = Field(
+    batch_percent: Annotated[int, Limited(limits.ROLLING_BATCH_PERCENT)] = optional(
+        "Part of the instances in each batch, in a rollback too. Default: 25.",
+        example=25,
         default=25,
-        examples=[25],
-        description="Part of the instances in each batch, in a rollback too. Default: 25.",
     )
-    wait: Wait = Field(
+    wait: Wait = optional(
+        "How long the alarms watch each batch. Default: 5m.",
+        example="5m",
         default=timedelta(minutes=5),
-        examples=["5m"],
-        description="How long the alarms watch each batch. Default: 5m.",
     )
 
 
@@ -76,42 +72,35 @@ class DeploymentSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("canary", "linear", "all_at_once", "rolling")
 
-    canary: CanarySettings | None = Field(
-        default=None,
-        examples=[{"size_percent": 10, "wait": "5m"}],
-        description="Blue/green: first a part of the new fleet, then all of it.",
+    canary: CanarySettings | None = optional(
+        "Blue/green: first a part of the new fleet, then all of it.",
+        example={"size_percent": 10, "wait": "5m"},
     )
-    linear: LinearSettings | None = Field(
-        default=None,
-        examples=[{"step_percent": 25, "wait": "5m"}],
-        description="Blue/green: the new fleet in equal steps.",
+    linear: LinearSettings | None = optional(
+        "Blue/green: the new fleet in equal steps.", example={"step_percent": 25, "wait": "5m"}
     )
-    all_at_once: AllAtOnceSettings | None = Field(
-        default=None, examples=[{}], description="Blue/green: the whole new fleet at once."
+    all_at_once: AllAtOnceSettings | None = optional(
+        "Blue/green: the whole new fleet at once.", example={}
     )
-    rolling: RollingSettings | None = Field(
-        default=None,
-        examples=[{"batch_percent": 25, "wait": "5m"}],
-        description="Batches of instances, without a second fleet; for scarce capacity.",
+    rolling: RollingSettings | None = optional(
+        "Batches of instances, without a second fleet; for scarce capacity.",
+        example={"batch_percent": 25, "wait": "5m"},
     )
-    termination_wait: Annotated[timedelta, Limited(limits.TERMINATION_WAIT_SECONDS)] | None = Field(
-        default=None,
-        examples=["2m"],
-        description="How long the old fleet stays after the new one "
-        "has all traffic; blue/green only.",
-    )
-    maximum_execution: Annotated[timedelta, Limited(limits.MAXIMUM_EXECUTION_SECONDS)] | None = (
-        Field(
-            default=None,
-            examples=["1h"],
-            description="Longest time of a deployment, 10m to 8h; longer than all waits together.",
+    termination_wait: Annotated[timedelta, Limited(limits.TERMINATION_WAIT_SECONDS)] | None = (
+        optional(
+            "How long the old fleet stays after the new one has all traffic; blue/green only.",
+            example="2m",
         )
     )
-    rollback_on_alarms: bool | None = Field(
-        default=None,
-        description="Go back to the old version when the new fleet misses the "
+    maximum_execution: Annotated[timedelta, Limited(limits.MAXIMUM_EXECUTION_SECONDS)] | None = (
+        optional(
+            "Longest time of a deployment, 10m to 8h; longer than all waits together.", example="1h"
+        )
+    )
+    rollback_on_alarms: bool | None = optional(
+        "Go back to the old version when the new fleet misses the "
         "latency target or fails. Default: true, except on Inf1, which "
-        "SageMaker excludes.",
+        "SageMaker excludes."
     )
 
     @classmethod

@@ -17,8 +17,6 @@ from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_
 from .breach import Finding, breaches
 from .model_base import items_of, mapping_of
 
-__all__ = ["containers_of", "endpoint_checks"]
-
 
 def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The containers as mappings; empty ones where they are something else."""

@@ -15,8 +15,6 @@ from .rules import UNKNOWN_SETTING
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
-__all__ = ["load_settings", "parse_settings"]
-
 
 def load_settings(path: str | Path) -> Settings:
     """Read and check a settings file.

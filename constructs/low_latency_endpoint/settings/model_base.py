@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
@@ -41,6 +41,17 @@ _KINDS = {  # pydantic's error types and the kind of value that each asks for
 }
 _MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes its time, and no more of them are shown
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+
+
+_NO_EXAMPLE = object()
+
+
+def optional(
+    description: str, *, example: Any = _NO_EXAMPLE, default: Any = None, strict: bool | None = None
+) -> Any:
+    """A setting that may be left out; the example stands in its documentation and in the schema."""
+    examples = None if example is _NO_EXAMPLE else [example]
+    return Field(default=default, examples=examples, description=description, strict=strict)
 
 
 class SettingsModel(BaseModel):

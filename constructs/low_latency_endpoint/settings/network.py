@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
 from ..plan import limits
@@ -19,7 +19,7 @@ from ..plan.s3_names import check_bucket_name
 from ..plan.subnets import vpc_block
 from .breach import BreachError, Finding, breaches, finding
 from .fields import Cidr, Limited
-from .model_base import SettingsModel, excludes, items_of, needs
+from .model_base import SettingsModel, excludes, items_of, needs, optional
 from .rules import (
     AT_LEAST_ONE,
     INTERFACE_ENDPOINT_ID,
@@ -69,17 +69,15 @@ class ClientZoneSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("ids", "names")
 
-    ids: tuple[ZoneId, ...] | None = Field(
-        default=None,
+    ids: tuple[ZoneId, ...] | None = optional(
+        "Zone IDs, the same physical zones in every account. At least two.",
+        example=["use1-az1", "use1-az2"],
         strict=False,
-        examples=[["use1-az1", "use1-az2"]],
-        description="Zone IDs, the same physical zones in every account. At least two.",
     )
-    names: tuple[ZoneName, ...] | None = Field(
-        default=None,
+    names: tuple[ZoneName, ...] | None = optional(
+        "Zone names, which AWS shuffles per account; prefer ids. At least two.",
+        example=["us-east-1a", "us-east-1b"],
         strict=False,
-        examples=[["us-east-1a", "us-east-1b"]],
-        description="Zone names, which AWS shuffles per account; prefer ids. At least two.",
     )
 
     @property
@@ -102,53 +100,46 @@ class ClientZoneSettings(SettingsModel):
 class NetworkSettings(SettingsModel):
     """The VPC of the callers: a new one, or one that exists."""
 
-    vpc_id: VpcId | None = Field(
-        default=None,
-        examples=["vpc-0123456789abcdef0"],
-        description="An existing VPC, looked up at synthesis, instead of a new one.",
+    vpc_id: VpcId | None = optional(
+        "An existing VPC, looked up at synthesis, instead of a new one.",
+        example="vpc-0123456789abcdef0",
     )
-    subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = Field(
-        default=None,
-        examples=[{"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}],
-        description="The existing VPC's subnet for each client zone. Needed when the zones are "
+    subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = optional(
+        "The existing VPC's subnet for each client zone. Needed when the zones are "
         "given by ID. Default: with zone names, one is chosen per zone.",
+        example={"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"},
     )
-    cidr: str | None = Field(
-        default=None,
-        examples=["10.0.0.0/16"],
-        description="IPv4 range of the new VPC. Default: 10.0.0.0/16.",
+    cidr: str | None = optional(
+        "IPv4 range of the new VPC. Default: 10.0.0.0/16.", example="10.0.0.0/16"
     )
-    subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = Field(
-        default=None,
-        examples=[24],
-        description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
+    subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = optional(
+        "Size of each subnet of the new VPC. Default: derived from the largest fleet "
         "of all endpoints, twice over for blue/green deployments.",
+        example=24,
     )
-    flow_logs: FlowLogs | None = Field(
-        default=None,
-        examples=["all"],
-        description="Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
+    flow_logs: FlowLogs | None = optional(
+        "Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
         "accept or all; true is reject, false none. Default: reject.",
+        example="all",
     )
-    s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = Field(
-        default=None,
-        examples=["pl-63a5400a"],
-        description="AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
+    s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = optional(
+        "AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
         "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
         "Default: HTTPS to every address, of which a new VPC leads to S3 only.",
+        example="pl-63a5400a",
     )
-    narrow_s3: bool = Field(
-        default=False,
-        description="Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
+    narrow_s3: bool = optional(
+        "Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
         "s3_buckets name. Default: false, all buckets of the account pass, and of "
         "other accounts those that are named.",
+        default=False,
     )
-    s3_buckets: tuple[str, ...] = Field(
+    s3_buckets: tuple[str, ...] = optional(
+        "Further buckets that are read through the new VPC's S3 endpoint. Default: "
+        "those of model data, captured data and core dumps.",
+        example=["tokenizers-of-another-account"],
         default=(),
         strict=False,
-        examples=[["tokenizers-of-another-account"]],
-        description="Further buckets that are read through the new VPC's S3 endpoint. Default: "
-        "those of model data, captured data and core dumps.",
     )
 
     @classmethod
@@ -171,65 +162,55 @@ class NetworkSettings(SettingsModel):
 class PrivateLinkSettings(SettingsModel):
     """How callers reach SageMaker Runtime without leaving their zone."""
 
-    interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = Field(
-        default=None,
-        examples=["vpce-0123456789abcdef0"],
-        description="The interface endpoint for SageMaker Runtime that the existing VPC has "
+    interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = optional(
+        "The interface endpoint for SageMaker Runtime that the existing VPC has "
         "already: one with private DNS per VPC. Default: a new one.",
+        example="vpce-0123456789abcdef0",
     )
-    security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = Field(
-        default=None,
-        examples=["sg-0123456789abcdef0"],
-        description="The security group of that interface endpoint.",
+    security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = optional(
+        "The security group of that interface endpoint.", example="sg-0123456789abcdef0"
     )
-    allow_cidrs: tuple[Cidr, ...] | None = Field(
-        default=None,
+    allow_cidrs: tuple[Cidr, ...] | None = optional(
+        "Ranges of addresses whose callers are let in. Default: the VPC's own range.",
+        example=["10.0.0.0/16"],
         strict=False,
-        examples=[["10.0.0.0/16"]],
-        description="Ranges of addresses whose callers are let in. Default: the VPC's own range.",
     )
-    hosted_zone_vpc_ids: tuple[VpcId, ...] = Field(
+    hosted_zone_vpc_ids: tuple[VpcId, ...] = optional(
+        "Peered or transit VPCs with callers: they get a private hosted zone for the "
+        "runtime's name. Default: none.",
+        example=["vpc-0fedcba9876543210"],
         default=(),
         strict=False,
-        examples=[["vpc-0fedcba9876543210"]],
-        description="Peered or transit VPCs with callers: they get a private hosted zone for the "
-        "runtime's name. Default: none.",
     )
-    fips: bool = Field(
-        default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false."
-    )
-    private_dns: bool | None = Field(
-        default=None,
-        description="Let the interface endpoint answer SageMaker Runtime's own name for everybody "
+    fips: bool = optional("Use SageMaker Runtime's FIPS endpoint. Default: false.", default=False)
+    private_dns: bool | None = optional(
+        "Let the interface endpoint answer SageMaker Runtime's own name for everybody "
         "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
-        "Default: true, with a warning in an existing VPC unless it is stated.",
+        "Default: true, with a warning in an existing VPC unless it is stated."
     )
-    bidirectional_streaming: bool = Field(
-        default=False,
-        description="Let in port 8443 too, for bidirectional streaming, and every invoke action: "
+    bidirectional_streaming: bool = optional(
+        "Let in port 8443 too, for bidirectional streaming, and every invoke action: "
         "AWS names none for it. Default: false.",
+        default=False,
     )
-    endpoint_policy: bool | None = Field(
-        default=None,
-        description="Let the interface endpoint pass nothing but invocations, by "
+    endpoint_policy: bool | None = optional(
+        "Let the interface endpoint pass nothing but invocations, by "
         "this account. Default: true, except with fips, which takes no "
-        "such policy.",
+        "such policy."
     )
-    narrow_policy: bool | None = Field(
-        default=None,
-        description="Let that policy pass invocations of this stack's endpoints "
+    narrow_policy: bool | None = optional(
+        "Let that policy pass invocations of this stack's endpoints "
         "only. Default: true in a new VPC, false in an existing one, "
-        "whose other callers come through the interface endpoint too.",
+        "whose other callers come through the interface endpoint too."
     )
-    openai: bool = Field(
+    openai: bool = optional(
+        "Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. Default: false.",
         default=False,
-        description="Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. "
-        "Default: false.",
     )
-    sagemaker_api: bool = Field(
-        default=False,
-        description="Add an interface endpoint for the SageMaker API, for callers "
+    sagemaker_api: bool = optional(
+        "Add an interface endpoint for the SageMaker API, for callers "
         "that also describe or update endpoints. Default: false.",
+        default=False,
     )
 
     @property

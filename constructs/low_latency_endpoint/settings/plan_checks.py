@@ -23,8 +23,6 @@ from .plans import images_of, instances_in_update, plan_endpoint
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
 
-__all__ = ["plan_checks"]
-
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
     "instance_type": ("instance_type",),

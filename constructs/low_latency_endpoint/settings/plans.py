@@ -21,15 +21,6 @@ from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
 from .traffic import PrefixAwareRouting
 
-__all__ = [
-    "endpoint_request",
-    "explain_endpoint",
-    "instances_in_update",
-    "largest_fleet",
-    "plan_endpoint",
-    "stack_cost",
-]
-
 #: A plan follows from its request alone, so whoever asks again gets the same one.
 _plan_of = lru_cache(maxsize=256)(make_plan)
 

@@ -21,10 +21,8 @@ from ..plan.recommendation_limits import (
 )
 from .breach import Finding, finding
 from .fields import Limited
-from .model_base import SettingsModel, items_of
+from .model_base import SettingsModel, items_of, optional
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
-
-__all__ = ["PhaseSettings", "RecommendationSettings", "StairsSettings"]
 
 Length = Annotated[timedelta, Limited(TRAFFIC_SECONDS)]
 
@@ -56,24 +54,20 @@ class StairsSettings(SettingsModel):
 class RecommendationSettings(SettingsModel):
     """What ``low-latency recommend`` tries where its options say nothing else."""
 
-    instance_types: tuple[Annotated[str, Limited(limits.INSTANCE_TYPE)], ...] | None = Field(
-        default=None,
+    instance_types: tuple[Annotated[str, Limited(limits.INSTANCE_TYPE)], ...] | None = optional(
+        "Instance types to try, up to ten (--instance-type). Default: AWS chooses them.",
+        example=["ml.c6i.4xlarge", "ml.g5.xlarge"],
         strict=False,
-        examples=[["ml.c6i.4xlarge", "ml.g5.xlarge"]],
-        description="Instance types to try, up to ten (--instance-type). Default: AWS chooses "
-        "them.",
     )
-    phases: tuple[PhaseSettings, ...] | None = Field(
-        default=None,
-        strict=False,
-        examples=[[{"users": 1, "spawn_rate": 3, "duration": "10m"}]],
-        description="Traffic in phases, one after the other (--phase). Default: one user, three "
+    phases: tuple[PhaseSettings, ...] | None = optional(
+        "Traffic in phases, one after the other (--phase). Default: one user, three "
         "more each minute for 10m.",
+        example=[{"users": 1, "spawn_rate": 3, "duration": "10m"}],
+        strict=False,
     )
-    stairs: StairsSettings | None = Field(
-        default=None,
-        examples=[{"steps": 5, "users_per_step": 3, "duration": "10m"}],
-        description="Traffic in steps (--stairs), instead of phases. Default: phases.",
+    stairs: StairsSettings | None = optional(
+        "Traffic in steps (--stairs), instead of phases. Default: phases.",
+        example={"steps": 5, "users_per_step": 3, "duration": "10m"},
     )
 
     @classmethod

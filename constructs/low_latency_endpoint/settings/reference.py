@@ -20,8 +20,6 @@ from .model_base import SettingsModel
 from .schema import merged, settings_json_schema
 from .stack import Settings
 
-__all__ = ["rewrite", "settings_tables"]
-
 BEGIN = "<!-- Generated from the models: python -m low_latency_endpoint.settings.reference -->"
 END = "<!-- End of what is generated -->"
 

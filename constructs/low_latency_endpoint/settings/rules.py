@@ -5,9 +5,11 @@ Data and nothing else, so that docs/errors.md and `low-latency errors` can list 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..errors import rule
 from ..plan import limits
-from ..plan.limits import GUIDE, Pattern
+from ..plan.limits import GUIDE, Pattern, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 
@@ -88,25 +90,7 @@ NO_SUCH_ASSET = rule(
 )
 
 
-def _form(
-    code: str,
-    name: str,
-    regex: str,
-    allowed: str,
-    *,
-    max_length: int | None = None,
-    source: str = "",
-    mend: str = "",
-    unicode: bool = False,
-) -> Pattern:
-    made = rule(
-        code,
-        f"{name} has another form",
-        mend=mend or f"Change {name} to the allowed form.",
-        source=source,
-    )
-    return Pattern(made, name, regex, allowed, max_length, unicode)
-
+_form = partial(text_form, wrong="has another form")
 
 STACK_NAME = _form(
     "LLE912",

@@ -11,8 +11,6 @@ from .fields import duration_text
 from .model_base import SettingsModel
 from .stack import Settings
 
-__all__ = ["settings_json_schema"]
-
 
 class _Generator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:

@@ -17,8 +17,6 @@ from .plans import explain_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from .yaml_editing import YamlEdit, checked_edit
 
-__all__ = ["AdoptedPoint", "adopt_found"]
-
 _FLEET = (
     "routing_strategy",
     "min_instances",

@@ -15,7 +15,7 @@ from ..plan.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
 from .fields import Limited
-from .model_base import SettingsModel, items_of, mapping_of
+from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .rules import (
     ACCOUNT,
@@ -36,21 +36,17 @@ DEFAULT_CIDR = "10.0.0.0/16"
 class Settings(SettingsModel):
     """One stack: shared network and PrivateLink, and one or several endpoints."""
 
-    stack_name: Annotated[str, Limited(STACK_NAME)] = Field(
+    stack_name: Annotated[str, Limited(STACK_NAME)] = optional(
+        "Name of the CloudFormation stack. Default: LowLatencyEndpoint.",
+        example="LowLatencyEndpoint",
         default="LowLatencyEndpoint",
-        examples=["LowLatencyEndpoint"],
-        description="Name of the CloudFormation stack. Default: LowLatencyEndpoint.",
     )
-    region: Annotated[str, Limited(REGION)] | None = Field(
-        default=None,
-        examples=["us-east-1"],
-        description="Region to deploy to. Default: that of the AWS CLI's profile.",
+    region: Annotated[str, Limited(REGION)] | None = optional(
+        "Region to deploy to. Default: that of the AWS CLI's profile.", example="us-east-1"
     )
-    account: Annotated[str, Limited(ACCOUNT)] | None = Field(
-        default=None,
-        examples=["123456789012"],
-        description="Account to deploy to, twelve digits in quotes. Default: that of the AWS "
-        "CLI's profile.",
+    account: Annotated[str, Limited(ACCOUNT)] | None = optional(
+        "Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile.",
+        example="123456789012",
     )
     client_zones: ClientZoneSettings = Field(
         examples=[{"ids": ["use1-az1", "use1-az2"]}],
@@ -67,10 +63,9 @@ class Settings(SettingsModel):
         description="How callers reach SageMaker Runtime. Default: a new interface endpoint with "
         "private DNS in the client zones, open to the VPC.",
     )
-    alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
-        default=None,
-        examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
-        description="SNS topic that the alarms notify. Default: they notify nobody.",
+    alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = optional(
+        "SNS topic that the alarms notify. Default: they notify nobody.",
+        example="arn:aws:sns:us-east-1:123456789012:on-call",
     )
     safeguards: SafeguardSettings = Field(
         default_factory=SafeguardSettings,

@@ -22,8 +22,6 @@ from .fields import duration_of
 from .model_base import items_of, mapping_of
 from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
 
-__all__ = ["stack_checks", "zones_of"]
-
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
 NAMES_OF_PARTS = frozenset(
     {

@@ -8,8 +8,6 @@ from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .stack import Settings
 
-__all__ = ["endpoint_parts", "shared_parts"]
-
 #: Alarms that an endpoint has unless the settings state another threshold.
 _BY_DEFAULT = frozenset({"error_rate", "cpu_utilization", "memory_utilization", "disk_utilization"})
 #: Alarms that it has where the settings state a threshold, and how many metric alarms each is.

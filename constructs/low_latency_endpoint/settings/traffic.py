@@ -19,7 +19,7 @@ from ..plan.rules import (
 from ..plan.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
-from .model_base import SettingsModel
+from .model_base import SettingsModel, optional
 from .rules import CONCURRENCY_TARGET, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
@@ -30,14 +30,12 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 class LatencySettings(SettingsModel):
     """How long callers may wait; a statistic that is left out gets no alarm."""
 
-    p50: Latency | None = Field(default=None, examples=["40ms"], description="Median.")
-    p90: Latency | None = Field(default=None, examples=["100ms"], description="90th percentile.")
-    p95: Latency | None = Field(default=None, examples=["150ms"], description="95th percentile.")
-    p99: Latency | None = Field(default=None, examples=["200ms"], description="99th percentile.")
-    p99_9: Latency | None = Field(
-        default=None, examples=["400ms"], description="99.9th percentile."
-    )
-    average: Latency | None = Field(default=None, examples=["60ms"], description="Average.")
+    p50: Latency | None = optional("Median.", example="40ms")
+    p90: Latency | None = optional("90th percentile.", example="100ms")
+    p95: Latency | None = optional("95th percentile.", example="150ms")
+    p99: Latency | None = optional("99th percentile.", example="200ms")
+    p99_9: Latency | None = optional("99.9th percentile.", example="400ms")
+    average: Latency | None = optional("Average.", example="60ms")
 
     @property
     def target(self) -> LatencyTarget:
@@ -80,11 +78,10 @@ class ThroughputSettings(SettingsModel):
         description="Requests per second that one instance held within the "
         "latency target in a load test.",
     )
-    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = Field(
+    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = optional(
+        "Share of that throughput which scaling aims at. Default: 0.5, AWS's starting point.",
+        example=0.65,
         default=0.5,
-        examples=[0.65],
-        description="Share of that throughput which scaling aims at. Default: 0.5, AWS's "
-        "starting point.",
     )
 
     @property
@@ -124,20 +121,14 @@ Routing = Annotated[
 class InstanceCountSettings(SettingsModel):
     """How many instances there are; what is left out follows from the throughput."""
 
-    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = Field(
-        default=None,
-        examples=[2],
-        description="Fewest instances. Default: one per client zone, at least two.",
+    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = optional(
+        "Fewest instances. Default: one per client zone, at least two.", example=2
     )
-    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = Field(
-        default=None,
-        examples=[4],
-        description="Instances that the first deployment starts. Default: the plan's.",
+    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = optional(
+        "Instances that the first deployment starts. Default: the plan's.", example=4
     )
-    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = Field(
-        default=None,
-        examples=[12],
-        description="Most instances. Default: those that hold the peak, with the safety factor.",
+    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = optional(
+        "Most instances. Default: those that hold the peak, with the safety factor.", example=12
     )
 
     @classmethod
@@ -168,22 +159,21 @@ class InstanceCountSettings(SettingsModel):
 class ScalingSettings(SettingsModel):
     """How the number of instances follows the load."""
 
-    enabled: bool = Field(
-        default=True,
-        description="Scale with the load; false keeps the initial number of "
+    enabled: bool = optional(
+        "Scale with the load; false keeps the initial number of "
         "instances, and takes no target and no cooldowns. Default: true.",
+        default=True,
     )
-    keep_counts: bool | None = Field(
-        default=None,
-        examples=[True],
-        description="Whether an update keeps the number of instances that are running. false, with "
+    keep_counts: bool | None = optional(
+        "Whether an update keeps the number of instances that are running. false, with "
         "enabled: false, is for fleets of a fixed size: an update sets the initial "
         "number. Default: true, but not before throughput is measured.",
+        example=True,
     )
-    metric: Literal["invocations", "concurrency"] = Field(
-        default="invocations",
-        description="What scaling tracks: invocations per instance and minute, or requests in "
+    metric: Literal["invocations", "concurrency"] = optional(
+        "What scaling tracks: invocations per instance and minute, or requests in "
         "flight at ten seconds' resolution. Default: invocations.",
+        default="invocations",
     )
     concurrency_target: (
         Annotated[
@@ -193,17 +183,16 @@ class ScalingSettings(SettingsModel):
             ),
         ]
         | None
-    ) = Field(
-        default=None,
-        examples=[4],
-        description="Requests in flight per instance that scaling aims at; with metric: "
+    ) = optional(
+        "Requests in flight per instance that scaling aims at; with metric: "
         "concurrency, and only then.",
+        example=4,
     )
-    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="Rest after removing instances. Default: 5m."
+    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = optional(
+        "Rest after removing instances. Default: 5m.", example="5m"
     )
-    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["60s"], description="Rest after adding instances. Default: 60s."
+    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = optional(
+        "Rest after adding instances. Default: 60s.", example="60s"
     )
 
     @classmethod

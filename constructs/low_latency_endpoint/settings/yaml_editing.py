@@ -45,7 +45,6 @@ from .yaml_source import parse_yaml, scalar
 if TYPE_CHECKING:
     from .stack import Settings
 
-__all__ = ["YamlEdit", "checked_edit", "edit_settings_file", "edited_yaml", "write_edit"]
 
 Value = str | int | float | bool
 Values = Mapping[Place, Value | Mapping[str, Any]]

@@ -106,7 +106,7 @@ def parse_yaml(text: str) -> YamlSource:
     if len(text) > _MOST_BYTES:
         return _too_large()
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_LimitedLoader)
     except _TooLargeError as error:
         return _too_many(error)
     except yaml.reader.ReaderError as error:
@@ -121,7 +121,7 @@ def parse_yaml(text: str) -> YamlSource:
         mark = error.problem_mark or error.context_mark
         parts = [error.context, error.problem]
         return _failed(
-            _Lines(text).of(mark) if mark else 1,
+            _LineNumbers(text).of(mark) if mark else 1,
             NOT_YAML.error(got=", ".join(part for part in parts if part), allowed="YAML"),
         )
     except RecursionError:
@@ -129,7 +129,7 @@ def parse_yaml(text: str) -> YamlSource:
     source = YamlSource()
     if node is not None:
         try:
-            source.values = _Reader(source, _Lines(text)).value(node, (), ())
+            source.values = _Reader(source, _LineNumbers(text)).value(node, (), ())
         except _TooLargeError as error:
             return _too_many(error)
     return source
@@ -164,7 +164,7 @@ class _TooLargeError(Exception):
         self.line = line
 
 
-class _Loader(yaml.BaseLoader):  # which resolves no scalar
+class _LimitedLoader(yaml.BaseLoader):  # which resolves no scalar
     """Gives up early on a file with more values than are read afterwards."""
 
     _composed = 0
@@ -178,7 +178,7 @@ class _Loader(yaml.BaseLoader):  # which resolves no scalar
         return super().compose_node(parent, index)
 
 
-class _Lines:
+class _LineNumbers:
     """Line numbers as editors count them; PyYAML also counts U+0085 and U+2028 as line ends."""
 
     def __init__(self, text: str) -> None:
@@ -189,7 +189,7 @@ class _Lines:
 
 
 class _Reader:
-    def __init__(self, source: YamlSource, lines: _Lines) -> None:
+    def __init__(self, source: YamlSource, lines: _LineNumbers) -> None:
         self._source = source
         self._lines = lines
         self._nodes = 0

@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimates import Estimate
+    from .fleet_changes import InstanceFailure, Rollout, TargetTracking, ZoneOutage
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
-    from .scenario import (
-        Deployment,
-        InstanceFailure,
-        PrefixCache,
-        Scenario,
-        TargetTracking,
-        ZoneOutage,
-        Zones,
-    )
+    from .scenario import PrefixCache, Scenario, Zones
     from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
     from .simulating import Comparison, SimulationResult, compare, simulate
     from .traffic import (
@@ -40,7 +33,6 @@ __all__ = [
     "ClosedLoop",
     "Comparison",
     "Constant",
-    "Deployment",
     "Empirical",
     "Estimate",
     "Exponential",
@@ -50,6 +42,7 @@ __all__ = [
     "OpenLoop",
     "PrefixCache",
     "Replication",
+    "Rollout",
     "Scenario",
     "Shape",
     "ShapedLoop",
@@ -70,6 +63,7 @@ _MODULES = (
     "estimates",
     "service_laws",
     "traffic",
+    "fleet_changes",
     "scenario",
     "recorded_traffic",
     "replication",

@@ -10,13 +10,11 @@ from ..errors import rule
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.latency_target import LatencyTarget
 from ..plan.throughput import MeasuredThroughput
-from .fleet_changes import SIMULATED_INSTANCES, Deployment, TargetTracking, ZoneOutage
+from .fleet_changes import SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
-
-__all__ = ["Model", "model_of_plan"]
 
 THROUGHPUT_NEEDED = rule(
     "LLE875",
@@ -31,7 +29,7 @@ _Z99 = 2.3263478740408408  # normal quantile
 
 
 @dataclass(frozen=True)
-class Model:
+class SimulatedEndpoint:
     """An endpoint that can be simulated, and the sentences that say what was assumed.
 
     Attributes
@@ -46,7 +44,7 @@ class Model:
         Whether the fleet follows the load; it keeps ``instances`` otherwise.
     concurrency_target : float or None
         Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
-    deployment : Deployment
+    deployment : Rollout
         How a new version takes over; when, a shape says.
     latency_target : float or None
         Seconds at p99.
@@ -66,7 +64,7 @@ class Model:
     cooldowns: tuple[float, float]
     scales: bool
     concurrency_target: float | None
-    deployment: Deployment
+    deployment: Rollout
     latency_target: float | None
     assumed: tuple[str, ...]
 
@@ -169,12 +167,12 @@ class Model:
         return said
 
 
-def _in_words(how: Deployment) -> str:
+def _in_words(how: Rollout) -> str:
     """A deployment.
 
     Examples
     --------
-    >>> _in_words(Deployment(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0))
+    >>> _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0))
     'rolling, in batches of 10 %, 1200 s apart'
     """
     share, wait = f"{100 * how.step_share:g} %", f"{how.wait_seconds:g} s"
@@ -187,11 +185,11 @@ def _in_words(how: Deployment) -> str:
     return text + (f", the old fleet kept for {how.bake_seconds:g} s" if how.bake_seconds else "")
 
 
-def _default_deployment(instance_type: str) -> Deployment:
+def _default_deployment(instance_type: str) -> Rollout:
     """What the library does when the settings say nothing: see ``Endpoint``."""
     if instance_type.startswith("ml.inf1."):
-        return Deployment(at=0.0)
-    return Deployment(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
+        return Rollout(at=0.0)
+    return Rollout(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
 
 
 def model_of_plan(
@@ -207,8 +205,8 @@ def model_of_plan(
     peak_tps: float | None = None,
     instances: int | None = None,
     routing: str | None = None,
-    deployment: Deployment | None = None,
-) -> Model:
+    deployment: Rollout | None = None,
+) -> SimulatedEndpoint:
     """A plan as a model; what is given here goes before what the plan says.
 
     ``deployment`` says how a new version takes over; by default as the library does it.
@@ -255,7 +253,7 @@ def model_of_plan(
             "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
             "back to, without its cache; in Python, PrefixCache simulates that"
         )
-    return Model(
+    return SimulatedEndpoint(
         service=service,
         concurrency=concurrency,
         slope=slope,

@@ -11,8 +11,6 @@ from typing import Any
 from ..errors import rule
 from . import core, kernels
 
-__all__ = ["Loops", "have_numba", "loops"]
-
 EXTRA_NEEDED = rule(
     "LLE876",
     "this needs a package that is not installed",

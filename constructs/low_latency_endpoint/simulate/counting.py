@@ -8,13 +8,11 @@ from typing import Any
 from . import kernels
 from .compilation import Loops
 
-__all__ = ["Counter", "Window"]
-
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimelineWindow:
     """What happened from one time to another; times in seconds.
 
     Attributes
@@ -64,7 +62,7 @@ class Counter:
         )
         self.sums = loops.same_float(0.0, 7)
         self.window_sums = loops.same_float(0.0, 7)
-        self.windows: list[Window] = []
+        self.windows: list[TimelineWindow] = []
         self.by_window = False
 
     def forget(self) -> None:
@@ -92,7 +90,7 @@ class Counter:
             for share in (0.50, 0.99)
         )
         self.windows.append(
-            Window(
+            TimelineWindow(
                 begin,
                 end,
                 int(count),

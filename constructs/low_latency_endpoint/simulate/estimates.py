@@ -9,8 +9,6 @@ from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean
 
-__all__ = ["Estimate", "estimate", "student_quantile"]
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

@@ -7,28 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import MIN_CAPACITY, SCALING_TARGET, Choice, Range
+from ..plan.limits import MIN_CAPACITY, SCALING_TARGET, Choice, number_range
 from ..plan.rules import MIN_ABOVE_MAX
 from .service_laws import SECONDS, SHARE
 
-__all__ = ["Deployment", "InstanceFailure", "TargetTracking", "ZoneOutage"]
-
-SIMULATED_INSTANCES = Range(
-    rule(
-        "LLE852",
-        "the number of simulated instances is out of range",
-        mend="Give a number of instances in the allowed range.",
-    ),
+SIMULATED_INSTANCES = number_range(
+    "LLE852",
     "the number of simulated instances",
     1,
     1_000_000,
+    mend="Give a number of instances in the allowed range.",
 )
-ROUTERS = Range(
-    rule("LLE859", "the number of routers is out of range", mend="Give at least one router."),
-    "the number of routers",
-    1,
-    1000,
-)
+ROUTERS = number_range("LLE859", "the number of routers", 1, 1000, mend="Give at least one router.")
 SCALING_METRIC = Choice(
     rule(
         "LLE867",
@@ -38,17 +28,14 @@ SCALING_METRIC = Choice(
     "a scaling metric",
     ("invocations", "concurrency"),
 )
-SCALING_PERIOD = Range(
-    rule(
-        "LLE868",
-        "the period of a scaling metric is out of range",
-        mend="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
-    ),
-    "the period of a metric",
+SCALING_PERIOD = number_range(
+    "LLE868",
+    "the period of a scaling metric",
     1,
     3600,
-    "seconds",
-    False,
+    unit="seconds",
+    whole=False,
+    mend="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
 )
 
 
@@ -134,7 +121,7 @@ class TargetTracking:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class Rollout:
     """A new version of the endpoint while requests run. Scaling stands still meanwhile.
 
     Parameters
@@ -171,7 +158,7 @@ class Deployment:
 
         Examples
         --------
-        >>> Deployment(at=0.0, kind="rolling", step_share=0.25, wait_seconds=60.0).seconds(8)
+        >>> Rollout(at=0.0, kind="rolling", step_share=0.25, wait_seconds=60.0).seconds(8)
         1380.0
         """
         steps = math.ceil(fleet / self.step(fleet))

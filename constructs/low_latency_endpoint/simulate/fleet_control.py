@@ -16,11 +16,9 @@ from itertools import count
 from typing import Protocol
 
 from .core import SYSTEM_AREA
-from .fleet_changes import Deployment, InstanceFailure, ZoneOutage
+from .fleet_changes import InstanceFailure, Rollout, ZoneOutage
 from .scenario import Scenario
 from .world import World
-
-__all__ = ["FleetControl"]
 
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 
@@ -328,7 +326,7 @@ class FleetControl:
         first = self._staying if plan.kind == "all_at_once" else step
         self.at(self._now + plan.instance_seconds, lambda: self._shift(first, plan))
 
-    def _shift(self, step: int, plan: Deployment) -> None:
+    def _shift(self, step: int, plan: Rollout) -> None:
         """Move traffic from old instances to new ones; the old stay up until all has moved."""
         self._kept += self._replace(step)
         if not self._staying:
@@ -337,7 +335,7 @@ class FleetControl:
         following = self._staying if plan.kind == "canary" else step
         self.at(self._now + plan.wait_seconds, lambda: self._shift(following, plan))
 
-    def _roll(self, step: int, plan: Deployment) -> None:
+    def _roll(self, step: int, plan: Rollout) -> None:
         """Replace one batch after another."""
         batch = min(step, self._pending)
         self._pending -= batch

@@ -36,8 +36,6 @@ from .scenario import CONCURRENCY, SLOPE
 from .service_laws import Empirical
 from .traffic import RATE
 
-__all__ = ["LoadTestResult", "read_load_test_result"]
-
 LOAD_TEST_FILE = rule(
     "LLE873",
     "a load-test result cannot be read",

@@ -19,16 +19,6 @@ from .service_laws import Lognormal
 from .simulating import compare
 from .traffic import ClosedLoop
 
-__all__ = [
-    "CASES",
-    "PUBLISHED_P99_CUT",
-    "PUBLISHED_THROUGHPUT_GAIN",
-    "SIZES",
-    "Case",
-    "Gain",
-    "gains",
-]
-
 SIZES = (1, 5, 10, 15, 20)
 USERS_EACH = 4
 PUBLISHED_THROUGHPUT_GAIN = (0.15, 0.16)

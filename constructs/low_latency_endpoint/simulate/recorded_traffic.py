@@ -35,8 +35,6 @@ from typing import Any
 from ..errors import rule
 from .traffic import Shape, shape_of_counts
 
-__all__ = ["read_recorded_traffic", "recorded_traffic"]
-
 RECORDED_TRAFFIC = rule(
     "LLE880",
     "recorded traffic cannot be read",

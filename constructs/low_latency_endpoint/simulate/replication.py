@@ -23,13 +23,12 @@ from .core import (
     SYSTEM_AREA,
     WORK_AREA,
 )
-from .counting import PERCENTILES, Counter, Window
+from .counting import PERCENTILES, Counter, TimelineWindow
+from .fleet_changes import ZoneOutage
 from .fleet_control import FleetControl
-from .scenario import Scenario, ZoneOutage
+from .scenario import Scenario
 from .workload import Workload
 from .world import World
-
-__all__ = ["Replication", "RunLength", "replicate"]
 
 _FOREVER = 1e300  # finite, so that an event that never comes is later
 
@@ -122,7 +121,7 @@ class Replication:
     mean_gap: float | None
     littles_law: float
     entered: int
-    timeline: tuple[Window, ...] = field(default=(), repr=False)
+    timeline: tuple[TimelineWindow, ...] = field(default=(), repr=False)
 
     @property
     def seconds_over_target(self) -> float:

@@ -7,53 +7,36 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import Choice, Range
+from ..plan.limits import Choice, number_range
 from ..plan.rules import MIN_ABOVE_MAX, PREFIX_SETTINGS
 from .fleet_changes import (
     ROUTERS,
     SIMULATED_INSTANCES,
-    Deployment,
     InstanceFailure,
+    Rollout,
     TargetTracking,
     ZoneOutage,
 )
 from .service_laws import MEAN_SECONDS, SECONDS, SHARE, VARIATION, ServiceLaw
 from .traffic import RATE, ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
 
-__all__ = [
-    "Deployment",
-    "InstanceFailure",
-    "PrefixCache",
-    "Scenario",
-    "TargetTracking",
-    "ZoneOutage",
-    "Zones",
-]
-
 ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "POWER_OF_TWO")
-CONCURRENCY = Range(
-    rule(
-        "LLE853",
-        "the concurrency of a simulated instance is out of range",
-        mend="Give how many requests one instance works on at the same time: its workers, or the "
-        "largest batch.",
-    ),
-    "the concurrency of an instance",
+CONCURRENCY = number_range(
+    "LLE853",
+    "the concurrency of a simulated instance",
     1,
     4096,
+    mend="Give how many requests one instance works on at the same time: its workers, or the "
+    "largest batch.",
 )
-SLOPE = Range(
-    rule(
-        "LLE854",
-        "the slope of a batching instance is out of range",
-        mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
-        "their own, 1 when all share one processor.",
-    ),
-    "the slope",
+SLOPE = number_range(
+    "LLE854",
+    "the slope of a batching instance",
     0,
     10,
-    "",
-    False,
+    whole=False,
+    mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
+    "their own, 1 when all share one processor.",
 )
 SIMULATED_ROUTING = Choice(
     rule(
@@ -64,15 +47,12 @@ SIMULATED_ROUTING = Choice(
     "a simulated routing strategy",
     ROUTINGS,
 )
-PREFIXES = Range(
-    rule(
-        "LLE863",
-        "the number of prefixes is out of range",
-        mend="Give how many different beginnings the requests have.",
-    ),
+PREFIXES = number_range(
+    "LLE863",
     "the number of prefixes",
     1,
     100_000,
+    mend="Give how many different beginnings the requests have.",
 )
 OUTAGE = rule(
     "LLE879",
@@ -185,7 +165,7 @@ class Scenario:
         By default requests have nothing in common.
     scaling : TargetTracking, optional
         By default the fleet stays as it is.
-    deployment : Deployment, optional
+    deployment : Rollout, optional
     latency_target : float, optional
         Seconds; the results count what is slower.
     retry_seconds : float
@@ -209,7 +189,7 @@ class Scenario:
     zones: Zones = field(default_factory=Zones)
     prefix_cache: PrefixCache | None = None
     scaling: TargetTracking | None = None
-    deployment: Deployment | None = None
+    deployment: Rollout | None = None
     faults: tuple[InstanceFailure | ZoneOutage, ...] = ()
     latency_target: float | None = None
     retry_seconds: float = 1.0

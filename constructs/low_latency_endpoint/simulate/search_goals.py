@@ -10,8 +10,6 @@ from ..errors import rule
 from .estimates import Estimate
 from .traffic import Shape
 
-__all__ = ["Candidate", "Found", "Goal", "SearchResult", "pareto_front", "parse_goal"]
-
 SEARCH_GOAL = rule(
     "LLE874",
     "a search goal cannot be read",

@@ -8,8 +8,6 @@ from typing import Any
 from .search_goals import NEAR, Found, Goal, SearchResult
 from .wording import milliseconds
 
-__all__ = ["points_tables", "search_data", "search_sentences", "traffic_name"]
-
 
 def traffic_name(result: SearchResult) -> str:
     """The shapes in words.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from .assumptions import Model
+from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
 from .replication import Replication, RunLength
 from .scenario import Scenario
@@ -21,12 +21,9 @@ from .search_goals import (
     SearchResult,
     best_of,
     pareto_front,
-    parse_goal,
 )
 from .simulating import REPLICATIONS, SimulationResult, replicated
 from .traffic import Shape, shape
-
-__all__ = ["Candidate", "Found", "Goal", "SearchResult", "parse_goal", "search"]
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
 FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
@@ -42,7 +39,7 @@ Looked = tuple[Candidate, Shape | None]
 
 
 def search(
-    model: Model,
+    model: SimulatedEndpoint,
     goal: Goal,
     *,
     over: Shape | Sequence[Shape] | None = None,
@@ -61,7 +58,7 @@ def search(
 
     Parameters
     ----------
-    model : Model
+    model : SimulatedEndpoint
         The endpoint; its peak becomes the goal's.
     over : Shape or sequence of Shape, optional
         On which scaling policies are judged: by the worst latency and the mean cost. By default
@@ -108,7 +105,7 @@ def search(
     )
 
 
-def fewest_instances(model: Model) -> int:
+def fewest_instances(model: SimulatedEndpoint) -> int:
     """The smallest fleet that a plan takes: two, and one per client zone (``LLE810``)."""
     return max(2, model.zones)
 
@@ -116,7 +113,7 @@ def fewest_instances(model: Model) -> int:
 # --- fixed fleets at the steady peak -------------------------------------------------------------
 
 
-def _steady(model: Model, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+def _steady(model: SimulatedEndpoint, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
     one = model.steady(instances=1).instance_rate
     fewest = max(fewest_instances(model), math.floor(goal.tps / one / _FULL) + 1)
     most = max(fewest + 2, math.ceil(_WIDER * fewest))
@@ -180,7 +177,7 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
 
 
 def _over_time(
-    model: Model,
+    model: SimulatedEndpoint,
     goal: Goal,
     runs: _Runs,
     steady: Sequence[Found],
@@ -223,7 +220,7 @@ def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
     return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
 
 
-def _policies(model: Model, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
+def _policies(model: SimulatedEndpoint, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
     """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
     least = min(each.candidate.minimum for each in steady)
     held = [each for each in steady if each.holds]
@@ -265,7 +262,7 @@ def _policies(model: Model, goal: Goal, steady: Sequence[Found]) -> list[Candida
 class _Runs:
     """The runs so far; a later look at a candidate adds replications to those that it has."""
 
-    model: Model
+    model: SimulatedEndpoint
     goal: Goal
     seed: int
     requests: int
@@ -348,7 +345,7 @@ def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None,
     return MISSES if latency.low >= goal.seconds else NEAR
 
 
-def scenario_of(model: Model, candidate: Candidate, over: Shape | None) -> Scenario:
+def scenario_of(model: SimulatedEndpoint, candidate: Candidate, over: Shape | None) -> Scenario:
     """The scenario in which a candidate is tried."""
     if over is None:
         return model.steady(instances=candidate.minimum, routing=candidate.routing)

@@ -10,52 +10,37 @@ from itertools import pairwise
 from statistics import NormalDist
 
 from ..errors import rule
-from ..plan.limits import Range
+from ..plan.limits import number_range
 from . import kernels
 
-__all__ = ["Constant", "Empirical", "Exponential", "Gamma", "Lognormal", "ServiceLaw", "TokenCount"]
-
-MEAN_SECONDS = Range(
-    rule("LLE850", "a mean time is out of range", mend="Give the mean in seconds, above zero."),
+MEAN_SECONDS = number_range(
+    "LLE850",
     "a mean time",
     1e-6,
     1e6,
-    "seconds",
-    False,
+    unit="seconds",
+    whole=False,
+    mend="Give the mean in seconds, above zero.",
 )
-VARIATION = Range(
-    rule(
-        "LLE851",
-        "a coefficient of variation is out of range",
-        mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
-        "above 1 for language models with answers of very different length.",
-    ),
+VARIATION = number_range(
+    "LLE851",
     "a coefficient of variation",
     0,
     20,
-    "",
-    False,
+    whole=False,
+    mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
+    "above 1 for language models with answers of very different length.",
 )
-SECONDS = Range(
-    rule(
-        "LLE860",
-        "a time of the simulation is out of range",
-        mend="Give seconds in the allowed range.",
-    ),
-    "a time",
+SECONDS = number_range(
+    "LLE860",
+    "a time of the simulation",
     0,
     1e9,
-    "seconds",
-    False,
+    unit="seconds",
+    whole=False,
+    mend="Give seconds in the allowed range.",
 )
-SHARE = Range(
-    rule("LLE861", "a share is out of range", mend="Give a share from 0 to 1."),
-    "a share",
-    0,
-    1,
-    "",
-    False,
-)
+SHARE = number_range("LLE861", "a share", 0, 1, whole=False, mend="Give a share from 0 to 1.")
 SAMPLES = rule(
     "LLE870",
     "a service law needs measured times above zero",

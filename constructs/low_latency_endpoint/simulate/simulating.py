@@ -10,48 +10,36 @@ from statistics import fmean
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import Range
+from ..plan.limits import number_range
 from .compilation import loops
-from .counting import PERCENTILES, Window
+from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
 from .scenario import Scenario
 from .service_laws import SECONDS, Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
-__all__ = ["Comparison", "SimulationResult", "compare", "simulate"]
-
-REPLICATIONS = Range(
-    rule(
-        "LLE858",
-        "the number of replications is out of range",
-        mend="Give at least two: the confidence interval comes from their differences.",
-    ),
+REPLICATIONS = number_range(
+    "LLE858",
     "the number of replications",
     2,
     100_000,
+    mend="Give at least two: the confidence interval comes from their differences.",
 )
-REQUESTS = Range(
-    rule(
-        "LLE862",
-        "the number of simulated requests is out of range",
-        mend="Give a number of requests in the allowed range.",
-    ),
-    "the number of requests",
+REQUESTS = number_range(
+    "LLE862",
+    "the number of simulated requests",
     100,
     10_000_000_000,
+    mend="Give a number of requests in the allowed range.",
 )
-CONFIDENCE = Range(
-    rule(
-        "LLE864",
-        "a confidence is out of range",
-        mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
-    ),
+CONFIDENCE = number_range(
+    "LLE864",
     "a confidence",
     0.5,
     0.999999,
-    "",
-    False,
+    whole=False,
+    mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
 )
 PERCENTILE = rule(
     "LLE865",
@@ -244,7 +232,7 @@ class SimulationResult:
         }
 
 
-def _line(windows: Sequence[Window]) -> dict[str, float | None]:
+def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
     """One window of all replications; percentiles of those in which requests were answered."""
 
     def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:

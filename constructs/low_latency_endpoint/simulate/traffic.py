@@ -12,37 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import Range
+from ..plan.limits import number_range
 from .service_laws import SECONDS, Constant, ServiceLaw
 
-__all__ = [
-    "ArrivalTrace",
-    "ClosedLoop",
-    "OpenLoop",
-    "Shape",
-    "ShapedLoop",
-    "Traffic",
-    "shape",
-    "shape_of_counts",
-    "shapes",
-]
-
-RATE = Range(
-    rule(
-        "LLE855", "a rate of requests is out of range", mend="Give requests per second, above zero."
-    ),
+RATE = number_range(
+    "LLE855",
     "a rate of requests",
     1e-6,
     1e9,
-    "requests per second",
-    False,
+    unit="requests per second",
+    whole=False,
+    mend="Give requests per second, above zero.",
 )
-USERS = Range(
-    rule("LLE856", "the number of users is out of range", mend="Give at least one user."),
-    "the number of users",
-    1,
-    10_000_000,
-)
+USERS = number_range("LLE856", "the number of users", 1, 10_000_000, mend="Give at least one user.")
 TRACE = rule(
     "LLE871",
     "an arrival trace needs times that do not fall",

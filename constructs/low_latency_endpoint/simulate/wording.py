@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .assumptions import Model
+from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
 from .simulating import Comparison, SimulationResult
 from .traffic import Shape
@@ -50,7 +50,7 @@ def percent(value: Estimate) -> str:
     return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
 
 
-def steady_sentence(model: Model, result: SimulationResult) -> str:
+def steady_sentence(model: SimulatedEndpoint, result: SimulationResult) -> str:
     """What the fleet does at the peak."""
     p99 = result.percentile(99.0)
     text = (
@@ -91,7 +91,7 @@ def _column(result: SimulationResult) -> dict[str, str]:
     return cells
 
 
-def comparison_sentence(model: Model, both: Comparison) -> str:
+def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     """Which strategy is quicker."""
     change = both.percentile_change(LEAST, 99.0)
     head = f"At {model.peak_tps:,g} requests per second over {model.instances} instances {LEAST} "
@@ -114,7 +114,7 @@ def change_rows(both: Comparison) -> list[list[str]]:
     ]
 
 
-def shape_sentence(model: Model, shape: Shape, result: SimulationResult) -> str:
+def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationResult) -> str:
     """What happened under a shape."""
     text = (
         f"{shape.name}: 99 of 100 requests within {milliseconds(result.percentile(99.0))}, "

@@ -17,8 +17,6 @@ from .service_laws import Constant, Exponential, LawParameters
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 from .world import World
 
-__all__ = ["Workload"]
-
 
 class Stream:
     """One stream of random numbers, by seed, replication and purpose."""

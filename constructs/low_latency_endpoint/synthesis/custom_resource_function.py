@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations, region_info
+from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from .asked_once import region_of
 from .findings import acknowledge_wildcard_resources
 from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 from .validation import is_token
 
-__all__ = ["CustomResourceFunction", "custom_resource_function", "function_runtime"]
-
 _SOURCES = Path(__file__).parent / "custom_resource_functions"
+# How Regions of other partitions than ``aws`` begin. CDK's table of Regions would know too, and
+# takes Node.js longer to load than all functions take to make.
+_ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
 
 
 def function_runtime(scope: Construct) -> dict[str, Any]:
@@ -28,8 +29,8 @@ def function_runtime(scope: Construct) -> dict[str, Any]:
     others, which get runtimes and architectures later, the runtime before and x86. A stack
     without a region counts as one in ``aws``: give a stack in another partition its region.
     """
-    region = Stack.of(scope).region
-    if is_token(region) or _partition(region) in (None, "aws"):
+    region = region_of(scope)
+    if is_token(region) or not region.startswith(_ELSEWHERE):
         return {"runtime": "python3.14", "architectures": ["arm64"]}
     Validations.of(scope).acknowledge(
         Acknowledgment(
@@ -38,11 +39,6 @@ def function_runtime(scope: Construct) -> dict[str, Any]:
         )
     )
     return {"runtime": "python3.13", "architectures": ["x86_64"]}
-
-
-@cache
-def _partition(region: str) -> str | None:
-    return region_info.RegionInfo.get(region).partition
 
 
 @dataclass(frozen=True)
@@ -101,5 +97,6 @@ def custom_resource_function(
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
         **function_runtime(scope),
     )
-    function.node.add_dependency(*role.before)
+    if role.before:
+        function.node.add_dependency(*role.before)
     return CustomResourceFunction(function.attr_arn, role)

@@ -8,13 +8,12 @@ from functools import cache
 from typing import Any
 
 import jsii
-from aws_cdk import Acknowledgment, Aws, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Validations
 from constructs import IConstruct, IValidation
 
+from .asked_once import stack_of
 from .token_text import tokens
 from .validation import is_token
-
-__all__ = ["acknowledge_wildcard_resources", "known_at_synth", "pseudo_parameters", "warn"]
 
 
 def acknowledge_wildcard_resources(
@@ -38,9 +37,9 @@ class _Acknowledgement:
 
     def validate(self) -> list[str]:
         """Acknowledge the resources as they are spelled now; there is never a complaint."""
-        resolved: list[Any] = self._resources
+        resolved: list[Any] = [_with_names(resource) for resource in self._resources]
         if any(map(is_token, resolved)):
-            resolved = Stack.of(self._construct).resolve(resolved)
+            resolved = stack_of(self._construct).resolve(resolved)
         Validations.of(self._construct).acknowledge(
             *(
                 Acknowledgment(
@@ -50,6 +49,13 @@ class _Acknowledgement:
             )
         )
         return []
+
+
+def _with_names(text: str) -> str:
+    """With the names of a stack's own partition, Region and account in place of their tokens."""
+    for token, name in zip(pseudo_parameters(), ("Partition", "Region", "AccountId"), strict=True):
+        text = text.replace(token, f"<AWS::{name}>")
+    return text
 
 
 def _spelled(value: Any) -> str:

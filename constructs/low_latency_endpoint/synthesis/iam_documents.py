@@ -12,18 +12,6 @@ from .findings import pseudo_parameters, warn
 from .token_text import masked
 from .validation import is_token
 
-__all__ = [
-    "allow",
-    "arn",
-    "document",
-    "endpoint_arn",
-    "for_flow_logs",
-    "for_hosting",
-    "for_tasks",
-    "least_length",
-    "trust",
-]
-
 
 def arn(service: str, resource: str) -> str:
     """ARN of a resource in the stack's own partition, region and account."""

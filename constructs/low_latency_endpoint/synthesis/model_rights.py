@@ -17,17 +17,6 @@ from .token_text import masked
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = [
-    "bucket_arn",
-    "decrypting",
-    "encrypting_volumes",
-    "hosting",
-    "making_interfaces",
-    "reading",
-    "split_s3_uri",
-    "writing_with",
-    "written_objects",
-]
 
 _WRITE_WITH_KEY = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
 """GenerateDataKey for each object, Decrypt for those of several parts

@@ -19,10 +19,8 @@ from .validation import check
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FunctionRole", "Safeguards", "attached", "log_group", "safeguards_of"]
 
 _APPLIED = "_low_latency_endpoint_safeguards"
-_LOGS = f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
 _LOG_KEY_ACTIONS = (
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -99,10 +97,15 @@ class Safeguards:
                 allow(
                     _LOG_KEY_ACTIONS,
                     self.encryption_key.key_arn,
-                    condition={"StringEquals": {"kms:ViaService": _LOGS}},
+                    condition={"StringEquals": {"kms:ViaService": _logs_service()}},
                 )
             )
         return statements
+
+
+def _logs_service() -> str:
+    """Asked for when it is needed: at import, this would call Node.js."""
+    return f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
 
 
 def safeguards_of(scope: IConstruct) -> Safeguards:
@@ -131,7 +134,7 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
                 allow(
                     _LOG_KEY_ACTIONS,
                     "*",
-                    principal={"Service": _LOGS},
+                    principal={"Service": _logs_service()},
                     condition={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": arn("logs", "*")}},
                 )
             )

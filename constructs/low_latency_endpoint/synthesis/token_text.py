@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["masked", "tokens"]
-
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 _FIRST = 0xE000  # Unicode's private use area: in no URI, no ARN, and of no case
 

@@ -21,8 +21,6 @@ from ..synthesis.iam_documents import allow, arn, document
 from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
 from .payload import WarmUpPayload, write_payloads
 
-__all__ = ["DeadLetters", "WarmUpFunction", "function_code"]
-
 _PACKAGE = "warm_up_function"
 _STAGING_OFF = "aws:cdk:disable-asset-staging"
 

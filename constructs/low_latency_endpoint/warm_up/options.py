@@ -11,8 +11,6 @@ from aws_cdk import Duration
 from ..plan.argument_kinds import checked_arguments
 from .payload import WarmUpPayload
 
-__all__ = ["KeepWarmOptions", "WarmUpMiss", "WarmUpOptions"]
-
 
 class WarmUpMiss(Enum):
     """What becomes of a deployment whose warm-up misses the target, or is refused."""

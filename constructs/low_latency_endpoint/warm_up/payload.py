@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,6 @@ from ..plan.warm_up_rules import (
     check_header,
 )
 from ..synthesis.validation import is_token
-
-__all__ = ["WarmUpPayload", "payload_digest", "write_payloads"]
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
@@ -177,7 +174,9 @@ def write_payloads(payloads: Sequence[WarmUpPayload], folder: Path) -> None:
 
 def payload_digest(payloads: Sequence[WarmUpPayload]) -> str:
     """Changes with the payloads: a new payload is tried at once."""
-    digest = hashlib.sha256()
+    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+
+    digest = sha256()
     for payload in payloads:
         digest.update(json.dumps([payload._headers, len(payload.body)]).encode())
         digest.update(payload.body)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from aws_cdk import Aws, CustomResource, Duration, Stack
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -33,14 +33,13 @@ from ..plan.warm_up_rules import (
     check_whole_minutes,
     keep_warm_threshold,
 )
+from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import allow, endpoint_arn
 from ..synthesis.validation import check, check_seconds
 from .lambda_function import DeadLetters, WarmUpFunction, function_code
-from .options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+from .options import WarmUpMiss
 from .payload import WarmUpPayload, as_payloads, payload_digest
-
-__all__ = ["KeepWarmOptions", "WarmUp", "WarmUpMiss", "WarmUpOptions", "WarmUpPayload"]
 
 DEFAULT_REQUESTS = 100
 
@@ -154,7 +153,7 @@ class WarmUp(Construct):
         reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, id)
-        path = self.node.path
+        path = path_below(self, scope, id)
         check(REQUESTS, requests, path)
         check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
         check(LAST, last, path)
@@ -177,7 +176,7 @@ class WarmUp(Construct):
         code = function_code(self, payloads)
         dead_letters = DeadLetters(self, "DeadLetters")
         group = _sender_group(self, network, private_link)
-        stack = Stack.of(self)
+        stack = stack_of(self)
         self.sender = WarmUpFunction(
             self,
             "Sender",
@@ -299,7 +298,7 @@ class WarmUp(Construct):
         ConfigurationError
             LLE549 to LLE555.
         """
-        path = self.node.path
+        path = path_of(self)
         if self._kept_warm:
             raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
         seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from ...errors import Rule, rule
+from ...errors import ErrorRule, rule
 from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 
 SINCE_FORM = rule(
@@ -98,7 +98,7 @@ def _until(text: str, now: datetime) -> datetime:
     return end
 
 
-def parse_latencies(values: Iterable[str], rule: Rule) -> dict[str, float]:
+def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms``.
 
     Raises

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.sessions import Unreadable
-from ...plan.images import dlc_account
+from ...plan.image_names import dlc_account
 from ...plan.instance_types import instance_facts
 from ...settings import ImageSettings
 from ..checking.checks import check, guarded, of_part

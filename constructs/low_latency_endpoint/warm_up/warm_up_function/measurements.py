@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Zone", "meets", "percentile"]
-
 AVERAGE = "Average"
 
 
