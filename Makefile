@@ -58,9 +58,12 @@ $(VENV)/bin/python:
 install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
 	|| { echo "Installing with pip instead of uv"; $(BIN)/python -m pip install --quiet $(1); }
 
-# What `cdk deploy` needs; the rest of the tools only when a target asks for them.
+# What `cdk deploy` needs; the rest of the tools only when a target asks for them. aws-cdk-lib brings
+# aws_cdk/cloud_assembly_schema once more, and its own is the one that has to stay: uv installs in
+# any order, so the package of that name comes before.
 $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
 	@echo "Installing the deploy set: AWS CDK, Node.js and the library"
+	@$(call install,"$$(grep -E '^aws-cdk-cloud-assembly-schema==' requirements.txt)")
 	@$(call install,-r requirements.txt)
 	@touch $@
 
