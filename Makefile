@@ -136,7 +136,7 @@ deploy: $(VENV)/.installed node_modules/.installed  ## Say cost and minutes, pre
 ifneq ($(PREFLIGHT),no)
 	$(if $(filter --profile%,$(ARGS)),$(error Preflight and the CDK must ask the same account: \
 	  AWS_PROFILE=... make deploy))
-	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Mend what fails \
+	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Fix what fails \
 	above, or deploy all the same: make deploy PREFLIGHT=no" >&2; exit 1; }
 endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)

@@ -168,7 +168,7 @@ def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
         "variant": variant,
         "cli": "failed" if problem else "ok",
         "events": events,
-        # The first word on it; what was mended or done again after that is another matter.
+        # The first word on it; what was fixed or done again after that is another matter.
         "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
         "left_as": stack["StackStatus"],
         "endpoint_timeline": watch.seen,

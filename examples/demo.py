@@ -141,7 +141,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             for uri in stand_ins_for_images(aws, loaded):
                 say(f"in the registry, where AWS has it: {uri}")
         cdk = CdkCli(aws, folder)
-        with next_step("Preflight: would it deploy, and work? Mend what is missing"):
+        with next_step("Preflight: would it deploy, and work? Fix what is missing"):
             low_latency(aws, "preflight", near(settings), "--quiet", expected=1)
             model = contextlib.ExitStack()
             model.enter_context(uploaded(aws, model_uris(loaded)))
@@ -279,7 +279,7 @@ def main() -> int:
         keep = True  # for the log, which the advice names
         return report(failure.what, failure.output[-8:], failure.advice)
     except SettingsError as error:
-        return report(f"{settings.name} has mistakes", str(error).splitlines(), "Mend the file.")
+        return report(f"{settings.name} has mistakes", str(error).splitlines(), "Fix the file.")
     except (LocalAwsError, LowLatencyEndpointError) as error:
         return report("the step above did not work", str(error).splitlines(), "")
     except FileNotFoundError as error:

@@ -142,7 +142,7 @@ def _lines_fault(text: str, error: SettingsError) -> str:
         return "refused without a problem"
     marks = _line_of_each_path(text)
     for line, problem in error.problems:
-        if not (problem.code.startswith("LLE") and problem.what and problem.allowed):
+        if not (problem.code.startswith("LL") and problem.what and problem.allowed):
             return f"a problem without a code or words: {problem}"
         where = problem.where
         while where and where not in marks:  # a missing setting has the line of what is around it

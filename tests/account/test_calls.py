@@ -69,7 +69,7 @@ def test_a_refusal_is_told_from_what_does_not_exist() -> None:
     with pytest.raises(Unreadable, match="sagemaker:DescribeEndpoint is denied") as caught:
         read_endpoint(SageMaker(describe_endpoint=[refused("AccessDenied")]).account(), "e")
     assert caught.value.why == "sagemaker:DescribeEndpoint: not permitted"
-    assert "Allow sagemaker:DescribeEndpoint" in caught.value.mend
+    assert "Allow sagemaker:DescribeEndpoint" in caught.value.fix
 
 
 def test_a_refusal_that_is_kept_is_the_same_each_time() -> None:
@@ -98,14 +98,14 @@ def test_credentials_that_are_none_end_everything() -> None:
     account = SageMaker(describe_endpoint=[refused("ExpiredTokenException")]).account()
     with pytest.raises(ConfigurationError) as caught:
         account.known("endpoint", read_endpoint, "e")
-    assert caught.value.code == "LLE583"
+    assert caught.value.code == "LLA102"
     assert account.unknown == []
 
 
 def test_a_missing_endpoint_is_an_error_that_names_the_region() -> None:
     with pytest.raises(ConfigurationError) as caught:
         existing_endpoint(SageMaker(describe_endpoint=[GONE]).account(), "e")
-    assert (caught.value.code, caught.value.got) == ("LLE581", "e in eu-west-1")
+    assert (caught.value.code, caught.value.got) == ("LLA101", "e in eu-west-1")
 
 
 @pytest.mark.parametrize(

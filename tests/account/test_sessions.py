@@ -44,8 +44,8 @@ def test_the_region_is_the_first_given_one(monkeypatch: pytest.MonkeyPatch) -> N
 def test_who_and_where_must_be_known(given: tuple[str | None, str | None]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_clients(*given)
-    assert caught.value.code == "LLE583"
-    assert "--profile and --region" in caught.value.mend
+    assert caught.value.code == "LLA102"
+    assert "--profile and --region" in caught.value.fix
 
 
 def refusal(code: str, message: str = "no") -> ClientError:
@@ -70,7 +70,7 @@ def refusal(code: str, message: str = "no") -> ClientError:
 def test_who_is_not_known_gets_one_coded_error(error: Exception) -> None:
     with pytest.raises(ConfigurationError) as caught, aws_errors_in_words():
         raise error
-    assert caught.value.code == "LLE583"
+    assert caught.value.code == "LLA102"
     assert caught.value.__cause__ is error
 
 
@@ -80,7 +80,7 @@ def test_who_is_not_known_gets_one_coded_error(error: Exception) -> None:
         (
             refusal("AccessDeniedException", "not you"),
             "AWS refused DescribeEndpoint: AccessDeniedException: not you\n"
-            "  mend:    Allow DescribeEndpoint to these credentials.",
+            "  fix:    Allow DescribeEndpoint to these credentials.",
         ),
         (
             refusal("ThrottlingException", "slowly"),
@@ -89,7 +89,7 @@ def test_who_is_not_known_gets_one_coded_error(error: Exception) -> None:
         (
             EndpointConnectionError(endpoint_url="https://nowhere"),
             'Could not connect to the endpoint URL: "https://nowhere"\n'
-            "  mend:    The service cannot be reached from here: network, or region.",
+            "  fix:    The service cannot be reached from here: network, or region.",
         ),
         (ClientError({}, "ListEndpoints"), "AWS refused ListEndpoints: : "),
     ],

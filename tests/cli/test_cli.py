@@ -214,7 +214,7 @@ def test_errors(low_latency: Run) -> None:
 def test_local_aws_says_what_to_install_when_it_is_missing() -> None:
     done = in_a_process("local-aws", before="sys.modules['local_sagemaker'] = None")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("LLE876: ")
+    assert done.stderr.startswith("LLS126: ")
     assert "pip install 'cdk-low-latency-endpoint[local]'" in done.stderr
 
 
@@ -230,7 +230,7 @@ def test_any_error_of_the_library_is_printed_kindly(
     from low_latency_endpoint import cli
 
     def fail() -> None:
-        raise ConfigurationError(code="LLE000", what="nothing", got="a", allowed="b", mend="c")
+        raise ConfigurationError(code="LLE000", what="nothing", got="a", allowed="b", fix="c")
 
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(SystemExit) as caught:

@@ -1,4 +1,4 @@
-"""The page of error codes: complete, in step, and every rule says how to mend it."""
+"""The page of error codes: complete, in step, and every rule says how to fix it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_code_written_in_the_source_is_in_the_page() -> None:
                 isinstance(node, ast.Call)
                 and node.args
                 and isinstance(node.args[0], ast.Constant)
-                and re.fullmatch(r"LLE\d{3}", str(node.args[0].value))
+                and re.fullmatch(r"LL[ACERST]\d{3}|LLD9\d\d", str(node.args[0].value))
             ):
                 written[node.args[0].value] = path.name
     assert {code: where for code, where in written.items() if code not in registered} == {}
@@ -42,13 +42,13 @@ def test_every_code_written_in_the_source_is_in_the_page() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_is_complete(rule: ErrorRule) -> None:
-    assert re.fullmatch(r"LLE[1-9]\d\d", rule.code)
+    assert re.fullmatch(r"LL(E[1-9]|[ACRST]1|D9)\d\d", rule.code)
     assert rule.title
-    assert rule.mend.endswith((".", ")"))
+    assert rule.fix.endswith((".", ")"))
     assert rule.source == "" or rule.source.startswith("https://")
     text = explained(rule)
     assert rule.code in text
-    assert rule.mend in text
+    assert rule.fix in text
 
 
 @pytest.mark.parametrize("missing", ["", "botocore"])

@@ -380,12 +380,12 @@ def test_secrets_are_in_no_text(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"concurrency": 0}, "LLE572"),
-        ({"preconnect": -1}, "LLE572"),
-        ({"keepalive": timedelta(seconds=400)}, "LLE573"),
-        ({"retries": 9}, "LLE574"),
-        ({"url": "localhost"}, "LLE577"),
-        ({"zonal_urls": {"use1-az1": "x"}}, "LLE577"),
+        ({"concurrency": 0}, "LLC102"),
+        ({"preconnect": -1}, "LLC102"),
+        ({"keepalive": timedelta(seconds=400)}, "LLC103"),
+        ({"retries": 9}, "LLC104"),
+        ({"url": "localhost"}, "LLC107"),
+        ({"zonal_urls": {"use1-az1": "x"}}, "LLC107"),
         ({"latency_target": 3}, "LLE801"),
     ],
 )
@@ -399,7 +399,7 @@ def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:
 def test_a_region_is_needed() -> None:
     with pytest.raises(ConfigurationError) as raised:
         runtime_client(latency_target=TARGET, session=boto3.Session())
-    assert raised.value.code == "LLE578"
+    assert raised.value.code == "LLC108"
 
 
 def test_a_clients_session_makes_plain_clients_as_before(

@@ -76,7 +76,7 @@ def test_clear_text_stays_on_this_machine(make: Callable[..., Any], url: str) ->
     for where in ({"url": url}, {"zonal_urls": {"use1-az1": url}, "zone": "use1-az1"}):
         with pytest.raises(ConfigurationError) as raised:
             invoke_once(make, {"EndpointName": "e", "Body": b""}, **where)
-        assert raised.value.code == "LLE590"
+        assert raised.value.code == "LLC110"
     client = make(**options(url=url, allow_plain_http=True))
     if not isinstance(client, AsyncRuntimeClient):
         client.close()
@@ -89,7 +89,7 @@ def test_clear_text_from_the_environment_too(
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
     with pytest.raises(ConfigurationError) as raised:
         make(**options())
-    assert raised.value.code == "LLE590"
+    assert raised.value.code == "LLC110"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_urls_that_are_fine(url: str) -> None:
 def test_urls_that_are_none(url: Any) -> None:
     with pytest.raises(ConfigurationError) as raised:
         checked_origin(url, "url")
-    assert raised.value.code == "LLE577"
+    assert raised.value.code == "LLC107"
 
 
 @all_clients
@@ -245,7 +245,7 @@ def test_a_closed_client_says_so_and_opens_nothing(
         ):
             with pytest.raises(ConfigurationError) as raised:
                 await again
-            assert raised.value.code == "LLE593"
+            assert raised.value.code == "LLC111"
 
     if isinstance(client, AsyncRuntimeClient):
         asyncio.run(use())
@@ -260,7 +260,7 @@ def test_a_closed_client_says_so_and_opens_nothing(
         ):
             with pytest.raises(ConfigurationError) as raised:
                 again()
-            assert raised.value.code == "LLE593"
+            assert raised.value.code == "LLC111"
     assert server.runtime.connections == 1
 
 
@@ -278,7 +278,7 @@ def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) ->
     for _ in range(2):  # not entered, then entered in a loop that is gone
         with pytest.raises(ConfigurationError) as raised:
             asyncio.run(use())
-        assert raised.value.code == "LLE594"
+        assert raised.value.code == "LLC112"
         with asyncio.Runner() as runner:  # it can be entered anew
             assert runner.run(enter_and_use())["Body"]
 

@@ -49,13 +49,13 @@ def test_the_callers_own_numbers_win() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"latency_target": timedelta(0)}, "LLE571"),
-        ({"latency_target": timedelta(seconds=-1)}, "LLE571"),
+        ({"latency_target": timedelta(0)}, "LLC101"),
+        ({"latency_target": timedelta(seconds=-1)}, "LLC101"),
         ({"latency_target": 0.2}, "LLE801"),
         ({"latency_target": timedelta(seconds=1), "read_timeout": 3}, "LLE801"),
-        ({"latency_target": timedelta(seconds=1), "connect_timeout": timedelta(0)}, "LLE571"),
-        ({"latency_target": timedelta(seconds=1), "retries": 6}, "LLE574"),
-        ({"latency_target": timedelta(seconds=1), "retries": "1"}, "LLE574"),
+        ({"latency_target": timedelta(seconds=1), "connect_timeout": timedelta(0)}, "LLC101"),
+        ({"latency_target": timedelta(seconds=1), "retries": 6}, "LLC104"),
+        ({"latency_target": timedelta(seconds=1), "retries": "1"}, "LLC104"),
     ],
 )
 def test_bad_timing_is_a_coded_error(arguments: dict[str, object], code: str) -> None:
@@ -116,7 +116,7 @@ def test_the_kernel_takes_the_options() -> None:
 def test_keep_alive_that_comes_too_late(keepalive: timedelta) -> None:
     with pytest.raises(ConfigurationError) as raised:
         socket_options(keepalive, timedelta(seconds=1))
-    assert raised.value.code == "LLE573"
+    assert raised.value.code == "LLC103"
 
 
 def test_a_budget_is_a_share_of_the_requests() -> None:

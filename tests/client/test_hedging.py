@@ -53,11 +53,11 @@ def test_a_fixed_delay_stays() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"budget": 0}, "LLE575"),
-        ({"budget": 0.6}, "LLE575"),
-        ({"percentile": 20}, "LLE576"),
-        ({"percentile": 100}, "LLE576"),
-        ({"delay": timedelta(0)}, "LLE571"),
+        ({"budget": 0}, "LLC105"),
+        ({"budget": 0.6}, "LLC105"),
+        ({"percentile": 20}, "LLC106"),
+        ({"percentile": 100}, "LLC106"),
+        ({"delay": timedelta(0)}, "LLC101"),
         ({"delay": 3}, "LLE801"),
     ],
 )

@@ -310,11 +310,11 @@ def test_secrets_are_in_no_text(make: Make, caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"concurrency": 0}, "LLE572"),
-        ({"keepalive": timedelta(seconds=400)}, "LLE573"),
-        ({"url": "localhost"}, "LLE577"),
-        ({"session": boto3.Session()}, "LLE578"),
-        ({"session": boto3.Session(region_name="us-east-1")}, "LLE579"),
+        ({"concurrency": 0}, "LLC102"),
+        ({"keepalive": timedelta(seconds=400)}, "LLC103"),
+        ({"url": "localhost"}, "LLC107"),
+        ({"session": boto3.Session()}, "LLC108"),
+        ({"session": boto3.Session(region_name="us-east-1")}, "LLC109"),
     ],
 )
 def test_mistakes_are_coded(arguments: dict[str, Any], code: str) -> None:

@@ -118,4 +118,4 @@ def test_the_zones_url(zone: ClientZone, expected: str | None) -> None:
 def test_urls_that_cannot_be_used(url: object) -> None:
     with pytest.raises(ConfigurationError) as raised:
         checked_origin(url, "url")  # type: ignore[arg-type]
-    assert raised.value.code == "LLE577"
+    assert raised.value.code == "LLC107"

@@ -190,41 +190,41 @@ def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
         ReplayedArrivals.of_file(path)
-    assert caught.value.code == "LLE985"
+    assert caught.value.code == "LLT133"
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ReplayedArrivals.of_file(tmp_path / "none.json")
-    assert caught.value.code == "LLE985"
+    assert caught.value.code == "LLT133"
     assert "none.json" in caught.value.where
 
 
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: ConstantArrivals(0), "LLE980"),
-        (lambda: ConstantArrivals(-1), "LLE980"),
-        (lambda: PoissonArrivals(math.inf), "LLE980"),
-        (lambda: PoissonArrivals("10"), "LLE980"),
-        (lambda: RampArrivals(0, 0), "LLE980"),
-        (lambda: SteppedArrivals(()), "LLE984"),
-        (lambda: SteppedArrivals(((1, 2, 3),)), "LLE984"),
-        (lambda: SteppedArrivals(((0, 5),)), "LLE980"),
-        (lambda: SteppedArrivals(((5, -1),)), "LLE982"),
-        (lambda: ReplayedArrivals((1.0,), (-1.0,)), "LLE980"),
-        (lambda: ReplayedArrivals.of_shape("spike", peak_rate=10, speed=0), "LLE985"),
-        (lambda: ReplayedArrivals.of_shape("none", peak_rate=10), "LLE872"),
-        (lambda: RampArrivals(1, 2).rate_at(3), "LLE982"),
-        (lambda: arrivals_of_dict({"kind": "other"}), "LLE984"),
-        (lambda: arrivals_of_dict({"kind": "constant"}), "LLE984"),
-        (lambda: arrivals_of_dict([]), "LLE984"),
-        (lambda: Step("s", 10), "LLE983"),
-        (lambda: Step("s", 10, ConstantArrivals(1), 1), "LLE983"),
-        (lambda: Step("s", 10, "100 TPS"), "LLE983"),
-        (lambda: Step("s", 10, ConstantArrivals(1), settle_seconds=10), "LLE983"),
-        (lambda: Step("s", -1, ConstantArrivals(1)), "LLE982"),
-        (lambda: Step("s", 1, users=0), "LLE981"),
+        (lambda: ConstantArrivals(0), "LLT128"),
+        (lambda: ConstantArrivals(-1), "LLT128"),
+        (lambda: PoissonArrivals(math.inf), "LLT128"),
+        (lambda: PoissonArrivals("10"), "LLT128"),
+        (lambda: RampArrivals(0, 0), "LLT128"),
+        (lambda: SteppedArrivals(()), "LLT132"),
+        (lambda: SteppedArrivals(((1, 2, 3),)), "LLT132"),
+        (lambda: SteppedArrivals(((0, 5),)), "LLT128"),
+        (lambda: SteppedArrivals(((5, -1),)), "LLT130"),
+        (lambda: ReplayedArrivals((1.0,), (-1.0,)), "LLT128"),
+        (lambda: ReplayedArrivals.of_shape("spike", peak_rate=10, speed=0), "LLT133"),
+        (lambda: ReplayedArrivals.of_shape("none", peak_rate=10), "LLS122"),
+        (lambda: RampArrivals(1, 2).rate_at(3), "LLT130"),
+        (lambda: arrivals_of_dict({"kind": "other"}), "LLT132"),
+        (lambda: arrivals_of_dict({"kind": "constant"}), "LLT132"),
+        (lambda: arrivals_of_dict([]), "LLT132"),
+        (lambda: Step("s", 10), "LLT131"),
+        (lambda: Step("s", 10, ConstantArrivals(1), 1), "LLT131"),
+        (lambda: Step("s", 10, "100 TPS"), "LLT131"),
+        (lambda: Step("s", 10, ConstantArrivals(1), settle_seconds=10), "LLT131"),
+        (lambda: Step("s", -1, ConstantArrivals(1)), "LLT130"),
+        (lambda: Step("s", 1, users=0), "LLT129"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_a_code(make: Any, code: str) -> None:

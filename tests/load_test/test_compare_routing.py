@@ -257,17 +257,17 @@ def test_json_holds_everything_and_no_nan():
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({}, "LLE950"),
-        ({"users": 1, "rate": 1.0}, "LLE950"),
-        ({"users": 0}, "LLE981"),
-        ({"rate": -1.0}, "LLE980"),
-        ({"users": 1, "pairs": 3}, "LLE962"),
-        ({"users": 1, "pairs": 4.5}, "LLE962"),
-        ({"users": 1, "confidence": 1.0}, "LLE963"),
-        ({"users": 1, "confidence": 95}, "LLE963"),
-        ({"users": 1, "block_seconds": 0.0}, "LLE983"),
-        ({"users": 1, "settle_seconds": -1.0}, "LLE982"),
-        ({"users": 1, "allowed_errors": 2}, "LLE958"),
+        ({}, "LLT108"),
+        ({"users": 1, "rate": 1.0}, "LLT108"),
+        ({"users": 0}, "LLT129"),
+        ({"rate": -1.0}, "LLT128"),
+        ({"users": 1, "pairs": 3}, "LLT120"),
+        ({"users": 1, "pairs": 4.5}, "LLT120"),
+        ({"users": 1, "confidence": 1.0}, "LLT121"),
+        ({"users": 1, "confidence": 95}, "LLT121"),
+        ({"users": 1, "block_seconds": 0.0}, "LLT131"),
+        ({"users": 1, "settle_seconds": -1.0}, "LLT130"),
+        ({"users": 1, "allowed_errors": 2}, "LLT116"),
     ],
 )
 def test_plans_that_cannot_be_are_refused(options, code):
@@ -390,7 +390,7 @@ def test_sides_that_route_alike_are_refused_unless_that_is_wanted(aws):
 
     with pytest.raises(ConfigurationError) as raised:
         compare(PLAN)
-    assert raised.value.code == "LLE961"
+    assert raised.value.code == "LLT119"
     report = compare(replace(PLAN, same_routing=True))
     assert report.sides.labels == ("a", "b")
     assert report.warnings[0].startswith("Both sides route by LEAST_OUTSTANDING_REQUESTS")
@@ -399,12 +399,12 @@ def test_sides_that_route_alike_are_refused_unless_that_is_wanted(aws):
 @pytest.mark.parametrize(
     ("endpoints", "variants", "code"),
     [
-        (["sentiment"], ["least"], "LLE960"),
-        (["sentiment"], ["least", "least"], "LLE960"),
-        (["sentiment", "a", "b"], [], "LLE960"),
-        (["sentiment", "sentiment"], [], "LLE960"),
-        (["nobody"], [], "LLE581"),
-        (["sentiment"], ["least", "most"], "LLE581"),
+        (["sentiment"], ["least"], "LLT118"),
+        (["sentiment"], ["least", "least"], "LLT118"),
+        (["sentiment", "a", "b"], [], "LLT118"),
+        (["sentiment", "sentiment"], [], "LLT118"),
+        (["nobody"], [], "LLA101"),
+        (["sentiment"], ["least", "most"], "LLA101"),
     ],
 )
 def test_what_are_no_two_sides_is_refused(aws, endpoints, variants, code):
@@ -516,7 +516,7 @@ def test_scaling_that_would_undo_the_counts_is_refused_unless_suspended(aws):
     try:
         with pytest.raises(ConfigurationError) as raised:
             walk(aws, lambda plan: pytest.fail("compared"), sizes=(2,))
-        assert raised.value.code == "LLE964"
+        assert raised.value.code == "LLT122"
         assert counts(aws) == [5, 5]
         scaling.register_scalable_target(
             **target,
@@ -632,11 +632,11 @@ def test_options_that_do_not_go_together(aws, arguments):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["sentiment", "--payload", "{}"], "LLE950"),
-        (["sentiment", "--users", "4"], "LLE951"),
-        (["nobody", "--users", "4", "--payload", "{}"], "LLE581"),
-        (["sentiment", "--users", "4", "--payload", "{}", "--pairs", "1"], "LLE962"),
-        (["sentiment", "--users", "4", "--payload", "{}", "-o", "no/such/folder/a"], "LLE957"),
+        (["sentiment", "--payload", "{}"], "LLT108"),
+        (["sentiment", "--users", "4"], "LLT109"),
+        (["nobody", "--users", "4", "--payload", "{}"], "LLA101"),
+        (["sentiment", "--users", "4", "--payload", "{}", "--pairs", "1"], "LLT120"),
+        (["sentiment", "--users", "4", "--payload", "{}", "-o", "no/such/folder/a"], "LLT115"),
     ],
 )
 def test_errors_have_codes(aws, arguments, code):

@@ -213,7 +213,7 @@ def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
     payloads = Payloads((), generator=name)
     with pytest.raises(ConfigurationError) as raised:
         open_fleet(payloads=payloads)
-    assert raised.value.code == "LLE969"
+    assert raised.value.code == "LLT127"
     assert raised.value.got == name
 
 
@@ -224,14 +224,14 @@ def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
 def test_an_impossible_number_of_workers_is_refused(open_fleet, workers):
     with pytest.raises(ConfigurationError) as raised:
         open_fleet(workers=workers)
-    assert raised.value.code == "LLE966"
+    assert raised.value.code == "LLT124"
 
 
 def test_no_fleet_is_said_with_the_way_to_one(aws):
     with pytest.raises(ConfigurationError) as raised:
         find_fleet(aws.client, "nobody")
-    assert raised.value.code == "LLE965"
-    assert "load-test-fleet=true" in raised.value.mend
+    assert raised.value.code == "LLT123"
+    assert "load-test-fleet=true" in raised.value.fix
 
 
 @pytest.mark.parametrize("value", ["{", "[]", '{"schema": 1}', '{"subnets": 3}'])
@@ -240,8 +240,8 @@ def test_a_description_of_another_version_is_said(aws, value):
     aws.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
     with pytest.raises(ConfigurationError) as raised:
         find_fleet(aws.client, "older")
-    assert raised.value.code == "LLE965"
-    assert "again" in raised.value.mend
+    assert raised.value.code == "LLT123"
+    assert "again" in raised.value.fix
 
 
 @pytest.mark.parametrize("private_dns", [True, False])
@@ -285,7 +285,7 @@ def test_a_task_that_does_not_start_ends_the_run_with_ecss_reason(aws, fleet, op
         open_fleet(description=replace(fleet, worker=wrong)),
     ):
         pass
-    assert raised.value.code == "LLE967"
+    assert raised.value.code == "LLT125"
     assert "CannotPullContainerError" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -305,7 +305,7 @@ def test_fewer_tasks_than_asked_for_end_the_run(aws, fleet, open_fleet, monkeypa
     generator._tasks._ecs = ecs
     with pytest.raises(ConfigurationError) as raised, generator:
         pass
-    assert raised.value.code == "LLE967"
+    assert raised.value.code == "LLT125"
     assert "Capacity is unavailable" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -324,7 +324,7 @@ def test_a_lost_worker_ends_the_run_and_the_rest_of_the_fleet(aws, fleet, open_f
 
     with pytest.raises(ConfigurationError) as raised, generator:
         generator.run(replace(STEP, seconds=30), lose)
-    assert raised.value.code == "LLE968"
+    assert raised.value.code == "LLT126"
     assert "spot" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -342,7 +342,7 @@ def test_what_the_generator_fails_with_arrives_with_its_code(
     payloads = Payloads.of_generator("needs_more:body")
     with pytest.raises(ConfigurationError) as raised, open_fleet(1, payloads):
         pass
-    assert raised.value.code == "LLE944"
+    assert raised.value.code == "LLT102"
     assert "pandas_of_mine" in raised.value.got
     assert running_tasks(aws, fleet) == []
 

@@ -232,7 +232,7 @@ def test_a_lost_worker_ends_the_step_with_a_code() -> None:
 
         with pytest.raises(ConfigurationError) as caught:
             generator.run(Step("long", 60, ConstantArrivals(50)), kill_one)
-        assert caught.value.code == "LLE987"
+        assert caught.value.code == "LLT135"
         assert "ended with status -9" in caught.value.got
         assert gone(started)
 
@@ -245,7 +245,7 @@ def test_a_crash_of_the_generator_is_told() -> None:
 
         with pytest.raises(ConfigurationError) as caught:
             generator.run(Step("long", 60, ConstantArrivals(50)), kill)
-        assert caught.value.code == "LLE987"
+        assert caught.value.code == "LLT135"
         with pytest.raises(ConfigurationError):  # and again, rather than wait for ever
             generator.run(Step("next", 1, ConstantArrivals(50)))
 
@@ -264,7 +264,7 @@ def test_without_credentials_the_codes_of_the_client_come_through() -> None:
                 processes,
                 environment=environment,
             )
-        assert caught.value.code == "LLE579"
+        assert caught.value.code == "LLC109"
 
 
 def test_a_session_made_with_keys_signs_with_them() -> None:
@@ -285,7 +285,7 @@ def test_a_session_made_with_keys_signs_with_them() -> None:
 def test_a_number_of_processes_that_cannot_be_is_refused(processes: int) -> None:
     with pytest.raises(ConfigurationError) as caught:
         GeneratorProcess(Target("e", "us-east-1"), PAYLOADS, processes)
-    assert caught.value.code == "LLE986"
+    assert caught.value.code == "LLT134"
 
 
 def test_a_payload_function_that_prints_breaks_nothing(

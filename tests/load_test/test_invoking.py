@@ -513,17 +513,17 @@ def test_the_regional_url_is_the_default(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("code", "given"),
     [
-        ("LLE947", {"endpoint_name": ""}),
-        ("LLE947", {"endpoint_name": "https://sentiment"}),
-        ("LLE948", {"accept": "a\r\nb: c"}),
-        ("LLE948", {"target_variant": ""}),
-        ("LLE949", {"expected": "("}),
-        ("LLE571", {"timeout_seconds": 0}),
-        ("LLE571", {"timeout_seconds": "60"}),
-        ("LLE577", {"endpoint_urls": ("host:443",)}),
-        ("LLE578", {"region": ""}),
-        ("LLE590", {"endpoint_urls": ("http://192.0.2.1:8080",)}),
-        ("LLE590", {"endpoint_urls": ("https://a.example", "http://runtime.example.com")}),
+        ("LLT105", {"endpoint_name": ""}),
+        ("LLT105", {"endpoint_name": "https://sentiment"}),
+        ("LLT106", {"accept": "a\r\nb: c"}),
+        ("LLT106", {"target_variant": ""}),
+        ("LLT107", {"expected": "("}),
+        ("LLC101", {"timeout_seconds": 0}),
+        ("LLC101", {"timeout_seconds": "60"}),
+        ("LLC107", {"endpoint_urls": ("host:443",)}),
+        ("LLC108", {"region": ""}),
+        ("LLC110", {"endpoint_urls": ("http://192.0.2.1:8080",)}),
+        ("LLC110", {"endpoint_urls": ("https://a.example", "http://runtime.example.com")}),
     ],
 )
 def test_bad_targets_have_a_code(code: str, given: dict[str, Any]) -> None:
@@ -544,7 +544,7 @@ def test_the_environments_url_is_held_to_it_too(monkeypatch: pytest.MonkeyPatch)
     session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
     with pytest.raises(ConfigurationError) as caught:
         SageMakerInvoker(Target("e", REGION), session=session)
-    assert caught.value.code == "LLE590"
+    assert caught.value.code == "LLC110"
     assert SageMakerInvoker(Target("e", REGION, allow_plain_http=True), session=session).urls == (
         "http://runtime.example.com",
     )
@@ -558,4 +558,4 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(ConfigurationError) as caught:
         SageMakerInvoker(Target("sentiment", REGION), session=boto3.Session(region_name=REGION))
-    assert caught.value.code == "LLE579"
+    assert caught.value.code == "LLC109"

@@ -43,10 +43,10 @@ def test_what_may_not_be_read_is_unknown() -> None:
 def test_an_endpoint_or_variant_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_fleet(FakeAws(missing=True).account("eu-west-1"), "nowhere")
-    assert (caught.value.code, caught.value.got) == ("LLE581", "nowhere in eu-west-1")
+    assert (caught.value.code, caught.value.got) == ("LLA101", "nowhere in eu-west-1")
     with pytest.raises(ConfigurationError) as caught:
         read_fleet(FakeAws().account(), "sentiment", "canary")
-    assert (caught.value.code, caught.value.allowed) == ("LLE581", "primary")
+    assert (caught.value.code, caught.value.allowed) == ("LLA101", "primary")
 
 
 def test_cloudwatch_is_waited_for() -> None:

@@ -105,7 +105,7 @@ def test_a_target_that_is_just_met_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["p0", "p100", "ttfb-p0", "q50", "p"])
 def test_statistics_that_are_none(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="LLE952"):
+    with pytest.raises(ConfigurationError, match="LLT110"):
         quantile_of(name)
 
 

@@ -243,7 +243,7 @@ def test_an_endpoint_that_answers_nothing_is_not_loaded() -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
     with pytest.raises(ConfigurationError) as caught:
         search(generator)
-    assert caught.value.code == "LLE954"
+    assert caught.value.code == "LLT112"
     assert "403 AccessDeniedException" in caught.value.got
     assert len(generator.steps) == 1
 
@@ -350,7 +350,7 @@ def test_precision_is_what_was_asked_for() -> None:
     assert fine.rate == pytest.approx(200, rel=0.015)
     with pytest.raises(ConfigurationError) as caught:
         SearchPlan(GOAL, precision=0.0)
-    assert caught.value.code == "LLE959"
+    assert caught.value.code == "LLT117"
 
 
 def test_the_same_seed_asks_the_same() -> None:
@@ -370,10 +370,10 @@ def test_tps_per_instance_is_rounded_down() -> None:
 @pytest.mark.parametrize(
     ("goal", "code"),
     [
-        ({"targets": {"p100": 0.2}}, "LLE952"),
-        ({"targets": {"best": 0.2}}, "LLE952"),
-        ({"targets": {"p99": 0.0}}, "LLE952"),
-        ({"allowed_errors": 0.9}, "LLE958"),
+        ({"targets": {"p100": 0.2}}, "LLT110"),
+        ({"targets": {"best": 0.2}}, "LLT110"),
+        ({"targets": {"p99": 0.0}}, "LLT110"),
+        ({"allowed_errors": 0.9}, "LLT116"),
     ],
 )
 def test_goals_out_of_range(goal: dict[str, Any], code: str) -> None:

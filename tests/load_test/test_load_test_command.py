@@ -224,7 +224,7 @@ def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) 
     recorded.write_text(json.dumps({"levels": [[1, 0.02], [2, 0.04]]}), "utf-8")
     done = command("--replay", str(recorded), "--payload", "{}")
     assert done.returncode == 2
-    assert "LLE985" in done.stderr
+    assert "LLT133" in done.stderr
     done = command(
         "--replay",
         str(recorded),
@@ -247,7 +247,7 @@ def test_a_failed_check_is_told(command: Run) -> None:
         "--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
     )
     assert done.returncode == 2
-    assert "LLE954" in done.stderr
+    assert "LLT112" in done.stderr
     assert "check failed" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -255,7 +255,7 @@ def test_a_failed_check_is_told(command: Run) -> None:
 def test_an_endpoint_that_is_not_there(command: Run) -> None:
     done = command("--rate", "20", "--payload", "{}", endpoint="nowhere")
     assert done.returncode == 2
-    assert done.stderr.startswith(("LLE581", "Reading the endpoint\nLLE581")), done.stderr
+    assert done.stderr.startswith(("LLA101", "Reading the endpoint\nLLA101")), done.stderr
 
 
 def test_ctrl_c_keeps_what_is_whole_and_leaves_nothing(aws: LocalAws, tmp_path: Path) -> None:
@@ -339,27 +339,27 @@ RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("--payload", "{}"), "LLE950"),
-        (("--rate", "10", "--users", "3"), "LLE950"),
-        (("--find-limit", "--confirm", "--target", "p99=1s"), "LLE950"),
-        (("--confirm", "--target", "p99=1s"), "LLE950"),
-        (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLE950"),
-        (("--rate", "10", "--region", "us-east-1"), "LLE951"),
-        (("--find-limit",), "LLE952"),
-        (("--confirm", "--rate", "10"), "LLE952"),
-        (("--find-limit", "--target", "p99"), "LLE586"),
-        ((*RATE, "--target", "ttfb-p99"), "LLE586"),
-        ((*RATE, "--target", "ttfb-p99=80ms"), "LLE991"),
-        (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLE959"),
-        ((*RATE, "--allowed-errors", "2"), "LLE958"),
-        ((*RATE, "-o", "/nowhere/at/all.json"), "LLE957"),
-        (("--rate", "10", "--payload", "missing.json"), "LLE943"),
-        ((*RATE, "--payload", "missing:function"), "LLE944"),
-        (("--rate", "-1", "--payload", "{}"), "LLE980"),
-        (("--users", "0", "--payload", "{}"), "LLE981"),
-        ((*RATE, "--expect", "("), "LLE949"),
-        ((*RATE, "--zonal", "ftp://zone"), "LLE577"),
-        (("--rate", "10", "--payload", "{}"), "LLE583"),
+        (("--payload", "{}"), "LLT108"),
+        (("--rate", "10", "--users", "3"), "LLT108"),
+        (("--find-limit", "--confirm", "--target", "p99=1s"), "LLT108"),
+        (("--confirm", "--target", "p99=1s"), "LLT108"),
+        (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLT108"),
+        (("--rate", "10", "--region", "us-east-1"), "LLT109"),
+        (("--find-limit",), "LLT110"),
+        (("--confirm", "--rate", "10"), "LLT110"),
+        (("--find-limit", "--target", "p99"), "LLD904"),
+        ((*RATE, "--target", "ttfb-p99"), "LLD904"),
+        ((*RATE, "--target", "ttfb-p99=80ms"), "LLT139"),
+        (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLT117"),
+        ((*RATE, "--allowed-errors", "2"), "LLT116"),
+        ((*RATE, "-o", "/nowhere/at/all.json"), "LLT115"),
+        (("--rate", "10", "--payload", "missing.json"), "LLT101"),
+        ((*RATE, "--payload", "missing:function"), "LLT102"),
+        (("--rate", "-1", "--payload", "{}"), "LLT128"),
+        (("--users", "0", "--payload", "{}"), "LLT129"),
+        ((*RATE, "--expect", "("), "LLT107"),
+        ((*RATE, "--zonal", "ftp://zone"), "LLC107"),
+        (("--rate", "10", "--payload", "{}"), "LLA102"),
         (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
     ],
 )
@@ -415,7 +415,7 @@ def test_the_settings_name_the_endpoint(
     with pytest.raises(SystemExit):
         main()
     message = capsys.readouterr().err
-    assert "LLE953" in message
+    assert "LLT111" in message
     assert "another" in message
 
 

@@ -161,7 +161,7 @@ def test_a_locustfile_without_arrivals_is_refused_with_a_code(tmp_path: Path) ->
     with precise_server([0.01]) as server:
         done = locust(tmp_path, server, "-u", "1", attributes="arrivals = None")
     assert done.returncode == 2
-    assert "LLE983" in done.stderr
+    assert "LLT131" in done.stderr
 
 
 def test_locusts_page_shows_a_generator_at_work() -> None:

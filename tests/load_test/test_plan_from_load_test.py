@@ -168,7 +168,7 @@ def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
 ) -> None:
     bound = _result(tmp_path, limit={"lower_bound": True, "high": None})
     code, _, err = cli(settings, "--from-load-test", bound, "--write")
-    assert (code, "LLE990" in err, "--accept-lower-bound" in err) == (2, True, True)
+    assert (code, "LLT138" in err, "--accept-lower-bound" in err) == (2, True, True)
     assert settings.read_text("utf-8") == SHIPPED
     code, out, _ = cli(settings, "--from-load-test", bound, "--accept-lower-bound")
     assert code == 0
@@ -230,11 +230,11 @@ def test_no_endpoint_is_planned_twice(
 @pytest.mark.parametrize(
     ("changes", "options", "code"),
     [
-        ({"endpoint": "elsewhere"}, (), "LLE953"),
+        ({"endpoint": "elsewhere"}, (), "LLT111"),
         ({"endpoint": "elsewhere"}, ("--endpoint", "nobody"), "LLE933"),
-        ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLE956"),
-        ({"limit": {"tps_per_instance": None}}, (), "LLE956"),
-        ({"schema": "another"}, (), "LLE955"),
+        ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLT114"),
+        ({"limit": {"tps_per_instance": None}}, (), "LLT114"),
+        ({"schema": "another"}, (), "LLT113"),
         ({}, ("--peak-tps", "-1"), "LLE606"),
     ],
 )

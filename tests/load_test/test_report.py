@@ -237,8 +237,8 @@ def test_the_page_of_an_interrupted_run() -> None:
     stopped = replace(done, run=replace(done.run, interrupted=True, steps=()), verdicts=())
     text = page(stopped)
     assert "Interrupted after 0 whole steps" in text
-    ended = replace(stopped, run=replace(stopped.run, failure="LLE987: a worker was lost"))
-    assert "Ended after 0 whole steps: LLE987: a worker was lost" in page(ended)
+    ended = replace(stopped, run=replace(stopped.run, failure="LLT135: a worker was lost"))
+    assert "Ended after 0 whole steps: LLT135: a worker was lost" in page(ended)
     assert "<figure id=" not in text
 
 
@@ -246,7 +246,7 @@ def test_a_page_that_cannot_be_written(searched: LoadTestReport, tmp_path: Path)
     for file in (tmp_path, tmp_path / "missing" / "report.html"):
         with pytest.raises(ConfigurationError) as caught:
             write_page(searched, file)
-        assert caught.value.code == "LLE957"
+        assert caught.value.code == "LLT115"
 
 
 # --------------------------------------------------------------------------------- a real browser

@@ -87,23 +87,23 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
     assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
-    assert (caught.value.code, caught.value.got) == ("LLE956", "a run of --rate")
+    assert (caught.value.code, caught.value.got) == ("LLT114", "a run of --rate")
 
 
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        (None, "LLE955"),
-        ("{", "LLE955"),
-        ("[]", "LLE955"),
-        ('{"schema": "other"}', "LLE955"),
-        ("\xff", "LLE955"),
-        ('{"schema": "S"}', "LLE956"),
-        ('{"schema": "S", "limit": 3}', "LLE956"),
-        ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLE956"),
-        ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLE956"),
-        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLE956"),
-        ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLE956"),
+        (None, "LLT113"),
+        ("{", "LLT113"),
+        ("[]", "LLT113"),
+        ('{"schema": "other"}', "LLT113"),
+        ("\xff", "LLT113"),
+        ('{"schema": "S"}', "LLT114"),
+        ('{"schema": "S", "limit": 3}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLT114"),
     ],
 )
 def test_files_that_are_no_limit(tmp_path: Path, content: str | None, code: str) -> None:

@@ -119,14 +119,14 @@ def test_an_endpoint_that_answers_nothing_is_not_loaded() -> None:
     generator = FakeGenerator(broken="404 ValidationError")
     with pytest.raises(ConfigurationError) as caught:
         run(rate_plan([50, 100], seconds=10), generator)
-    assert caught.value.code == "LLE954"
+    assert caught.value.code == "LLT112"
     assert len(generator.steps) == 1
 
 
 def test_a_plan_is_steps_or_a_search() -> None:
     with pytest.raises(ConfigurationError) as caught:
         RunPlan("rate", GOAL)
-    assert caught.value.code == "LLE950"
+    assert caught.value.code == "LLT108"
 
 
 def test_a_stream_is_judged_by_its_first_byte() -> None:
@@ -161,7 +161,7 @@ def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPat
             rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
             generator=lambda: generator,
         )
-    assert (caught.value.code, caught.value.got) == ("LLE991", "ttfb-p99")
+    assert (caught.value.code, caught.value.got) == ("LLT139", "ttfb-p99")
     assert generator.steps == []
 
 

@@ -102,9 +102,9 @@ def test_a_limit_is_divided_by_the_instances_of_all_variants(
 @pytest.mark.parametrize(
     ("aws", "target", "code"),
     [
-        (FakeAws(denied=("describe_endpoint",)), {}, "LLE988"),
-        (FakeAws(), {"inference_component": "copies"}, "LLE988"),
-        (TwoVariants(types=("ml.m5.xlarge", "ml.c7i.xlarge", "ml.g5.xlarge")), {}, "LLE989"),
+        (FakeAws(denied=("describe_endpoint",)), {}, "LLT136"),
+        (FakeAws(), {"inference_component": "copies"}, "LLT136"),
+        (TwoVariants(types=("ml.m5.xlarge", "ml.c7i.xlarge", "ml.g5.xlarge")), {}, "LLT137"),
     ],
 )
 def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
@@ -116,7 +116,7 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
         limit_test(monkeypatch, aws, generator, to)
     assert caught.value.code == code
     assert generator.steps == []
-    if code == "LLE988":
+    if code == "LLT136":
         told = limit_test(monkeypatch, aws, generator, to, instances=2)
         assert told.run.limit is not None
         assert told.run.limit.tps_per_instance == pytest.approx(100, rel=0.06)
@@ -125,7 +125,7 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
 def test_a_search_needs_the_number_of_instances() -> None:
     with pytest.raises(ConfigurationError) as caught:
         run(limit_plan(SearchPlan(GOAL, 20)), FakeGenerator())
-    assert caught.value.code == "LLE988"
+    assert caught.value.code == "LLT136"
 
 
 def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
@@ -150,8 +150,8 @@ def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
     assert read_load_test_result(tmp_path / "3.json").instances == 3
     with pytest.raises(ConfigurationError) as caught:
         read_load_test_result(tmp_path / "None.json")
-    assert caught.value.code == "LLE873"
-    assert "--instances" in caught.value.mend
+    assert caught.value.code == "LLS123"
+    assert "--instances" in caught.value.fix
 
 
 def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,11 +295,11 @@ def test_streams_that_stop_halfway_keep_their_first_byte(
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
-        ("LLE947", []),
-        ("LLE943", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
-        ("LLE949", ["--endpoint-name", "plain", "--expect", "("]),
-        ("LLE571", ["--endpoint-name", "plain", "--timeout", "soon"]),
-        ("LLE577", ["--endpoint-name", "plain", "--zonal", "not a url"]),
+        ("LLT105", []),
+        ("LLT101", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
+        ("LLT107", ["--endpoint-name", "plain", "--expect", "("]),
+        ("LLC101", ["--endpoint-name", "plain", "--timeout", "soon"]),
+        ("LLC107", ["--endpoint-name", "plain", "--zonal", "not a url"]),
     ],
 )
 def test_mistakes_end_locust_with_their_code(
@@ -322,7 +322,7 @@ def test_without_a_region_or_an_unknown_profile(server: LoopbackRuntime) -> None
         code=2,
         AWS_DEFAULT_REGION="",
     )
-    assert "LLE578:" in done.stderr
+    assert "LLC108:" in done.stderr
     done = locust(
         server,
         "-f",

@@ -41,6 +41,6 @@ def refused() -> Refused:
             yield caught
         error = caught.value
         assert error.code == code, str(error)
-        assert all([error.what, error.got, error.allowed, error.mend]), str(error)
+        assert all([error.what, error.got, error.allowed, error.fix]), str(error)
 
     return expect

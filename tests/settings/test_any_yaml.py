@@ -112,7 +112,7 @@ def settings_or_error(text: str) -> None:
     assert found
     for line, problem in found:
         assert 1 <= line <= lines
-        assert problem.code.startswith("LLE")
+        assert problem.code.startswith("LL")
         assert problem.what
         assert problem.allowed
 

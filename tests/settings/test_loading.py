@@ -125,11 +125,11 @@ def test_an_error_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("given", "meant"), [("yes", "true"), ("on", "true"), ("no", "false"), ("off", "false")]
 )
-def test_yaml_1_1_booleans_are_refused_with_the_mend(given: str, meant: str) -> None:
+def test_yaml_1_1_booleans_are_refused_with_the_fix(given: str, meant: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(SHORT + f"    ssm_access: {given}\n")
     [(line, error)] = caught.value.problems
-    assert (line, error.code, error.mend) == (8, "LLE906", f"Write {meant}.")
+    assert (line, error.code, error.fix) == (8, "LLE906", f"Write {meant}.")
 
 
 def test_text_stays_as_it_is_written() -> None:

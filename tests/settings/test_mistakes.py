@@ -463,10 +463,10 @@ BAD_ENDPOINT: list[Case] = [
         "LLE929",
         "recommendation",
     ),
-    ({"recommendation": "{instance_types: []}"}, "LLE973", "recommendation"),
+    ({"recommendation": "{instance_types: []}"}, "LLR104", "recommendation"),
     (
         {"recommendation": "{instance_types: [ml.g5.xlarge, ml.g5.xlarge]}"},
-        "LLE973",
+        "LLR104",
         "recommendation",
     ),
     ({"recommendation": "{instance_types: [g5.xlarge]}"}, "LLE405", "recommendation"),
@@ -475,7 +475,7 @@ BAD_ENDPOINT: list[Case] = [
             "recommendation": "{instance_types: [ml.g5.xlarge], phases: [{users: 4, spawn_rate: 3, "
             "duration: 10m}]}"
         },
-        "LLE974",
+        "LLR105",
         "recommendation",
     ),
     (
@@ -483,7 +483,7 @@ BAD_ENDPOINT: list[Case] = [
             "recommendation": "{instance_types: [ml.g5.xlarge], stairs: {steps: 1, users_per_step: 1, "
             "duration: 90s}}"
         },
-        "LLE974",
+        "LLR105",
         "recommendation",
     ),
     ({"capacity_reservation_arn": "mine"}, "LLE419", "capacity_reservation_arn"),

@@ -54,7 +54,7 @@ def test_the_answer_comes_first_as_a_sentence() -> None:
 def test_a_fleet_that_is_too_small_is_an_error_with_a_code() -> None:
     done = CliRunner().invoke(app, ["simulate", SHIPPED, "--instances", "4"])
     assert isinstance(done.exception, ConfigurationError)
-    assert done.exception.code == "LLE877"
+    assert done.exception.code == "LLS127"
 
 
 def test_json_holds_every_number_and_every_assumption() -> None:
@@ -205,17 +205,17 @@ def test_the_file_survives_writing_and_reading() -> None:
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"schema": "other"}, "LLE873"),
-        ({"rate": -1}, "LLE855"),
-        ({"rate": "fast"}, "LLE855"),
-        ({"service_time_ms": {}}, "LLE873"),
-        ({"service_time_ms": {"samples": [1, "x"]}}, "LLE873"),
-        ({"service_time_ms": {"samples": [5]}}, "LLE870"),
-        ({"concurrency": 0}, "LLE853"),
-        ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLE870"),
-        ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLE870"),
-        ({"instances": 0}, "LLE852"),
-        ({"slope": -1}, "LLE854"),
+        ({"schema": "other"}, "LLS123"),
+        ({"rate": -1}, "LLS106"),
+        ({"rate": "fast"}, "LLS106"),
+        ({"service_time_ms": {}}, "LLS123"),
+        ({"service_time_ms": {"samples": [1, "x"]}}, "LLS123"),
+        ({"service_time_ms": {"samples": [5]}}, "LLS120"),
+        ({"concurrency": 0}, "LLS104"),
+        ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLS120"),
+        ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLS120"),
+        ({"instances": 0}, "LLS103"),
+        ({"slope": -1}, "LLS105"),
     ],
 )
 def test_a_bad_file_has_a_code(change: dict[str, object], code: str) -> None:
@@ -246,7 +246,7 @@ LIMIT = {"tps_per_instance": 187.0, "rate": 190.0, "problem": "", "lower_bound":
 def test_what_a_plan_refuses_is_not_simulated(change: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_test_result_of({**RESULT, **change}, "result.json")
-    assert caught.value.code == "LLE956"
+    assert caught.value.code == "LLT114"
 
 
 def simulated(folder: Path, change: dict[str, object]) -> dict[str, object]:
@@ -288,7 +288,7 @@ def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
         app, ["simulate", str(settings), "--tps", "100", "--from-load-test", str(path)]
     )
     assert isinstance(done.exception, ConfigurationError)
-    assert done.exception.code == "LLE875"
+    assert done.exception.code == "LLS125"
 
 
 def test_a_load_test_of_something_else_is_a_warning(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_no_file_no_json_no_object(content: str | None, tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
         read_load_test_result(path)
-    assert caught.value.code == "LLE873"
+    assert caught.value.code == "LLS123"
 
 
 # --- the published table -----------------------------------------------------------------------

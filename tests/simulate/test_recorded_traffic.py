@@ -78,14 +78,14 @@ def test_every_form_gives_the_same_shape(text: str, tmp_path: Path) -> None:
 def test_anything_else_has_a_code(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         recorded_traffic(text, "mine", "mine.csv")
-    assert caught.value.code == "LLE880"
+    assert caught.value.code == "LLS130"
     assert caught.value.where == "mine.csv"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_recorded_traffic(tmp_path / "none.csv")
-    assert caught.value.code == "LLE880"
+    assert caught.value.code == "LLS130"
 
 
 def test_counts_in_python() -> None:

@@ -62,7 +62,7 @@ def test_goals_are_read_or_refused() -> None:
     for text in ("", "p99<200 at 1000 TPS", "p98<200ms at 10 TPS", "p99<0ms at 10 TPS"):
         with pytest.raises(ConfigurationError) as caught:
             parse_goal(text)
-        assert caught.value.code == "LLE874"
+        assert caught.value.code == "LLS124"
 
 
 # --- fixed fleets ------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> N
     for options in ({"replications": 3}, {"shape_replications": 2}):
         with pytest.raises(ConfigurationError) as caught:
             search(model, parse_goal("p99<200ms at 20 TPS"), **options)
-        assert caught.value.code == "LLE858"
+        assert caught.value.code == "LLS109"
 
 
 # --- policies on shapes ------------------------------------------------------------------------

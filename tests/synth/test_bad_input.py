@@ -1256,8 +1256,8 @@ def test_refused(new_stack, parts, code, make, got, allowed):
     assert error.code == code, str(error)
     assert got in error.got
     assert allowed in error.allowed
-    assert error.mend
-    assert all(text in str(error) for text in (code, error.got, error.allowed, error.mend))
+    assert error.fix
+    assert all(text in str(error) for text in (code, error.got, error.allowed, error.fix))
 
 
 def registered() -> set[str]:

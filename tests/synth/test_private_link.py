@@ -255,7 +255,7 @@ def refused(scope, id, network, **given):
     with pytest.raises(ConfigurationError) as raised:
         RuntimePrivateLink(scope, id, network=network, **given)
     assert raised.value.code == "LLE211"
-    assert "conflicting DNS domain" in raised.value.mend
+    assert "conflicting DNS domain" in raised.value.fix
     return raised.value
 
 
@@ -298,7 +298,7 @@ def test_also_the_apis(stack, parts):
     RuntimePrivateLink(stack, "Link", network=network, sagemaker_api=True)
     error = refused(stack, "Second", network, fips=True, sagemaker_api=True)
     assert "Serving/Link/Api" in error.got
-    assert "one link only" in error.mend
+    assert "one link only" in error.fix
 
 
 def add_runtime(vpc, **given):

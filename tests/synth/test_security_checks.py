@@ -128,7 +128,7 @@ def test_every_reason_is_one():
     assert len(table) > 10
     for row in table:
         assert row.why.startswith("Likewise") or len(row.why.split()) >= 4, row
-        assert "AwsSolutions" not in row.finding  # acknowledged at the resource, or mended
+        assert "AwsSolutions" not in row.finding  # acknowledged at the resource, or fixed
 
 
 def test_cfn_lint_finds_nothing_in_the_example_for_regulated_organisations(tmp_path):

@@ -75,7 +75,7 @@ class Account:
         Raises
         ------
         ConfigurationError
-            ``LLE583`` without credentials, or with expired ones: nothing else will be answered.
+            ``LLA102`` without credentials, or with expired ones: nothing else will be answered.
         AwsUnavailable
             When AWS cannot be reached.
         Unreadable
@@ -162,7 +162,7 @@ class Account:
         Raises
         ------
         ConfigurationError
-            ``LLE583`` when AWS cannot know who asks: nothing else will be answered.
+            ``LLA102`` when AWS cannot know who asks: nothing else will be answered.
         """
         try:
             return read(self, *arguments, **named)

@@ -11,9 +11,9 @@ from .calls import Account
 from .sessions import Unreadable
 
 ENDPOINT_EXISTS = rule(
-    "LLE581",
+    "LLA101",
     "the endpoint must exist in this account and region",
-    mend="Check the name (aws sagemaker list-endpoints), --region and --profile.",
+    fix="Check the name (aws sagemaker list-endpoints), --region and --profile.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 #: SageMaker's codes for what does not exist.
@@ -157,7 +157,7 @@ def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
     Raises
     ------
     ConfigurationError
-        ``LLE581`` when there is no such endpoint.
+        ``LLA101`` when there is no such endpoint.
     Unreadable
         When the endpoint itself may not be described.
     """

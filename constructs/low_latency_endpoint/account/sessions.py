@@ -27,9 +27,9 @@ ClientFactory = Callable[[str], Any]
 """Service name to boto3 client."""
 
 CREDENTIALS = rule(
-    "LLE583",
+    "LLA102",
     "AWS needs credentials and a region",
-    mend="Give --profile and --region, or set AWS_PROFILE and AWS_REGION; aws configure makes a "
+    fix="Give --profile and --region, or set AWS_PROFILE and AWS_REGION; aws configure makes a "
     "profile.",
     source="/cli/latest/userguide/cli-configure-quickstart.html",
 )
@@ -72,7 +72,7 @@ class Unreadable(AwsUnavailable):
 
     Attributes
     ----------
-    evidence, mend : str
+    evidence, fix : str
         What happened and what to do, in words.
     why : str
         The same in short: the permission, and what AWS said.
@@ -83,13 +83,13 @@ class Unreadable(AwsUnavailable):
     def __init__(
         self,
         evidence: str,
-        mend: str = "",
+        fix: str = "",
         *,
         why: str = "",
         error: ClientError | BotoCoreError | None = None,
     ) -> None:
         super().__init__(evidence)
-        self.evidence, self.mend, self.error = evidence, mend, error
+        self.evidence, self.fix, self.error = evidence, fix, error
         self.why = why or evidence
 
     @classmethod
@@ -149,7 +149,7 @@ def open_clients(
     Raises
     ------
     ConfigurationError
-        ``LLE583`` for a profile that does not exist, or when no region is known, or it is none.
+        ``LLA102`` for a profile that does not exist, or when no region is known, or it is none.
     """
     with aws_errors_in_words():
         session = open_session(profile, region or otherwise)
@@ -191,7 +191,7 @@ def iam_action(service: str, operation: str) -> str:
 
 
 def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError | None:
-    """``LLE583`` when AWS cannot know who asks, or where: no other request will be answered."""
+    """``LLA102`` when AWS cannot know who asks, or where: no other request will be answered."""
     if isinstance(error, ProfileNotFound):
         return CREDENTIALS.error(
             got=str(error), allowed="one that `aws configure list-profiles` prints"
@@ -216,7 +216,7 @@ def aws_errors_in_words() -> Iterator[None]:
     Raises
     ------
     ConfigurationError
-        ``LLE583`` for a profile, credentials or a region that are missing or not valid.
+        ``LLA102`` for a profile, credentials or a region that are missing or not valid.
     AwsUnavailable
         For a refusal by AWS, and when it cannot be reached.
     """
@@ -240,4 +240,4 @@ def _unavailable(error: ClientError | BotoCoreError) -> AwsUnavailable:
         text = f"AWS refused {error.operation_name}: {error_code(error)}: {said}"
         if is_denied(error):
             advice = f"Allow {error.operation_name} to these credentials."
-    return AwsUnavailable(text + (f"\n  mend:    {advice}" if advice else ""))
+    return AwsUnavailable(text + (f"\n  fix:    {advice}" if advice else ""))

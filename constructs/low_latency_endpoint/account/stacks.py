@@ -12,9 +12,9 @@ from .calls import Account
 from .sessions import Unreadable
 
 STACK_EXISTS = rule(
-    "LLE591",
+    "LLA103",
     "The stack must exist in this account and region.",
-    mend="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
+    fix="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
 )
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"

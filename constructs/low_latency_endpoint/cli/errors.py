@@ -12,18 +12,25 @@ import typer
 
 from ..errors import ErrorRule, rules
 
-_REGISTERS = re.compile(r'\brule\(\s*"LLE\d{3}"')
+_REGISTERS = re.compile(r'\b(?:rule|number_range|text_form)\(\s*"LL[A-Z]\d{3}"')
 
+#: By how a code begins, in the order of the page.
 _AREAS = {
-    "1": "Network",
-    "2": "PrivateLink",
-    "3": "Model, and arguments of all constructs",
-    "4": "Variants and endpoint configuration",
-    "5": "Endpoint and deployments",
-    "6": "Scaling",
-    "7": "Metrics and alarms",
-    "8": "Plan",
-    "9": "Settings file, load tests, recommendations",
+    "LLE1": "Network",
+    "LLE2": "PrivateLink",
+    "LLE3": "Model, images, and arguments of all constructs",
+    "LLE4": "Variants and endpoint configuration",
+    "LLE5": "Endpoint, deployments, warm-up, load-test fleet",
+    "LLE6": "Scaling",
+    "LLE7": "Metrics and alarms",
+    "LLE8": "Plan and prices",
+    "LLE9": "Settings file",
+    "LLA": "Reading an account",
+    "LLC": "Callers",
+    "LLD": "Diagnosis",
+    "LLR": "Recommendations",
+    "LLS": "Simulation",
+    "LLT": "Load tests",
 }
 
 _INTRODUCTION = """\
@@ -32,7 +39,7 @@ _INTRODUCTION = """\
 <!-- Generated: low-latency errors --markdown > docs/errors.md -->
 
 Every configuration error carries a code that stays the same from version to version, what is
-wrong, the value got, the values allowed, how to mend it and, where the rule is AWS's, the page that
+wrong, the value got, the values allowed, how to fix it and, where the rule is AWS's, the page that
 states it. `low-latency errors LLE604` explains a code in the terminal. Nothing is corrected in
 silence; what is only suspicious is a warning of the CDK and no error.
 """
@@ -62,7 +69,7 @@ def explained(rule: ErrorRule) -> str:
     >>> print(explained(SAFETY_FACTOR.rule).splitlines()[0])
     LLE604: the safety factor is out of range
     """
-    lines = [f"{rule.code}: {rule.title}", "", rule.mend]
+    lines = [f"{rule.code}: {rule.title}", "", rule.fix]
     if rule.source:
         lines += ["", f"Source: {rule.source}"]
     return "\n".join(lines)
@@ -71,14 +78,16 @@ def explained(rule: ErrorRule) -> str:
 def errors_markdown() -> str:
     """All rules as the page ``docs/errors.md``."""
     parts = [_INTRODUCTION]
-    area = ""
-    for rule in all_rules():
-        if rule.code[3] != area:
-            area = rule.code[3]
-            parts.append(f"## {_AREAS[area]}\n")
-        source = f" ([source]({rule.source}))" if rule.source else ""
-        parts.append(f"### {rule.code}\n\n{_sentence(rule.title)} {rule.mend}{source}\n")
+    rules_left = all_rules()
+    for begin, area in _AREAS.items():
+        parts.append(f"## {area}\n")
+        parts += [_section(rule) for rule in rules_left if rule.code.startswith(begin)]
     return "\n".join(parts)
+
+
+def _section(rule: ErrorRule) -> str:
+    source = f" ([source]({rule.source}))" if rule.source else ""
+    return f"### {rule.code}\n\n{_sentence(rule.title)} {rule.fix}{source}\n"
 
 
 def _sentence(title: str) -> str:
@@ -99,7 +108,7 @@ def errors(
 ) -> None:
     """Explain an error code, or list them all.
 
-    Says what must hold, how to mend it, and where AWS states it.
+    Says what must hold, how to fix it, and where AWS states it.
 
     \b
     Examples:

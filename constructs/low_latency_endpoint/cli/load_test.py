@@ -263,7 +263,7 @@ def _plan(
         raise LOAD_FORM.error(
             got="--confirm without the load of production",
             allowed="one --rate, or --settings with throughput.peak_tps",
-            mend="Give --rate the requests per second that production sends.",
+            fix="Give --rate the requests per second that production sends.",
         )
     return run_plans.confirm_plan(peak[0], **common)
 

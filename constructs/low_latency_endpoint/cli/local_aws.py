@@ -41,6 +41,6 @@ def local_aws(context: typer.Context) -> None:
         raise EXTRA_NEEDED.error(
             got="local-sagemaker is not installed",
             allowed="local-sagemaker",
-            mend="pip install 'cdk-low-latency-endpoint[local]'.",
+            fix="pip install 'cdk-low-latency-endpoint[local]'.",
         ) from None
     local_sagemaker(context.args, prog_name="low-latency local-aws")

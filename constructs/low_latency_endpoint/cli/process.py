@@ -108,7 +108,7 @@ def interruptible() -> None:
 def guarded(run: Callable[[], Any]) -> int | str | None:
     """Run the commands' application; its exit code.
 
-    What no command can mend itself is one line here.
+    What no command can fix itself is one line here.
     """
     code: int | str | None = 0
     try:

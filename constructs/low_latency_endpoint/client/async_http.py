@@ -298,7 +298,7 @@ class HttpPool:
         botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
             As boto3 does.
         ConfigurationError
-            ``LLE593``.
+            ``LLC111``.
         """
         if self._turns.locked():
             began = time.monotonic()

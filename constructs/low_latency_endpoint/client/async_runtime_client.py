@@ -48,7 +48,7 @@ class AsyncRuntimeClient(ClientBase):
     Raises
     ------
     ConfigurationError
-        ``LLE571`` to ``LLE579``.
+        ``LLC101`` to ``LLC109``.
 
     Examples
     --------

@@ -199,7 +199,7 @@ class BlockingPool:
         botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
             As boto3 does.
         ConfigurationError
-            ``LLE593``.
+            ``LLC111``.
         """
         connection = None if attempts.fresh else self._take(origin, attempts)
         reused = connection is not None

@@ -122,7 +122,7 @@ def _spelled_out(
         Raises
         ------
         ConfigurationError
-            ``LLE571`` to ``LLE578``, ``LLE590``; calls after ``close()``: ``LLE593``.
+            ``LLC101`` to ``LLC108``, ``LLC110``; calls after ``close()``: ``LLC111``.
 
         Examples
         --------

@@ -82,7 +82,7 @@ class ClientOptions:
     Raises
     ------
     ConfigurationError
-        ``LLE571`` to ``LLE574`` and ``LLE578``.
+        ``LLC101`` to ``LLC104`` and ``LLC108``.
     """
 
     region: str | None = None

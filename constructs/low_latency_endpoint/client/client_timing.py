@@ -28,9 +28,9 @@ _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 
 CLIENT_DURATION = Range(
     rule(
-        "LLE571",
+        "LLC101",
         "a duration of the runtime client is out of range",
-        mend="Give a timedelta above zero. AWS lets a model answer for 60 s, and asks for a "
+        fix="Give a timedelta above zero. AWS lets a model answer for 60 s, and asks for a "
         "client timeout of 70 s where it needs 50 to 60.",
         source=_INVOKE_PAGE,
     ),
@@ -42,9 +42,9 @@ CLIENT_DURATION = Range(
 )
 CLIENT_CONCURRENCY = Range(
     rule(
-        "LLE572",
+        "LLC102",
         "the number of concurrent calls of the runtime client is out of range",
-        mend="Give the most calls that this process makes at the same moment: its threads or "
+        fix="Give the most calls that this process makes at the same moment: its threads or "
         "tasks. Each gets a connection.",
     ),
     "concurrency",
@@ -53,9 +53,9 @@ CLIENT_CONCURRENCY = Range(
 )
 CLIENT_KEEPALIVE = Range(
     rule(
-        "LLE573",
+        "LLC103",
         "TCP keep-alive comes too late for PrivateLink",
-        mend="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops connections "
+        fix="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops connections "
         "after 350 s of silence, and a probe may be lost.",
         source=_IDLE_PAGE,
     ),
@@ -67,9 +67,9 @@ CLIENT_KEEPALIVE = Range(
 )
 CLIENT_RETRIES = Range(
     rule(
-        "LLE574",
+        "LLC104",
         "the number of retries of the runtime client is out of range",
-        mend="Give 0 to 5. Each retry is one more load on an endpoint that is already in need.",
+        fix="Give 0 to 5. Each retry is one more load on an endpoint that is already in need.",
     ),
     "retries",
     0,
@@ -77,9 +77,9 @@ CLIENT_RETRIES = Range(
 )
 HEDGE_SHARE = Range(
     rule(
-        "LLE575",
+        "LLC105",
         "the budget of hedged requests is out of range",
-        mend="Give the share of requests that may be sent twice, such as 0.05; more than 0.5 "
+        fix="Give the share of requests that may be sent twice, such as 0.05; more than 0.5 "
         "would be a second fleet.",
     ),
     "the budget of hedged requests",
@@ -90,9 +90,9 @@ HEDGE_SHARE = Range(
 )
 HEDGE_PERCENTILE = Range(
     rule(
-        "LLE576",
+        "LLC106",
         "the percentile after which requests are hedged is out of range",
-        mend="Give 50 to 99.9, such as 95: one request in twenty is slower and is hedged.",
+        fix="Give 50 to 99.9, such as 95: one request in twenty is slower and is hedged.",
     ),
     "the percentile",
     50,
@@ -101,41 +101,41 @@ HEDGE_PERCENTILE = Range(
     False,
 )
 CLIENT_URL = rule(
-    "LLE577",
+    "LLC107",
     "an endpoint URL of the runtime client cannot be used",
-    mend="Give scheme and host, such as "
+    fix="Give scheme and host, such as "
     "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com, "
     "the stack's output ZonalUrl-use1-az1.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 CLIENT_REGION = rule(
-    "LLE578",
+    "LLC108",
     "the runtime client has no Region",
-    mend="Give region='us-east-1', a session with one, or set AWS_REGION.",
+    fix="Give region='us-east-1', a session with one, or set AWS_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
-    "LLE579",
+    "LLC109",
     "the runtime client finds no credentials",
-    mend="Give a session that has them, or configure them as for the AWS CLI "
+    fix="Give a session that has them, or configure them as for the AWS CLI "
     "(aws sts get-caller-identity shows whether they are found).",
 )
 
 CLIENT_PLAIN_HTTP = rule(
-    "LLE590",
+    "LLC110",
     "requests would leave this machine in clear text",
-    mend="Use https://. Where the way is safe by other means, say allow_plain_http=True: whoever "
+    fix="Use https://. Where the way is safe by other means, say allow_plain_http=True: whoever "
     "is on it then reads requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
 CLIENT_CLOSED = rule(
-    "LLE593",
+    "LLC111",
     "the runtime client is closed",
-    mend="Make a new client, or enter an AsyncRuntimeClient again (async with).",
+    fix="Make a new client, or enter an AsyncRuntimeClient again (async with).",
 )
 CLIENT_LOOP = rule(
-    "LLE594",
+    "LLC112",
     "the runtime client was not entered in this event loop",
-    mend="Use it as `async with AsyncRuntimeClient(...) as client:` in the event loop that calls: "
+    fix="Use it as `async with AsyncRuntimeClient(...) as client:` in the event loop that calls: "
     "its connections belong to that one. It can be entered again in another.",
 )
 
@@ -209,7 +209,7 @@ def call_timing(
     Raises
     ------
     ConfigurationError
-        ``LLE571``, ``LLE574``, or ``LLE801`` for a duration without a unit.
+        ``LLC101``, ``LLC104``, or ``LLE801`` for a duration without a unit.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def socket_options(keepalive: timedelta, connect_timeout: timedelta) -> list[tup
     Raises
     ------
     ConfigurationError
-        ``LLE573`` when the first probe would come too late.
+        ``LLC103`` when the first probe would come too late.
     """
     seconds = milliseconds_of(keepalive, "keepalive") / 1000
     CLIENT_KEEPALIVE.check(seconds, "keepalive")

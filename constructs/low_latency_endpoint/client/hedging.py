@@ -45,7 +45,7 @@ class Hedging:
     Raises
     ------
     ConfigurationError
-        ``LLE571``, ``LLE575`` or ``LLE576``.
+        ``LLC101``, ``LLC105`` or ``LLC106``.
 
     Examples
     --------

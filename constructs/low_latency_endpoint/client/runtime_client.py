@@ -48,7 +48,7 @@ class RuntimeClient(ClientBase):
     Raises
     ------
     ConfigurationError
-        ``LLE571`` to ``LLE579``, ``LLE590``; calls after ``close()``: ``LLE593``.
+        ``LLC101`` to ``LLC109``, ``LLC110``; calls after ``close()``: ``LLC111``.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> s
     Raises
     ------
     ConfigurationError
-        ``LLE577``, or ``LLE590`` for requests that would leave the machine in clear.
+        ``LLC107``, or ``LLC110`` for requests that would leave the machine in clear.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def client_route(
     Raises
     ------
     ConfigurationError
-        ``LLE577`` or ``LLE590``.
+        ``LLC107`` or ``LLC110``.
     """
     own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
     if not zonal_urls:

@@ -1,7 +1,7 @@
 """Every error that the library raises, under one hierarchy and with stable codes.
 
-An error says what is wrong, the value got, the values allowed, how to mend it, and where AWS
-says so. The *rule* behind it (code, title, mend, source) is data, registered once with
+An error says what is wrong, the value got, the values allowed, how to fix it, and where AWS
+says so. The *rule* behind it (code, title, fix, source) is data, registered once with
 :func:`rule`; ``docs/errors.md`` is generated from that registry.
 """
 
@@ -35,7 +35,7 @@ class ErrorRule(NamedTuple):
         9 settings file, load tests and recommendations.
     title : str
         What must hold, in one sentence.
-    mend : str
+    fix : str
         What the reader should do when it does not hold.
     source : str
         URL of the page on which AWS states it; empty when the rule is the library's own.
@@ -43,11 +43,11 @@ class ErrorRule(NamedTuple):
 
     code: str
     title: str
-    mend: str
+    fix: str
     source: str = ""
 
     def error(
-        self, *, got: object, allowed: object, what: str = "", where: str = "", mend: str = ""
+        self, *, got: object, allowed: object, what: str = "", where: str = "", fix: str = ""
     ) -> ConfigurationError:
         """Build (not raise) the error for one breach of this rule."""
         return ConfigurationError(
@@ -55,7 +55,7 @@ class ErrorRule(NamedTuple):
             what=what or self.title,
             got=got,
             allowed=allowed,
-            mend=mend or self.mend,
+            fix=fix or self.fix,
             source=self.source,
             where=where,
         )
@@ -64,13 +64,13 @@ class ErrorRule(NamedTuple):
 _RULES: dict[str, ErrorRule] = {}
 
 
-def rule(code: str, title: str, *, mend: str, source: str = "") -> ErrorRule:
+def rule(code: str, title: str, *, fix: str, source: str = "") -> ErrorRule:
     """Register a rule; a code can be registered once."""
     if code in _RULES:
         raise ValueError(f"rule {code} is already registered: {_RULES[code].title}")
     if source.startswith("/"):
         source = AWS_DOCS + source
-    _RULES[code] = registered = ErrorRule(code, title, mend, source)
+    _RULES[code] = registered = ErrorRule(code, title, fix, source)
     return registered
 
 
@@ -88,7 +88,7 @@ class ConfigurationError(LowLatencyEndpointError):
 
     Attributes
     ----------
-    code, what, got, allowed, mend, source, where : str
+    code, what, got, allowed, fix, source, where : str
         See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path.
 
     Examples
@@ -108,7 +108,7 @@ class ConfigurationError(LowLatencyEndpointError):
         what: str,
         got: object,
         allowed: object,
-        mend: str,
+        fix: str,
         source: str = "",
         where: str = "",
     ) -> None:
@@ -116,7 +116,7 @@ class ConfigurationError(LowLatencyEndpointError):
         self.what = what
         self.got = got if isinstance(got, str) else repr(got)
         self.allowed = allowed if isinstance(allowed, str) else repr(allowed)
-        self.mend = mend
+        self.fix = fix
         self.source = source
         self.where = where
         super().__init__(str(self))
@@ -127,7 +127,7 @@ class ConfigurationError(LowLatencyEndpointError):
             ("where", self.where),
             ("got", self.got),
             ("allowed", self.allowed),
-            ("mend", self.mend),
+            ("fix", self.fix),
             ("source", self.source),
         ):
             if text:

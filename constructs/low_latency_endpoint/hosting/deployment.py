@@ -228,7 +228,7 @@ class DeploymentPolicy:
             raise EXECUTION_TIME_TOO_SHORT.error(
                 got=waits,
                 allowed=f"waits of less than {longest} seconds together",
-                mend="Shorten the waits, or take larger steps.",
+                fix="Shorten the waits, or take larger steps.",
                 where=where,
             )
         if maximum is not None and total >= maximum:

@@ -34,7 +34,7 @@ def choose_subnets(
             got="subnets and subnet_selection",
             allowed="one of the two",
             where=where,
-            mend="Leave subnet_selection out: subnets= names each zone's subnet.",
+            fix="Leave subnet_selection out: subnets= names each zone's subnet.",
         )
     if subnets is not None:
         return _given(client_zones, subnets, where)

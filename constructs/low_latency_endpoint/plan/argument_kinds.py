@@ -30,7 +30,7 @@ from .rules import ARGUMENT_KIND
 OPTIONS = rule(
     "LLE360",
     "options are given as an object, not as a mapping",
-    mend="Write the class with keywords in place of the mapping: a misspelled option is refused "
+    fix="Write the class with keywords in place of the mapping: a misspelled option is refused "
     "then, and not left out in silence.",
 )
 

@@ -20,7 +20,7 @@ ZONES_TO_COUNT = number_range(
     "the number of client zones to count with",
     1,
     16,
-    mend="Give the client zones, or their number.",
+    fix="Give the client zones, or their number.",
 )
 
 

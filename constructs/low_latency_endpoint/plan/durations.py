@@ -10,7 +10,7 @@ from ..errors import rule
 DURATION = rule(
     "LLE801",
     "a duration has no unit",
-    mend="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200): a bare "
+    fix="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200): a bare "
     "number leaves open whether it means seconds, milliseconds or microseconds.",
 )
 

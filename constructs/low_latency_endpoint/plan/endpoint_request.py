@@ -41,23 +41,23 @@ LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 LATENCY_KIND = rule(
     "LLE804",
     "the latency target is of another kind",
-    mend="Pass LatencyTarget(p99=Duration.millis(200)), or leave it out.",
+    fix="Pass LatencyTarget(p99=Duration.millis(200)), or leave it out.",
 )
 THROUGHPUT_KIND = rule(
     "LLE805",
     "the measured throughput is of another kind",
-    mend="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
+    fix="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
 )
 LIST_KIND = rule(
     "LLE806",
     "a list of texts is expected",
-    mend='Pass a list, even for one item: ["use1-az1", "use1-az2"].',
+    fix='Pass a list, even for one item: ["use1-az1", "use1-az2"].',
 )
 PAYLOAD = Range(
     rule(
         "LLE820",
         "the payload is larger than SageMaker takes",
-        mend="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
+        fix="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
         source=GUIDE + "deploy-model-options.html",
     ),
     "the payload",
@@ -72,7 +72,7 @@ OVERHEAD_SHARE = number_range(
     0.9,
     whole=False,
     source="",
-    mend="Give the share of the latency target that network and SageMaker's overhead may use.",
+    fix="Give the share of the latency target that network and SageMaker's overhead may use.",
 )
 WARM_UP_REQUESTS = number_range(
     "LLE822",
@@ -81,7 +81,7 @@ WARM_UP_REQUESTS = number_range(
     1_000_000,
     unit="requests",
     source="",
-    mend="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
+    fix="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
 )
 
 _COUNTS = {

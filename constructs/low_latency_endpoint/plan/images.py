@@ -28,63 +28,63 @@ _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
 CUDA_ON_ACCELERATOR = rule(
     "LLE330",
     "the image needs an NVIDIA GPU, the instance type has another accelerator",
-    mend="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
+    fix="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
     source=_IMAGES,
 )
 NEURON_ELSEWHERE = rule(
     "LLE331",
     "the image needs Inferentia or Trainium, the instance type has neither",
-    mend="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
+    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
     "an image built for this type.",
     source=_IMAGES,
 )
 NEURONX_ON_INF1 = rule(
     "LLE332",
     "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
-    mend="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
+    fix="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
     source=_IMAGES,
 )
 NEURON_ON_INF2 = rule(
     "LLE333",
     "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
-    mend="Choose an image whose name says neuronx, or an ml.inf1 type.",
+    fix="Choose an image whose name says neuronx, or an ml.inf1 type.",
     source=_IMAGES,
 )
 X86_ON_ARM = rule(
     "LLE334",
     "the image is built for x86_64, the instance type is Graviton (arm64)",
-    mend="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
+    fix="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
     "x86_64 type.",
     source=_IMAGES,
 )
 ARM_ON_X86 = rule(
     "LLE335",
     "the image is built for arm64, the instance type is x86_64",
-    mend="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
+    fix="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
     source=_IMAGES,
 )
 GPU_ON_CPU = rule(
     "LLE336",
     "the image needs a GPU, the instance type has none",
-    mend="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
+    fix="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
     source=_IMAGES,
 )
 CUDA_ON_AMI = rule(
     "LLE337",
     "the image's CUDA is newer than the driver of the inference AMI supports",
-    mend="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
+    fix="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
     source=_AMI,
 )
 AMI_ON_TYPE = rule(
     "LLE338",
     "the inference AMI is for another accelerator than the instance type has",
-    mend="Choose an AMI for the type's accelerator, or leave it out.",
+    fix="Choose an AMI for the type's accelerator, or leave it out.",
     source=_AMI,
 )
 IMAGE_FOLDER = rule(
     "LLE380",
     "there is no Dockerfile to build the image from",
-    mend="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
+    fix="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
     source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
 )
 ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
@@ -295,7 +295,7 @@ def check_built_image_runs_on(architecture: str, instance_type: str, where: str 
             got=f"an image built for {architecture} on {instance_type}",
             allowed=f"{architecture} types",
             where=where,
-            mend=f"Build the image for {facts.architecture}, or choose another instance type.",
+            fix=f"Build the image for {facts.architecture}, or choose another instance type.",
         )
     return ""
 

@@ -48,7 +48,7 @@ WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 ZONES_WITHOUT_INSTANCE = rule(
     "LLE810",
     "there are more client zones than instances",
-    mend="Raise the number of instances, or name fewer client zones: a zone without an instance "
+    fix="Raise the number of instances, or name fewer client zones: a zone without an instance "
     "sends its requests to another zone.",
     source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
 )
@@ -56,7 +56,7 @@ ZONES_WITHOUT_INSTANCE = rule(
 PLAN_OF_ANOTHER = rule(
     "LLE808",
     "the plan was made from another request",
-    mend="Leave the plan out, or pass the one that make_plan made from the same arguments.",
+    fix="Leave the plan out, or pass the one that make_plan made from the same arguments.",
 )
 
 

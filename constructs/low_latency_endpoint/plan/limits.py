@@ -148,12 +148,12 @@ def number_range(
     unit: str = "",
     source: str = "",
     whole: bool = True,
-    mend: str = "",
+    fix: str = "",
 ) -> Range:
     """A range with the rule that it states: what is named is out of range."""
     title = f"{name} is out of range"
     return Range(
-        rule(code, title, mend=mend or f"Give {name} a value in the allowed range.", source=source),
+        rule(code, title, fix=fix or f"Give {name} a value in the allowed range.", source=source),
         name,
         minimum,
         maximum,
@@ -170,24 +170,24 @@ def text_form(
     *,
     max_length: int | None = None,
     source: str = "",
-    mend: str = "",
+    fix: str = "",
     unicode: bool = False,
     wrong: str = "has a form that AWS refuses",
 ) -> Pattern:
     """A form of text with the rule that it states."""
     made = rule(
-        code, f"{name} {wrong}", mend=mend or f"Change {name} to the allowed form.", source=source
+        code, f"{name} {wrong}", fix=fix or f"Change {name} to the allowed form.", source=source
     )
     return Pattern(made, name, regex, allowed, max_length, unicode)
 
 
 def _choice(
-    code: str, name: str, values: tuple[Any, ...], *, source: str = "", mend: str = ""
+    code: str, name: str, values: tuple[Any, ...], *, source: str = "", fix: str = ""
 ) -> Choice:
     made = rule(
         code,
         f"{name} is not one of the values AWS takes",
-        mend=mend or f"Choose one of the allowed values for {name}.",
+        fix=fix or f"Choose one of the allowed values for {name}.",
         source=source,
     )
     return Choice(made, name, values)
@@ -217,7 +217,7 @@ CLIENT_ZONE_COUNT = number_range(
     2,
     16,
     source=GUIDE + "host-vpc.html",
-    mend="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
+    fix="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
     "Zones, even for one instance. It takes at most 16 subnets.",
 )
 VPC_PREFIX_LENGTH = number_range(
@@ -240,7 +240,7 @@ ENDPOINT_POLICY_LENGTH = number_range(
     20_480,
     unit="characters",
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    mend="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
+    fix="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
     "instead.",
 )
 # A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
@@ -250,7 +250,7 @@ S3_POLICY_BUCKETS = number_range(
     0,
     50,
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    mend="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
+    fix="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
 )
 
 # --- 3 model -----------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ INITIAL_INSTANCE_COUNT = number_range(
     1,
     None,
     source=_VARIANT,
-    mend="Real-time variants hold at least one instance; only inference components scale to zero.",
+    fix="Real-time variants hold at least one instance; only inference components scale to zero.",
 )
 VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
 INSTANCE_TYPE = text_form(
@@ -363,7 +363,7 @@ INFERENCE_AMI = _choice(
         "al2-ami-sagemaker-inference-neuron-2",
     ),
     source=_VARIANT,
-    mend="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
+    fix="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
 )
 ROUTING_STRATEGY = _choice(
     "LLE410",
@@ -371,7 +371,7 @@ ROUTING_STRATEGY = _choice(
     ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
     source="/AWSCloudFormation/latest/TemplateReference/"
     "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
-    mend="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
+    fix="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
 )
 PREFIX_LENGTH = number_range(
     "LLE411", "the prefix length", 1024, 65536, unit="bytes", source=_ROUTING
@@ -416,7 +416,7 @@ CAPTURE_COUNT = number_range(
     1,
     32,
     source=_CAPTURE,
-    mend='Give ("Input", "Output"), or one of them; or leave data capture out.',
+    fix='Give ("Input", "Output"), or one of them; or leave data capture out.',
 )
 CAPTURE_CONTENT_TYPE = text_form(
     "LLE429",
@@ -523,7 +523,7 @@ TPS_PER_INSTANCE = number_range(
     1e-6,
     None,
     whole=False,
-    mend="Give what one instance held within the latency target in a load test.",
+    fix="Give what one instance held within the latency target in a load test.",
 )
 SAFETY_FACTOR = number_range(
     "LLE604",
@@ -532,7 +532,7 @@ SAFETY_FACTOR = number_range(
     1,
     whole=False,
     source=GUIDE + "endpoint-scaling-loadtest.html",
-    mend="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
+    fix="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
 )
 COOLDOWN_SECONDS = number_range(
     "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
@@ -543,7 +543,7 @@ PEAK_TPS = number_range(
     1e-6,
     None,
     whole=False,
-    mend="Give the highest rate of requests that the endpoint must hold.",
+    fix="Give the highest rate of requests that the endpoint must hold.",
 )
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
@@ -555,7 +555,7 @@ ALARM_THRESHOLD_MILLISECONDS = number_range(
     unit="milliseconds",
     whole=False,
     source=_ALARM,
-    mend="Give a Duration above zero.",
+    fix="Give a Duration above zero.",
 )
 EVALUATION_PERIODS = number_range(
     "LLE702", "the number of evaluation periods", 1, 1440, source=_ALARM
@@ -566,14 +566,14 @@ ERROR_RATE = number_range(
     1e-6,
     1,
     whole=False,
-    mend="Give a share of requests, such as 0.01 for one in a hundred.",
+    fix="Give a share of requests, such as 0.01 for one in a hundred.",
 )
 MINIMUM_INVOCATIONS = number_range(
     "LLE704",
     "the least number of invocations",
     0,
     None,
-    mend="Give a number of requests per period.",
+    fix="Give a number of requests per period.",
 )
 
 

@@ -39,7 +39,7 @@ TASK_CPU = Choice(
     rule(
         "LLE560",
         "the task's CPU units are none of Fargate's",
-        mend="Give one of Fargate's sizes: 1024 units are one vCPU. A worker is one process, so "
+        fix="Give one of Fargate's sizes: 1024 units are one vCPU. A worker is one process, so "
         "more than 1024 only helps with payloads that take long to make.",
         source=_TASK_SIZE,
     ),
@@ -49,7 +49,7 @@ TASK_CPU = Choice(
 MEMORY_MIB = rule(
     "LLE561",
     "the task's memory does not go with its CPU units",
-    mend="Choose one of the sizes that Fargate has for these CPU units.",
+    fix="Choose one of the sizes that Fargate has for these CPU units.",
     source=_TASK_SIZE,
 )
 RESULTS_RETENTION = number_range(
@@ -59,13 +59,13 @@ RESULTS_RETENTION = number_range(
     3650,
     unit="days",
     source="/AmazonS3/latest/API/API_LifecycleExpiration.html",
-    mend="Give whole days, from 1 day to 10 years; results that count belong into version control.",
+    fix="Give whole days, from 1 day to 10 years; results that count belong into version control.",
 )
 LOG_RETENTION = Choice(
     rule(
         "LLE564",
         "CloudWatch Logs has no such retention",
-        mend="Choose one of the periods that CloudWatch Logs has.",
+        fix="Choose one of the periods that CloudWatch Logs has.",
         source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
     ),
     "the days for which the log is kept",
@@ -97,7 +97,7 @@ LOG_RETENTION = Choice(
 ENDPOINT_KIND = rule(
     "LLE566",
     "the endpoint that the fleet may call is not named",
-    mend="Pass the Endpoint construct, or the name of an endpoint that exists.",
+    fix="Pass the Endpoint construct, or the name of an endpoint that exists.",
 )
 
 

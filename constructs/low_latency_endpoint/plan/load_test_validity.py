@@ -12,9 +12,9 @@ from typing import Any
 from ..errors import rule
 
 LIMIT_NEEDED = rule(
-    "LLE956",
+    "LLT114",
     "the load test found no throughput that a plan could rest on",
-    mend="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
+    fix="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
 )
 
 
@@ -24,7 +24,7 @@ def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE956``.
+        ``LLT114``.
     """
     limit, verdicts = content.get("limit"), content.get("verdicts")
     if isinstance(limit, Mapping) and limit.get("problem"):

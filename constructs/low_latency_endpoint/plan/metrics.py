@@ -22,25 +22,25 @@ _MONITORING = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 METRIC_NAME = rule(
     "LLE730",
     "no metric of SageMaker endpoints has this name",
-    mend="Use a metric's name as CloudWatch writes it, such as ModelLatency.",
+    fix="Use a metric's name as CloudWatch writes it, such as ModelLatency.",
     source=_MONITORING,
 )
 STATISTIC_FORM = rule(
     "LLE731",
     "CloudWatch has no statistic of this form",
-    mend="Use Average, Sum, Minimum, Maximum, SampleCount, or a percentile such as p99 or p99.9.",
+    fix="Use Average, Sum, Minimum, Maximum, SampleCount, or a percentile such as p99 or p99.9.",
     source=_STATISTICS,
 )
 STATISTIC_VALID = rule(
     "LLE732",
     "the statistic is not listed as valid for the metric",
-    mend="Use one of the statistics that AWS lists for this metric.",
+    fix="Use one of the statistics that AWS lists for this metric.",
     source=_MONITORING,
 )
 UNIT = rule(
     "LLE733",
     "a latency is not a finite number",
-    mend="Give the latency as a finite number above zero.",
+    fix="Give the latency as a finite number above zero.",
 )
 
 MICROSECONDS_PER_MILLISECOND = 1000

@@ -23,7 +23,7 @@ PRICED_ITEM = Pattern(
     rule(
         "LLE882",
         "there is no such item to give a price of",
-        mend="Give the price of an instance type, such as ml.g5.xlarge, or of "
+        fix="Give the price of an instance type, such as ml.g5.xlarge, or of "
         "interface_endpoint, which is counted once for each zone.",
         source=HOSTING_PRICES,
     ),
@@ -39,12 +39,12 @@ PRICE = number_range(
     unit="USD per hour",
     whole=False,
     source=HOSTING_PRICES,
-    mend="Give what one costs for one hour, in US dollars, as a number.",
+    fix="Give what one costs for one hour, in US dollars, as a number.",
 )
 PRICE_FORM = rule(
     "LLE884",
     "--price has another form",
-    mend="Write the item, =, and US dollars per hour: --price ml.g5.xlarge=1.00.",
+    fix="Write the item, =, and US dollars per hour: --price ml.g5.xlarge=1.00.",
     source=HOSTING_PRICES,
 )
 

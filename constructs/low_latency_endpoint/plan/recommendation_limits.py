@@ -7,16 +7,16 @@ from .limits import API, GUIDE, Range
 
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(
-    "LLE973",
+    "LLR104",
     "the instance types to try are not what the job takes",
-    mend="Name other types with --instance-type, once for each, or in the settings' "
+    fix="Name other types with --instance-type, once for each, or in the settings' "
     "recommendation.instance_types.",
     source=API + "RecommendationJobInputConfig.html",
 )
 TRAFFIC_RULE = rule(
-    "LLE974",
+    "LLR105",
     "the traffic of a load test is out of range",
-    mend="Give --phase users=1,spawn-rate=1,duration=2m (again for each phase) or --stairs "
+    fix="Give --phase users=1,spawn-rate=1,duration=2m (again for each phase) or --stairs "
     "steps=5,users-per-step=3,duration=10m; or the same in the settings' recommendation.",
     source=GUIDE + "inference-recommender-load-test.html",
 )

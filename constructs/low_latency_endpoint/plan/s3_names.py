@@ -16,7 +16,7 @@ _REGION_OF_OLD = "us-east-1"
 BUCKET_NAME = rule(
     "LLE387",
     "S3 has no bucket of this name",
-    mend="Correct the name: 3 to 63 lower-case letters, digits, dots and hyphens, starting and "
+    fix="Correct the name: 3 to 63 lower-case letters, digits, dots and hyphens, starting and "
     "ending with a letter or digit.",
     source="/AmazonS3/latest/userguide/bucketnamingrules.html",
 )

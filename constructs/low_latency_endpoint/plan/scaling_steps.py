@@ -14,7 +14,7 @@ STEP_CHANGE = Range(
     rule(
         "LLE364",
         "a scaling step changes by whole instances",
-        mend="Give the number of instances to add, or to remove if negative.",
+        fix="Give the number of instances to add, or to remove if negative.",
         source=_API,
     ),
     "the change of a scaling step",
@@ -26,7 +26,7 @@ STEP_CHANGE = Range(
 STEPS_COVER_A_RANGE = rule(
     "LLE630",
     "the steps of a step scaling policy do not cover a range, each part of it once",
-    mend="Let each step begin where the one before it ends; leave the upper bound of the highest "
+    fix="Let each step begin where the one before it ends; leave the upper bound of the highest "
     "one out, and the lower bound of the lowest one if it reaches below the threshold.",
     source=_API,
 )

@@ -22,7 +22,7 @@ RESOURCES = Range(
     rule(
         "LLE384",
         "the stack has more resources than CloudFormation takes",
-        mend=_SPLIT,
+        fix=_SPLIT,
         source=_QUOTAS,
     ),
     "the number of resources",
@@ -32,10 +32,7 @@ RESOURCES = Range(
 )
 OUTPUTS = Range(
     rule(
-        "LLE385",
-        "the stack has more outputs than CloudFormation takes",
-        mend=_SPLIT,
-        source=_QUOTAS,
+        "LLE385", "the stack has more outputs than CloudFormation takes", fix=_SPLIT, source=_QUOTAS
     ),
     "the number of outputs",
     0,

@@ -27,19 +27,19 @@ _SIZING = "/vpc/latest/userguide/subnet-sizing.html"
 VPC_BLOCK = rule(
     "LLE111",
     "the VPC's address block is not an IPv4 block in CIDR notation",
-    mend="Give an IPv4 block whose host bits are zero, such as 10.0.0.0/16.",
+    fix="Give an IPv4 block whose host bits are zero, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 SUBNETS_FIT = rule(
     "LLE112",
     "the subnets do not fit the VPC's address block",
-    mend="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
+    fix="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
     source=_SIZING,
 )
 SUBNET_HOLDS_FLEET = rule(
     "LLE113",
     "no subnet is large enough for the fleet",
-    mend="Lower the maximum number of instances, or spread the load over several endpoints.",
+    fix="Lower the maximum number of instances, or spread the load over several endpoints.",
     source=_SIZING,
 )
 
@@ -310,7 +310,7 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
     try:
         vpc = ipaddress.IPv4Network(vpc_cidr)
     except (ValueError, TypeError) as problem:
-        raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})", allowed=VPC_BLOCK.mend) from None
+        raise VPC_BLOCK.error(got=f"{vpc_cidr!r} ({problem})", allowed=VPC_BLOCK.fix) from None
     if len(set(zones)) < len(zones):
         raise ZONE_NAMED_TWICE.error(got=", ".join(zones), allowed="each zone once")
     blocks = 2 ** (prefix_length - vpc.prefixlen) if prefix_length >= vpc.prefixlen else 0

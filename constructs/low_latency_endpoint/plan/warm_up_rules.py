@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = number_range(
     LAMBDA_SECONDS - MARGIN_SECONDS,
     unit="seconds",
     source=_LAMBDA,
-    mend="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
+    fix="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
     "a last request and the report need 90 seconds of them.",
 )
 REQUESTS = number_range(
@@ -33,14 +33,14 @@ REQUESTS = number_range(
     1,
     1_000_000,
     unit="requests",
-    mend="Give how many requests are sent at least, in all zones together; the plan's "
+    fix="Give how many requests are sent at least, in all zones together; the plan's "
     "warm_up_requests reaches every worker. For none, leave the warm-up out.",
 )
 CONCURRENCY_PER_ZONE = Range(
     rule(
         "LLE542",
         "the warm-up's requests in flight per zone are out of range",
-        mend="Give 1 to 50. One function sends for all zones; more threads than that would "
+        fix="Give 1 to 50. One function sends for all zones; more threads than that would "
         "measure the function.",
     ),
     "the requests in flight per zone",
@@ -54,7 +54,7 @@ LAST = number_range(
     1,
     1000,
     unit="requests",
-    mend="Give how many of the last requests of each zone must meet the target; with 100 or "
+    fix="Give how many of the last requests of each zone must meet the target; with 100 or "
     "more a p99 tolerates a slow one.",
 )
 PAYLOAD_COUNT = number_range(
@@ -62,13 +62,13 @@ PAYLOAD_COUNT = number_range(
     "the number of warm-up payloads",
     1,
     100,
-    mend="Give one payload, or a list of up to 100 that are sent in turn.",
+    fix="Give one payload, or a list of up to 100 that are sent in turn.",
 )
 PAYLOAD_BYTES = Range(
     rule(
         "LLE545",
         "the warm-up payload is too large",
-        mend="Send what callers send: SageMaker takes 25 MB at most.",
+        fix="Send what callers send: SageMaker takes 25 MB at most.",
         source=_INVOKE,
     ),
     "the payload",
@@ -79,13 +79,13 @@ PAYLOAD_BYTES = Range(
 PAYLOAD_READABLE = rule(
     "LLE546",
     "the warm-up payload cannot be read",
-    mend="Name a file that exists, relative to the folder in which the app runs, or give the "
+    fix="Name a file that exists, relative to the folder in which the app runs, or give the "
     "payload with from_json or from_text.",
 )
 PAYLOAD_KNOWN = rule(
     "LLE547",
     "the warm-up payload is not known at synth",
-    mend="Give text without CDK tokens: the payload goes into the function's archive.",
+    fix="Give text without CDK tokens: the payload goes into the function's archive.",
     source="/cdk/v2/guide/tokens.html",
 )
 RESERVED_EXECUTIONS = 2
@@ -121,7 +121,7 @@ RESERVED_CONCURRENCY = number_range(
     100,
     unit="executions",
     source="/lambda/latest/dg/configuration-concurrency.html",
-    mend="Give at least 2, one for the warm-up and one for what happens beside it, or None "
+    fix="Give at least 2, one for the warm-up and one for what happens beside it, or None "
     "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
     "10 altogether and can reserve none.",
 )
@@ -132,7 +132,7 @@ KEEP_WARM_EVERY = number_range(
     86_400,
     unit="seconds",
     source=_RATE,
-    mend="Give whole minutes: EventBridge's shortest rate is one minute.",
+    fix="Give whole minutes: EventBridge's shortest rate is one minute.",
 )
 KEEP_WARM_REQUESTS = number_range(
     "LLE550",
@@ -140,7 +140,7 @@ KEEP_WARM_REQUESTS = number_range(
     1,
     100,
     unit="requests",
-    mend="Give 1 to 100.",
+    fix="Give 1 to 100.",
 )
 BELOW_TPS = number_range(
     "LLE551",
@@ -149,7 +149,7 @@ BELOW_TPS = number_range(
     None,
     unit="requests per second",
     whole=False,
-    mend="Give requests per second above zero.",
+    fix="Give requests per second above zero.",
 )
 KEEP_WARM_WINDOW = number_range(
     "LLE552",
@@ -158,25 +158,25 @@ KEEP_WARM_WINDOW = number_range(
     86_400,
     unit="seconds",
     source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
-    mend="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a minute.",
+    fix="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a minute.",
 )
 OWN_TRAFFIC = rule(
     "LLE553",
     "keep-warm requests alone would count as traffic",
-    mend="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
+    fix="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
     "or it would switch itself off.",
 )
-KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", mend="Call keep_warm once.")
+KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", fix="Call keep_warm once.")
 WHOLE_MINUTES = rule(
     "LLE555",
     "a duration is not in whole minutes",
-    mend="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
+    fix="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
     source=_RATE,
 )
 PAYLOAD_TEXT = rule(
     "LLE557",
     "the warm-up payload has a value that HTTP or JSON cannot carry",
-    mend="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
+    fix="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
 )
 
 

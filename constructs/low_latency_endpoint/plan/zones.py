@@ -18,7 +18,7 @@ _NAME = re.compile(
 ZONE_IN_REGION = rule(
     "LLE110",
     "an Availability Zone lies in another Region than the stack",
-    mend="Name zones of the Region that the stack deploys to, or change the Region.",
+    fix="Name zones of the Region that the stack deploys to, or change the Region.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 

@@ -29,10 +29,10 @@ class BreachError(ValueError):
 
 
 def finding(
-    rule: ErrorRule, *place: str | int, got: object, allowed: object, what: str = "", mend: str = ""
+    rule: ErrorRule, *place: str | int, got: object, allowed: object, what: str = "", fix: str = ""
 ) -> Finding:
     """One breach of a rule at a place."""
-    return place, rule.error(got=shown(got), allowed=allowed, what=what, mend=mend)
+    return place, rule.error(got=shown(got), allowed=allowed, what=what, fix=fix)
 
 
 def breaches(place: Place, check: Callable[..., object], *values: Any) -> Iterator[Finding]:

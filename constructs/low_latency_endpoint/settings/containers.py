@@ -169,7 +169,7 @@ def _data_of_mode(data: Mapping[str, Any], multi_model: bool) -> Iterator[Findin
                 "multi_model",
                 got=", ".join(f"{key}: {value}" for key, value in data.items()) or "no data",
                 allowed="data: {s3: s3://bucket/models/}",
-                mend="Name the prefix under which the archives lie, with / at its end.",
+                fix="Name the prefix under which the archives lie, with / at its end.",
             )
     elif isinstance(archives, str) and archives.endswith("/"):
         yield finding(
@@ -178,6 +178,6 @@ def _data_of_mode(data: Mapping[str, Any], multi_model: bool) -> Iterator[Findin
             "s3",
             got=archives,
             allowed="an object such as s3://my-bucket/model.tar.gz",
-            mend="Name the object, write s3_prefix for uncompressed files, or set "
+            fix="Name the object, write s3_prefix for uncompressed files, or set "
             "multi_model: true.",
         )

@@ -120,7 +120,7 @@ class DeploymentSettings(SettingsModel):
                 EXECUTION_TIME_TOO_SHORT,
                 got=f"waits of {waits.total_seconds():g} seconds together",
                 allowed=f"less than {most.total_seconds():g} seconds",
-                mend="Shorten the waits, or take larger steps.",
+                fix="Shorten the waits, or take larger steps.",
             )
         elif longest is not None and waits >= longest:
             yield finding(

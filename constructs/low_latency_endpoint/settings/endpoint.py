@@ -63,7 +63,7 @@ def _ami(value: Any) -> Any:
                 limits.INFERENCE_AMI.rule,
                 got=value,
                 allowed=limits.INFERENCE_AMI.allowed,
-                mend="Choose one of the versions, or write {custom: name} for one that AWS added since.",
+                fix="Choose one of the versions, or write {custom: name} for one that AWS added since.",
             )
         ]
     )
@@ -315,7 +315,7 @@ class EndpointSettings(SettingsModel):
                 got=f"{len(containers)} containers",
                 allowed="inference_mode: Serial or Direct",
                 what="several containers need an inference mode",
-                mend="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
+                fix="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
                 "one by hostname).",
             )
         if len(containers) == 1 and mode is not None:
@@ -337,7 +337,7 @@ class EndpointSettings(SettingsModel):
                 "kms_key_arn",
                 got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
                 allowed="no key, or a type without local storage",
-                mend="Remove kms_key_arn, choose another type, or set "
+                fix="Remove kms_key_arn, choose another type, or set "
                 "kms_key_with_local_storage: true if your account accepts it.",
             )
         yield from _hostnames(containers, mode)

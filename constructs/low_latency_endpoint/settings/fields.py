@@ -60,13 +60,13 @@ def parse_duration(value: Any) -> timedelta:
     match = re.fullmatch(_DURATION, text) if isinstance(text, str) else None
     if match is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
-        mend = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
+        fix = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
         raise BreachError(
             [
                 finding(
                     DURATION_FORM,
                     got=value if not bare else str(text),
-                    mend=mend,
+                    fix=fix,
                     allowed="a number and ms, s, m or h, such as 200ms or 5m",
                 )
             ]
@@ -80,7 +80,7 @@ def parse_duration(value: Any) -> timedelta:
                     DURATION_FORM,
                     got=value,
                     allowed="a duration that a clock can measure",
-                    mend="Shorten it.",
+                    fix="Shorten it.",
                 )
             ]
         ) from None
@@ -206,11 +206,11 @@ def _cidr(value: Any) -> Any:
             raise ValueError
         return str(IPv4Network(value))
     except ValueError as error:
-        mend = ""
+        fix = ""
         if "host bits" in str(error):
-            mend = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
+            fix = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
         raise BreachError(
-            [finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16", mend=mend)]
+            [finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16", fix=fix)]
         ) from None
 
 

@@ -140,7 +140,7 @@ def _located(error: ConfigurationError, where: str) -> ConfigurationError:
         what=error.what,
         got=error.got,
         allowed=error.allowed,
-        mend=error.mend,
+        fix=error.fix,
         source=error.source,
         where=where,
     )

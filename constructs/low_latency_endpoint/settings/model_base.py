@@ -125,7 +125,7 @@ def needs(given: Mapping[str, Any], name: str, other: str, why: str) -> Iterator
             got=f"{name} without {other}",
             allowed=f"{name} with {other}",
             what=why,
-            mend=f"Add {other}.",
+            fix=f"Add {other}.",
         )
 
 
@@ -142,7 +142,7 @@ def excludes(
                     got=f"{other} beside {name}",
                     allowed=f"{name} without {other}",
                     what=why,
-                    mend=f"Remove {other} or {name}.",
+                    fix=f"Remove {other} or {name}.",
                 )
 
 
@@ -216,35 +216,35 @@ def _translated(
     if kind in ("literal_error", "enum"):
         allowed = context.get("expected", "").replace("'", "").replace(" or ", ", ")
         return NOT_A_CHOICE.error(
-            got=shown(got), allowed=allowed, mend=_meant(shown(got), allowed.split(", "))
+            got=shown(got), allowed=allowed, fix=_meant(shown(got), allowed.split(", "))
         )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
-    mend = ""
+    fix = ""
     if kind.startswith("bool") and isinstance(got, str):
         meant = _SWITCHES.get(got.lower())
-        mend = f"Write {meant}." if meant else "Write true or false, without quotes."
+        fix = f"Write {meant}." if meant else "Write true or false, without quotes."
     elif kind == "string_type" and isinstance(got, bool):
-        mend = f'Put it in quotes: "{shown(got)}".'
+        fix = f'Put it in quotes: "{shown(got)}".'
     elif kind in ("int_type", "float_type") and isinstance(got, str):
-        mend = "Write the number alone, without quotes or a unit."
-    return WRONG_KIND.error(got=shown(got), allowed=allowed, mend=mend)
+        fix = "Write the number alone, without quotes or a unit."
+    return WRONG_KIND.error(got=shown(got), allowed=allowed, fix=fix)
 
 
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
     known = list(cls.model_fields)
     return UNKNOWN_SETTING.error(
-        got=shown(name), allowed=", ".join(known), mend=_meant(name, known) if suggest else ""
+        got=shown(name), allowed=", ".join(known), fix=_meant(name, known) if suggest else ""
     )
 
 
 def _missing(name: str, field: FieldInfo | None) -> ConfigurationError:
     examples = (field.examples or []) if field else []
-    mend = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
+    fix = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
     return MISSING_SETTING.error(
         got="nothing",
         allowed=(field.description if field else "") or "a value",
         what=f"{name} is missing or empty",
-        mend=mend,
+        fix=fix,
     )
 
 

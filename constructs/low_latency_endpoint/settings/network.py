@@ -50,7 +50,7 @@ def _flow_logs(value: Any) -> Any:
                 WRONG_KIND,
                 got=value,
                 allowed="reject, accept, all, true or false",
-                mend="Write true, false, reject, accept or all.",
+                fix="Write true, false, reject, accept or all.",
             )
         ]
     )
@@ -234,7 +234,7 @@ class PrivateLinkSettings(SettingsModel):
                 got="none",
                 allowed="one or several ranges of addresses",
                 what="an empty list would let in the whole VPC, as none does",
-                mend="Add a range, or leave allow_cidrs out to let in the whole VPC.",
+                fix="Add a range, or leave allow_cidrs out to let in the whole VPC.",
             )
         yield from needs(
             given,
@@ -248,7 +248,7 @@ class PrivateLinkSettings(SettingsModel):
                 "endpoint_policy",
                 got="endpoint_policy with fips",
                 allowed="endpoint_policy: false",
-                mend="Leave endpoint_policy out, and limit the callers' IAM policies.",
+                fix="Leave endpoint_policy out, and limit the callers' IAM policies.",
             )
         if "narrow_policy" in given and (
             given.get("endpoint_policy") is False or given.get("fips") is True
@@ -258,7 +258,7 @@ class PrivateLinkSettings(SettingsModel):
                 "narrow_policy",
                 got="narrow_policy with fips or endpoint_policy: false",
                 allowed="narrow_policy with an endpoint policy",
-                mend="Leave narrow_policy out.",
+                fix="Leave narrow_policy out.",
             )
         if given.get("sagemaker_api") is True and given.get("private_dns") is False:
             yield finding(
@@ -266,7 +266,7 @@ class PrivateLinkSettings(SettingsModel):
                 "sagemaker_api",
                 got="sagemaker_api with private_dns: false",
                 allowed="one of them",
-                mend="Leave sagemaker_api or private_dns out.",
+                fix="Leave sagemaker_api or private_dns out.",
             )
         asked = [
             name

@@ -80,7 +80,7 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
             "capacity_at_maximum",
             got="true on an endpoint that does not scale",
             allowed="false, or no such line",
-            mend="Remove the line, or let the endpoint scale: with throughput, "
+            fix="Remove the line, or let the endpoint scale: with throughput, "
             "and a maximum above the minimum.",
         )
 

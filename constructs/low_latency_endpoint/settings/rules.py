@@ -1,4 +1,4 @@
-"""The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLE949.
+"""The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLT107.
 
 Data and nothing else, so that docs/errors.md and `low-latency errors` can list them.
 """
@@ -17,76 +17,74 @@ API = "/sagemaker/latest/APIReference/API_"
 UNREADABLE = rule(
     "LLE901",
     "the settings file cannot be read",
-    mend="Give the path of a readable text file in UTF-8.",
+    fix="Give the path of a readable text file in UTF-8.",
 )
 NOT_YAML = rule(
     "LLE902",
     "the settings file is not YAML",
-    mend="Correct the syntax at this line; indent with spaces, and quote text that holds ': ' "
+    fix="Correct the syntax at this line; indent with spaces, and quote text that holds ': ' "
     "or ' #' or starts with one of @ ` % & * ! | > [ {.",
     source="https://yaml.org/spec/1.2.2/",
 )
 KEY_TWICE = rule(
     "LLE903",
     "a setting is given twice",
-    mend="Keep one of the two: YAML readers would silently take the last one.",
+    fix="Keep one of the two: YAML readers would silently take the last one.",
 )
 UNKNOWN_SETTING = rule(
     "LLE904",
     "there is no such setting",
-    mend="Correct the spelling or the indentation, or remove the line.",
+    fix="Correct the spelling or the indentation, or remove the line.",
 )
-MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", mend="Add the setting.")
+MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
 WRONG_KIND = rule(
     "LLE906",
     "a setting holds another kind of value than it takes",
-    mend="Give a value of the kind allowed.",
+    fix="Give a value of the kind allowed.",
 )
 UNUSUAL_YAML = rule(
     "LLE907",
     "the settings file uses YAML that settings have no use for",
-    mend="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
+    fix="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
     "themselves or very deep nesting.",
 )
 TOO_LARGE = rule(
     "LLE388",
     "the settings file is too large",
-    mend="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
+    fix="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
     "named by warm_up.payload.file.",
 )
 TEXT_WITH_TOKEN = rule(
     "LLE382",
     "a text holds a token of the CDK",
-    mend="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
+    fix="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
     "later, and nothing is behind one that comes from a file.",
     source="/cdk/v2/guide/tokens.html",
 )
 TEXT_NOT_CARRIED = rule(
     "LLE383",
     "a text has a character that does not arrive in AWS",
-    mend="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
+    fix="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
     "which cannot carry it.",
     source="https://www.w3.org/TR/xml/#charsets",
 )
 # --- forms of values ---------------------------------------------------------------------------
 DURATION_FORM = rule(
-    "LLE908", "a duration needs a number and a unit", mend="Write the unit: 200ms, 1.5s, 5m or 1h."
+    "LLE908", "a duration needs a number and a unit", fix="Write the unit: 200ms, 1.5s, 5m or 1h."
 )
 NOT_A_CHOICE = rule(
-    "LLE909",
-    "a setting is not one of the values it takes",
-    mend="Choose one of the values allowed.",
+    "LLE909", "a setting is not one of the values it takes", fix="Choose one of the values allowed."
 )
 CIDR_FORM = rule(
     "LLE910",
     "a range of IPv4 addresses has another form",
-    mend="Write the first address of the range and the prefix length, such as 10.0.0.0/16.",
+    fix="Write the first address of the range and the prefix length, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 NO_SUCH_ASSET = rule(
     "LLE911",
     "a file or folder that the settings name is not there",
-    mend="Give a path relative to the settings file, or create it.",
+    fix="Give a path relative to the settings file, or create it.",
 )
 
 
@@ -112,7 +110,7 @@ ACCOUNT = _form(
     "the account",
     r"\d{12}",
     "twelve digits",
-    mend="Give the twelve digits of the account's ID, in quotes when they start with zero: "
+    fix="Give the twelve digits of the account's ID, in quotes when they start with zero: "
     '"012345678901".',
     source="/accounts/latest/reference/manage-acct-identifiers.html",
 )
@@ -122,7 +120,7 @@ ENDPOINT_KEY = _form(
     r"[a-zA-Z][-a-zA-Z0-9]*",
     "letters, digits and hyphens, starting with a letter",
     max_length=63,
-    mend="Rename the key: it becomes the construct's id and part of the endpoint's name.",
+    fix="Rename the key: it becomes the construct's id and part of the endpoint's name.",
 )
 ECR_REPOSITORY = _form(
     "LLE916",
@@ -220,46 +218,46 @@ PREFIX_LIST_ID = _resource_id("LLE342", "the ID of the prefix list", "pl")
 EXACTLY_ONE = rule(
     "LLE927",
     "exactly one of several settings must be given",
-    mend="Keep one of them and remove the others.",
+    fix="Keep one of them and remove the others.",
 )
 NEEDS_ANOTHER = rule(
-    "LLE928", "a setting needs another one beside it", mend="Add the other setting."
+    "LLE928", "a setting needs another one beside it", fix="Add the other setting."
 )
-EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", mend="Remove one of the two.")
-AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", mend="Add an entry.")
+EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
+AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add an entry.")
 ENDPOINT_NAME_TWICE = rule(
     "LLE931",
     "two endpoints have the same name",
-    mend="Give each endpoint a name of its own: it is unique in an account and region.",
+    fix="Give each endpoint a name of its own: it is unique in an account and region.",
     source=API + "CreateEndpoint.html",
 )
 STACK_HAS_THE_NAME = rule(
     "LLE381",
     "a part of the stack has this name already",
-    mend="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
+    fix="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
     source="/cdk/v2/guide/identifiers.html",
 )
 VPC_TWICE = rule(
     "LLE386",
     "a VPC is named twice",
-    mend="Name each VPC once.",
+    fix="Name each VPC once.",
     source="/Route53/latest/APIReference/API_AssociateVPCWithHostedZone.html",
 )
 SAMPLES_NOTHING = rule(
     "LLE932",
     "data capture samples nothing",
-    mend="Give a percentage above zero, or remove data_capture.",
+    fix="Give a percentage above zero, or remove data_capture.",
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
     "LLE933",
     "the settings have no endpoint of this name",
-    mend="Name one of the endpoints of the file.",
+    fix="Name one of the endpoints of the file.",
 )
 CONCURRENCY_TARGET = rule(
     "LLE934",
     "the concurrency target must be above zero",
-    mend="Give the number of requests in flight that one instance holds within the latency target.",
+    fix="Give the number of requests in flight that one instance holds within the latency target.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
 CUSTOM_AMI = _form(
@@ -273,15 +271,15 @@ CUSTOM_AMI = _form(
 UNWRITABLE = rule(
     "LLE936",
     "the settings file cannot be written",
-    mend="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
+    fix="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
 )
 CHANGED_VALUE_TOO_ODD = rule(
     "LLE937",
     "a value cannot be written into the settings file without touching others",
-    mend="Write the value by hand at the place named.",
+    fix="Write the value by hand at the place named.",
 )
 CHANGED_MEANWHILE = rule(
     "LLE938",
     "the settings file changed while the command ran",
-    mend="Run the command again: it reads the file anew.",
+    fix="Run the command again: it reads the file anew.",
 )

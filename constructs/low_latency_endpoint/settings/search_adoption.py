@@ -106,7 +106,7 @@ def _values(
                 where=where,
                 got="no throughput in the settings",
                 allowed="throughput beside it",
-                mend="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
+                fix="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
                 "fleet.",
             )
         if stated.scaling.metric != "invocations":
@@ -115,7 +115,7 @@ def _values(
                 where=where,
                 got=f"metric: {stated.scaling.metric}",
                 allowed="metric: invocations",
-                mend="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.",
+                fix="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.",
             )
         # As the plan starts a fleet: with what the peak needs, as far as the policy goes.
         initial = min(

@@ -109,7 +109,7 @@ class Settings(SettingsModel):
                 got="interface_endpoint_id with a new VPC",
                 allowed="interface_endpoint_id with network.vpc_id",
                 what="an interface endpoint that exists lies in a VPC that exists",
-                mend="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+                fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
             )
         if "vpc_id" not in network:
             yield from breaches(
@@ -166,7 +166,7 @@ def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Ite
             got="vpc_id with zone IDs, no subnets",
             allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
             what="zones given by ID need the existing VPC's subnet for each",
-            mend="Add network.subnets, or give client_zones by names: a lookup finds "
+            fix="Add network.subnets, or give client_zones by names: a lookup finds "
             "subnets by zone name only.",
         )
     if "subnets" in network and zones and set(subnets) != set(zones):
@@ -214,7 +214,7 @@ def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:
             got="none",
             allowed="one or several endpoints",
             what="the stack has no endpoint",
-            mend="Add one under endpoints, by a key of your choice.",
+            fix="Add one under endpoints, by a key of your choice.",
         )
     names: dict[str, str] = {}
     shared = mapping_of(given, "tags")

@@ -49,7 +49,7 @@ class LatencySettings(SettingsModel):
             yield finding(
                 TARGET_GIVEN,
                 got="none",
-                mend="Add one, such as p99: 200ms.",
+                fix="Add one, such as p99: 200ms.",
                 allowed="one or several of " + ", ".join(cls.model_fields),
             )
         lower: tuple[str, timedelta] | None = None
@@ -141,7 +141,7 @@ class InstanceCountSettings(SettingsModel):
                 "min",
                 got=f"min {low}, max {high}",
                 allowed=f"at most {high}",
-                mend="Lower min or raise max.",
+                fix="Lower min or raise max.",
             )
         elif start is not None and ((low or start) > start or (high or start) < start):
             allowed = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (
@@ -152,7 +152,7 @@ class InstanceCountSettings(SettingsModel):
                 "initial",
                 got=start,
                 allowed=" and ".join(allowed),
-                mend="Choose an initial number from min to max.",
+                fix="Choose an initial number from min to max.",
             )
 
 
@@ -206,7 +206,7 @@ class ScalingSettings(SettingsModel):
                 got="concurrency without concurrency_target",
                 allowed="concurrency_target beside it",
                 what="scaling on concurrency needs a target",
-                mend="Add the requests in flight that one instance holds: concurrency_target: 4.",
+                fix="Add the requests in flight that one instance holds: concurrency_target: 4.",
             )
         if "concurrency_target" in given and not by_concurrency:
             yield finding(
@@ -215,7 +215,7 @@ class ScalingSettings(SettingsModel):
                 got=f"metric: {given.get('metric', 'invocations')}",
                 allowed="metric: concurrency",
                 what="concurrency_target is for metric: concurrency",
-                mend="Set metric: concurrency, or remove concurrency_target.",
+                fix="Set metric: concurrency, or remove concurrency_target.",
             )
         if given.get("keep_counts") is False and given.get("enabled", True) is True:
             yield finding(
@@ -232,7 +232,7 @@ class ScalingSettings(SettingsModel):
                         name,
                         got=f"enabled: false with {name}",
                         allowed=f"enabled: false without {name}",
-                        mend=f"Remove {name}, or enabled: false.",
+                        fix=f"Remove {name}, or enabled: false.",
                     )
 
 

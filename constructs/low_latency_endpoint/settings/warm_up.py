@@ -50,7 +50,7 @@ class WarmUpPayloadSettings(SettingsModel):
                 got="file without content_type",
                 allowed="content_type beside file",
                 what="a payload from a file needs its content type",
-                mend="Add content_type: application/json, or what the file holds.",
+                fix="Add content_type: application/json, or what the file holds.",
             )
 
 

@@ -17,9 +17,9 @@ from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
 from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
 
 THROUGHPUT_NEEDED = rule(
-    "LLE875",
+    "LLS125",
     "the simulation needs to know what one instance serves",
-    mend="State throughput in the settings, or pass --from-load-test or --service-time.",
+    fix="State throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
@@ -214,7 +214,7 @@ def model_of_plan(
     Raises
     ------
     ConfigurationError
-        ``LLE875`` when nothing says what an instance serves; the codes of values out of range.
+        ``LLS125`` when nothing says what an instance serves; the codes of values out of range.
     """
     assumed: list[str] = []
     measured = _measured(throughput, load_test, assumed)

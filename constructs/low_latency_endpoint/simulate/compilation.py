@@ -12,9 +12,9 @@ from ..errors import rule
 from . import core, kernels
 
 EXTRA_NEEDED = rule(
-    "LLE876",
+    "LLS126",
     "this needs a package that is not installed",
-    mend="pip install 'cdk-low-latency-endpoint[simulation]'.",
+    fix="pip install 'cdk-low-latency-endpoint[simulation]'.",
 )
 
 
@@ -82,7 +82,7 @@ def loops(compiled: bool | None = None) -> Loops:
     Raises
     ------
     ConfigurationError
-        ``LLE876`` for ``compiled=True`` without numba.
+        ``LLS126`` for ``compiled=True`` without numba.
     """
     if compiled is None:
         compiled = have_numba()

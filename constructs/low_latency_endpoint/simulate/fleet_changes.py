@@ -12,30 +12,30 @@ from ..plan.rules import MIN_ABOVE_MAX
 from .service_laws import SECONDS, SHARE
 
 SIMULATED_INSTANCES = number_range(
-    "LLE852",
+    "LLS103",
     "the number of simulated instances",
     1,
     1_000_000,
-    mend="Give a number of instances in the allowed range.",
+    fix="Give a number of instances in the allowed range.",
 )
-ROUTERS = number_range("LLE859", "the number of routers", 1, 1000, mend="Give at least one router.")
+ROUTERS = number_range("LLS110", "the number of routers", 1, 1000, fix="Give at least one router.")
 SCALING_METRIC = Choice(
     rule(
-        "LLE867",
+        "LLS118",
         "a scaling metric is not one that can be simulated",
-        mend="Choose one of the metrics; TargetTracking.on_concurrency makes the second.",
+        fix="Choose one of the metrics; TargetTracking.on_concurrency makes the second.",
     ),
     "a scaling metric",
     ("invocations", "concurrency"),
 )
 SCALING_PERIOD = number_range(
-    "LLE868",
+    "LLS119",
     "the period of a scaling metric",
     1,
     3600,
     unit="seconds",
     whole=False,
-    mend="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
+    fix="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
 )
 
 
@@ -178,7 +178,7 @@ class Rollout:
                 where="deployment",
                 what="a deployment is of one of four kinds, its steps above zero",
                 allowed=", ".join(kinds),
-                mend="Choose one of the kinds and a share above 0.",
+                fix="Choose one of the kinds and a share above 0.",
             )
 
 

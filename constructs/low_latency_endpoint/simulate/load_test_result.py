@@ -37,9 +37,9 @@ from .service_laws import Empirical
 from .traffic import RATE
 
 LOAD_TEST_FILE = rule(
-    "LLE873",
+    "LLS123",
     "a load-test result cannot be read",
-    mend="Give a JSON file as docs/simulation.md describes it: source, rate and service times.",
+    fix="Give a JSON file as docs/simulation.md describes it: source, rate and service times.",
 )
 
 SCHEMA = "low-latency-endpoint/load-test-result/1"
@@ -113,7 +113,7 @@ def read_load_test_result(path: str | Path) -> LoadTestResult:
     Raises
     ------
     ConfigurationError
-        ``LLE873`` for a file that is missing or of another form; ``LLE956`` for a result that says
+        ``LLS123`` for a file that is missing or of another form; ``LLT114`` for a result that says
         nothing about the endpoint, as a plan refuses it; the codes of the values for values out of
         range.
     """
@@ -149,7 +149,7 @@ def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
             got="instances null: the load test could not read how many served",
             where=where,
             allowed="a number of instances",
-            mend="Run the load test again with --instances.",
+            fix="Run the load test again with --instances.",
         )
     check_result_is_valid(content, where)
     concurrency, slope = content.get("concurrency"), content.get("slope") or 0.0

@@ -36,9 +36,9 @@ from ..errors import rule
 from .traffic import Shape, shape_of_counts
 
 RECORDED_TRAFFIC = rule(
-    "LLE880",
+    "LLS130",
     "recorded traffic cannot be read",
-    mend="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
+    fix="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
     "get-metric-statistics answers for Invocations with --statistics Sum: see "
     "docs/simulation.md.",
 )
@@ -61,7 +61,7 @@ def read_recorded_traffic(path: str | Path) -> Shape:
     Raises
     ------
     ConfigurationError
-        ``LLE880`` for a file that is missing or of another form.
+        ``LLS130`` for a file that is missing or of another form.
     """
     where = str(path)
     try:

@@ -22,42 +22,42 @@ from .traffic import RATE, ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traff
 
 ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "POWER_OF_TWO")
 CONCURRENCY = number_range(
-    "LLE853",
+    "LLS104",
     "the concurrency of a simulated instance",
     1,
     4096,
-    mend="Give how many requests one instance works on at the same time: its workers, or the "
+    fix="Give how many requests one instance works on at the same time: its workers, or the "
     "largest batch.",
 )
 SLOPE = number_range(
-    "LLE854",
+    "LLS105",
     "the slope of a batching instance",
     0,
     10,
     whole=False,
-    mend="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
+    fix="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
     "their own, 1 when all share one processor.",
 )
 SIMULATED_ROUTING = Choice(
     rule(
-        "LLE857",
+        "LLS108",
         "a routing strategy is not one that can be simulated",
-        mend="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks.",
+        fix="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks.",
     ),
     "a simulated routing strategy",
     ROUTINGS,
 )
 PREFIXES = number_range(
-    "LLE863",
+    "LLS114",
     "the number of prefixes",
     1,
     100_000,
-    mend="Give how many different beginnings the requests have.",
+    fix="Give how many different beginnings the requests have.",
 )
 OUTAGE = rule(
-    "LLE879",
+    "LLS129",
     "an outage or failure names what is not there",
-    mend="Name a zone of the scenario, or no more instances than it has.",
+    fix="Name a zone of the scenario, or no more instances than it has.",
 )
 
 
@@ -211,7 +211,7 @@ class Scenario:
                 got=f"{self.routing}, threshold {self.concurrency_threshold}, "
                 f"{'a' if self.prefix_cache else 'no'} prefix cache",
                 allowed="PREFIX_AWARE with threshold and prefix cache; no threshold otherwise",
-                mend="Give concurrency_threshold and prefix_cache with PREFIX_AWARE.",
+                fix="Give concurrency_threshold and prefix_cache with PREFIX_AWARE.",
                 where="routing",
             )
         if self.concurrency_threshold is not None:
@@ -223,7 +223,7 @@ class Scenario:
                 allowed="a start within the scaling range",
                 what="the simulation starts outside the scaling range",
                 where="instances",
-                mend="Start with a number from minimum to maximum.",
+                fix="Start with a number from minimum to maximum.",
             )
         most = max(self.instances, self.scaling.maximum if self.scaling else 0)
         for fault in self.faults:

@@ -11,9 +11,9 @@ from .estimates import Estimate
 from .traffic import Shape
 
 SEARCH_GOAL = rule(
-    "LLE874",
+    "LLS124",
     "a search goal cannot be read",
-    mend='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
+    fix='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
 )
 
 _GOAL = re.compile(
@@ -56,7 +56,7 @@ def parse_goal(text: str) -> Goal:
     Raises
     ------
     ConfigurationError
-        ``LLE874`` for anything else.
+        ``LLS124`` for anything else.
 
     Examples
     --------

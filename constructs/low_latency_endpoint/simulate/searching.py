@@ -72,7 +72,7 @@ def search(
     Raises
     ------
     ConfigurationError
-        ``LLE858`` for fewer than 4 replications.
+        ``LLS109`` for fewer than 4 replications.
     """
     for given, where in (
         (replications, "replications"),
@@ -83,7 +83,7 @@ def search(
                 got=given,
                 allowed=f"at least {FEWEST_REPLICATIONS} for a search",
                 where=where,
-                mend="Give at least four: with fewer the interval is wider than the differences.",
+                fix="Give at least four: with fewer the interval is wider than the differences.",
             )
     model = replace(model, peak_tps=goal.tps)
     shapes = (

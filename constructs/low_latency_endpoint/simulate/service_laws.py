@@ -14,37 +14,37 @@ from ..plan.limits import number_range
 from . import kernels
 
 MEAN_SECONDS = number_range(
-    "LLE850",
+    "LLS101",
     "a mean time",
     1e-6,
     1e6,
     unit="seconds",
     whole=False,
-    mend="Give the mean in seconds, above zero.",
+    fix="Give the mean in seconds, above zero.",
 )
 VARIATION = number_range(
-    "LLE851",
+    "LLS102",
     "a coefficient of variation",
     0,
     20,
     whole=False,
-    mend="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
+    fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
     "above 1 for language models with answers of very different length.",
 )
 SECONDS = number_range(
-    "LLE860",
+    "LLS111",
     "a time of the simulation",
     0,
     1e9,
     unit="seconds",
     whole=False,
-    mend="Give seconds in the allowed range.",
+    fix="Give seconds in the allowed range.",
 )
-SHARE = number_range("LLE861", "a share", 0, 1, whole=False, mend="Give a share from 0 to 1.")
+SHARE = number_range("LLS112", "a share", 0, 1, whole=False, fix="Give a share from 0 to 1.")
 SAMPLES = rule(
-    "LLE870",
+    "LLS120",
     "a service law needs measured times above zero",
-    mend="Give at least two times in seconds, or quantiles that rise with their probabilities.",
+    fix="Give at least two times in seconds, or quantiles that rise with their probabilities.",
 )
 
 _STEPS = 4096  # of an empirical law

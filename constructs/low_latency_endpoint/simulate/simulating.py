@@ -20,46 +20,46 @@ from .service_laws import SECONDS, Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
 
 REPLICATIONS = number_range(
-    "LLE858",
+    "LLS109",
     "the number of replications",
     2,
     100_000,
-    mend="Give at least two: the confidence interval comes from their differences.",
+    fix="Give at least two: the confidence interval comes from their differences.",
 )
 REQUESTS = number_range(
-    "LLE862",
+    "LLS113",
     "the number of simulated requests",
     100,
     10_000_000_000,
-    mend="Give a number of requests in the allowed range.",
+    fix="Give a number of requests in the allowed range.",
 )
 CONFIDENCE = number_range(
-    "LLE864",
+    "LLS115",
     "a confidence",
     0.5,
     0.999999,
     whole=False,
-    mend="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
+    fix="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
 )
 PERCENTILE = rule(
-    "LLE865",
+    "LLS116",
     "a percentile is not one that a simulation counts",
-    mend="Choose one of 50, 90, 95, 99 and 99.9.",
+    fix="Choose one of 50, 90, 95, 99 and 99.9.",
 )
 TIMELINE = rule(
-    "LLE866",
+    "LLS117",
     "the lines of a timeline have an impossible length",
-    mend="Give the window in seconds, above zero and so that the run has at most a million lines.",
+    fix="Give the window in seconds, above zero and so that the run has at most a million lines.",
 )
 OVERLOADED = rule(
-    "LLE877",
+    "LLS127",
     "more requests arrive than the fleet can ever serve",
-    mend="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+    fix="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
 )
 WARM_UP = rule(
-    "LLE878",
+    "LLS128",
     "a run leaves nothing to count",
-    mend="Simulate more requests or seconds, or discard fewer at the start.",
+    fix="Simulate more requests or seconds, or discard fewer at the start.",
 )
 
 DEFAULT_REQUESTS = 200_000
@@ -142,7 +142,7 @@ class SimulationResult:
         Raises
         ------
         ConfigurationError
-            ``LLE865`` for another percentile.
+            ``LLS116`` for another percentile.
         """
         _check_percentile(percentile)
         return self.estimate(lambda run: run.percentiles[percentile])
@@ -348,9 +348,9 @@ def simulate(
     Raises
     ------
     ConfigurationError
-        ``LLE858``, ``LLE860``, ``LLE862``, ``LLE864`` for numbers out of range, ``LLE866`` for a
-        window that makes no timeline, ``LLE877`` for a steady open loop that the fleet can never
-        serve, ``LLE878`` for a run that counts nothing.
+        ``LLS109``, ``LLS111``, ``LLS113``, ``LLS115`` for numbers out of range, ``LLS117`` for a
+        window that makes no timeline, ``LLS127`` for a steady open loop that the fleet can never
+        serve, ``LLS128`` for a run that counts nothing.
 
     Examples
     --------

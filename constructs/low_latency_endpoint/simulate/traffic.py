@@ -16,27 +16,27 @@ from ..plan.limits import number_range
 from .service_laws import SECONDS, Constant, ServiceLaw
 
 RATE = number_range(
-    "LLE855",
+    "LLS106",
     "a rate of requests",
     1e-6,
     1e9,
     unit="requests per second",
     whole=False,
-    mend="Give requests per second, above zero.",
+    fix="Give requests per second, above zero.",
 )
-USERS = number_range("LLE856", "the number of users", 1, 10_000_000, mend="Give at least one user.")
+USERS = number_range("LLS107", "the number of users", 1, 10_000_000, fix="Give at least one user.")
 TRACE = rule(
-    "LLE871",
+    "LLS121",
     "an arrival trace needs times that do not fall",
-    mend="Give at least two arrival times in seconds, in order, from zero on.",
+    fix="Give at least two arrival times in seconds, in order, from zero on.",
 )
 SHAPE = rule(
-    "LLE872", "there is no traffic shape of that name", mend="Choose one of the shapes that ship."
+    "LLS122", "there is no traffic shape of that name", fix="Choose one of the shapes that ship."
 )
 SHAPE_LEVELS = rule(
-    "LLE881",
+    "LLS131",
     "the levels of a traffic shape are impossible",
-    mend="Give at least one level as (end in seconds, share of the peak): ends that rise from "
+    fix="Give at least one level as (end in seconds, share of the peak): ends that rise from "
     "above zero, shares not below zero and one of them above.",
 )
 
@@ -133,7 +133,7 @@ class Shape:
     Raises
     ------
     ConfigurationError
-        ``LLE881`` for levels that do not rise in time or have no traffic, ``LLE860`` for times out
+        ``LLS131`` for levels that do not rise in time or have no traffic, ``LLS111`` for times out
         of range.
     """
 
@@ -238,7 +238,7 @@ def shape(name: str) -> Shape:
     Raises
     ------
     ConfigurationError
-        ``LLE872`` for a name that is not there.
+        ``LLS122`` for a name that is not there.
     """
     if name not in shapes():
         raise SHAPE.error(got=repr(name), allowed=", ".join(shapes()))

@@ -334,7 +334,7 @@ class LocalAws:
         add_image(self.client, uri, architecture)
 
     def set_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
-        """Take other model servers, to inject a fault or to mend it.
+        """Take other model servers, to inject a fault or to fix it.
 
         New instances have them; running simulated ones behave as the new ones from the next
         request on, running processes stay as they are.

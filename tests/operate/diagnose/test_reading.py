@@ -120,10 +120,10 @@ def test_an_unknown_instance_type_leaves_utilization_unknown(run: Run) -> None:
 @pytest.mark.parametrize(
     ("operation", "code", "expected", "words"),
     [
-        ("GetMetricData", "AccessDenied", "LLE582", "cloudwatch:GetMetricData: not permitted"),
-        ("DescribeEndpoint", "AccessDeniedException", "LLE582", "sagemaker:DescribeEndpoint"),
-        ("DescribeEndpoint", "ExpiredTokenException", "LLE583", "ExpiredTokenException"),
-        ("GetMetricData", "InternalServiceFault", "LLE582", "refused GetMetricData"),
+        ("GetMetricData", "AccessDenied", "LLD901", "cloudwatch:GetMetricData: not permitted"),
+        ("DescribeEndpoint", "AccessDeniedException", "LLD901", "sagemaker:DescribeEndpoint"),
+        ("DescribeEndpoint", "ExpiredTokenException", "LLA102", "ExpiredTokenException"),
+        ("GetMetricData", "InternalServiceFault", "LLD901", "refused GetMetricData"),
     ],
 )
 def test_what_it_cannot_do_without(
@@ -144,7 +144,7 @@ def test_an_endpoint_that_does_not_exist() -> None:
         diagnose(
             account.client, "nowhere", start=END - 60 * MINUTE, end=END, now=END, region="us-east-1"
         )
-    assert (refused.value.code, refused.value.got) == ("LLE581", "nowhere in us-east-1")
+    assert (refused.value.code, refused.value.got) == ("LLA101", "nowhere in us-east-1")
 
 
 def test_no_credentials() -> None:
@@ -153,7 +153,7 @@ def test_no_credentials() -> None:
 
     with pytest.raises(ConfigurationError) as refused:
         diagnose(client, ENDPOINT, start=END - 60 * MINUTE, end=END, now=END)
-    assert refused.value.code == "LLE583"
+    assert refused.value.code == "LLA102"
 
 
 def test_missing_dimensions_are_said_not_guessed(run: Run) -> None:

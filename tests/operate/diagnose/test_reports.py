@@ -150,18 +150,18 @@ def test_client_and_target(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--since", "yesterday"], "LLE584"),
-        (["--since", "1"], "LLE584"),
-        (["--since", "500d"], "LLE584"),
-        (["--since", "1m"], "LLE584"),
-        (["--until", "tomorrow"], "LLE585"),
-        (["--until", "2999-01-01T00:00Z"], "LLE585"),
-        (["--until", "0001-01-01T00:00"], "LLE585"),
-        (["--target", "200ms"], "LLE586"),
-        (["--target", "p99=200"], "LLE586"),
-        (["--target", "p99=0ms"], "LLE586"),
-        (["--target", "p99=1ms", "--target", "p99=2ms"], "LLE586"),
-        (["--client-latency", "best=1ms"], "LLE587"),
+        (["--since", "yesterday"], "LLD902"),
+        (["--since", "1"], "LLD902"),
+        (["--since", "500d"], "LLD902"),
+        (["--since", "1m"], "LLD902"),
+        (["--until", "tomorrow"], "LLD903"),
+        (["--until", "2999-01-01T00:00Z"], "LLD903"),
+        (["--until", "0001-01-01T00:00"], "LLD903"),
+        (["--target", "200ms"], "LLD904"),
+        (["--target", "p99=200"], "LLD904"),
+        (["--target", "p99=0ms"], "LLD904"),
+        (["--target", "p99=1ms", "--target", "p99=2ms"], "LLD904"),
+        (["--client-latency", "best=1ms"], "LLD905"),
     ],
 )
 def test_usage(
@@ -181,17 +181,17 @@ def test_aws_refuses_in_words(
 ) -> None:
     monkeypatch.setattr("boto3.Session", _Session)
     _Session.account = Scenario().account()
-    _refused(["diagnose", "nowhere"], "LLE581", monkeypatch, capsys)
+    _refused(["diagnose", "nowhere"], "LLA101", monkeypatch, capsys)
     _Session.account.denied = {"GetMetricData": "AccessDenied"}
-    _refused(["diagnose", ENDPOINT], "LLE582", monkeypatch, capsys)
+    _refused(["diagnose", ENDPOINT], "LLD901", monkeypatch, capsys)
 
 
 def test_no_profile_and_no_region(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _refused(["diagnose", ENDPOINT, "--profile", "nobody"], "LLE583", monkeypatch, capsys)
-    _refused(["diagnose", ENDPOINT], "LLE583", monkeypatch, capsys)  # no region
-    _refused(["diagnose", ENDPOINT, "--region", "us-east-1"], "LLE583", monkeypatch, capsys)
+    _refused(["diagnose", ENDPOINT, "--profile", "nobody"], "LLA102", monkeypatch, capsys)
+    _refused(["diagnose", ENDPOINT], "LLA102", monkeypatch, capsys)  # no region
+    _refused(["diagnose", ENDPOINT, "--region", "us-east-1"], "LLA102", monkeypatch, capsys)
 
 
 def _refused(

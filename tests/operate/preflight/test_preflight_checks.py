@@ -21,11 +21,11 @@ def test_check(case: Case) -> None:
     if case.status == "pass":
         assert {each.status for each in results} == {"pass"}, results
     assert any(
-        all(word in f"{each.subject} {each.evidence} {each.mend}" for word in case.words)
+        all(word in f"{each.subject} {each.evidence} {each.fix}" for word in case.words)
         for each in of_status
     ), of_status
     for each in results:
-        assert bool(each.mend) or each.status in ("pass", "unknown"), each
+        assert bool(each.fix) or each.status in ("pass", "unknown"), each
 
 
 #: Reads that a check can do without, because another one tells as well.
@@ -58,7 +58,7 @@ def test_what_is_refused_is_unknown_and_never_a_pass(case: Case) -> None:
         unknowns = [each for each in results if each.status == "unknown"]
         assert unknowns, (operation, results)
         assert any(
-            operation.partition(".")[2] in each.evidence + each.mend
+            operation.partition(".")[2] in each.evidence + each.fix
             or "GetObject" in each.evidence
             or "ListBucket" in each.evidence
             or "LLP" in each.evidence

@@ -66,7 +66,7 @@ def test_the_wait_ends_in_time_and_leaves_the_rest_to_the_check() -> None:
     [
         pytest.param({}, id="no stack"),
         pytest.param(DEPLOYED, id="in service"),
-        pytest.param(updating_for(10_000, "Failed"), id="failed: time does not mend it"),
+        pytest.param(updating_for(10_000, "Failed"), id="failed: time does not fix it"),
         pytest.param(
             merged(
                 updating_for(10_000),

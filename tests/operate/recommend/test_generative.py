@@ -140,7 +140,7 @@ def test_workload_files_that_are_refused(tmp_path: Path, content: bytes | None) 
         path.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
         workload_of_file(path)
-    assert caught.value.code == "LLE979"
+    assert caught.value.code == "LLR110"
 
 
 def test_a_recommendation_job() -> None:
@@ -219,14 +219,14 @@ def test_any_options(
         assert faults("CreateAIWorkloadConfig", workload) == ""
         assert faults("CreateAIRecommendationJob", job) == ""
         return
-    assert code in ("LLE970", "LLE979", "LLE405", "LLE304")
+    assert code in ("LLR101", "LLR110", "LLE405", "LLE304")
 
 
 def test_an_old_boto3_is_named() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_boto3(lambda service: object())
-    assert caught.value.code == "LLE979"
-    assert "pip install --upgrade boto3" in caught.value.mend
+    assert caught.value.code == "LLR110"
+    assert "pip install --upgrade boto3" in caught.value.fix
 
 
 # --- answers -----------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_copies_are_not_adopted(low_latency: Command, account: Account, file: Pa
     describes(account, "llm-1", "Completed", recommendation(CopyCountPerInstance=2))
     done = low_latency("recommend-generative", str(file), "--job", "llm-1", "--adopt", "1", "-y")
     assert done.status == 2
-    assert "LLE978" in done.err
+    assert "LLR109" in done.err
     assert file.read_text() == LANGUAGE_MODEL
 
 
@@ -458,13 +458,13 @@ def test_listing_and_stopping(low_latency: Command, account: Account, file: Path
     [
         (("--stop",), "add --job NAME"),
         (("--benchmark", "--job", "j", "--adopt", "1"), "results of a recommendation job"),
-        ((), "LLE971"),
-        (("--benchmark",), "LLE971"),
+        ((), "LLR102"),
+        (("--benchmark",), "LLR102"),
         (("--role-arn", ROLE), "LLE418"),
         (("--benchmark", "--role-arn", ROLE), "LLE418"),
-        (("--role-arn", ROLE, "--output", OUT, "--goal", "speed"), "LLE979"),
-        (("--role-arn", ROLE, "--output", OUT, "-t", "ml.m5.large"), "LLE979"),
-        (("--role-arn", ROLE, "--output", OUT, "--requests", "0"), "LLE979"),
+        (("--role-arn", ROLE, "--output", OUT, "--goal", "speed"), "LLR110"),
+        (("--role-arn", ROLE, "--output", OUT, "-t", "ml.m5.large"), "LLR110"),
+        (("--role-arn", ROLE, "--output", OUT, "--requests", "0"), "LLR110"),
         (("--workload", "w", "--dataset", "s3://b/"), "--workload names a configuration"),
     ],
 )

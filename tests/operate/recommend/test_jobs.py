@@ -212,7 +212,7 @@ def test_nothing_deployed(account: Account, settings: Settings) -> None:
     )
     with pytest.raises(ConfigurationError) as caught:
         find_deployed_model(Reader(account), settings, "sentiment")
-    assert caught.value.code == "LLE972"
+    assert caught.value.code == "LLR103"
     assert "no endpoint sentiment" in caught.value.got
 
 
@@ -277,7 +277,7 @@ def test_payloads_that_are_refused(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         sample_payload(given, upload_to, None, endpoint)
-    assert caught.value.code == "LLE976"
+    assert caught.value.code == "LLR107"
 
 
 # --- taking a result over ----------------------------------------------------------------------
@@ -346,7 +346,7 @@ def test_results_that_cannot_be_adopted(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         adopt(chosen(job_of(answer), 1), P95_200, "sentiment", endpoint)
-    assert caught.value.code == "LLE978"
+    assert caught.value.code == "LLR109"
     assert said in caught.value.got
 
 
@@ -356,7 +356,7 @@ def test_results_that_cannot_be_adopted(
 def test_results_that_are_not_there(status: str, number: int) -> None:
     with pytest.raises(ConfigurationError) as caught:
         chosen(job_of(RECORDED, status=status), number)
-    assert caught.value.code == "LLE977"
+    assert caught.value.code == "LLR108"
 
 
 # --- scaling -----------------------------------------------------------------------------------
@@ -401,4 +401,4 @@ def test_a_result_without_an_id_has_no_scaling(account: Account) -> None:
     job = job_of({**RECORDED, "RecommendationId": ""})
     with pytest.raises(ConfigurationError) as caught:
         ask_for_scaling(account, job, job.results[0], None)
-    assert caught.value.code == "LLE977"
+    assert caught.value.code == "LLR108"

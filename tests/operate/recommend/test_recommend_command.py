@@ -301,7 +301,7 @@ def test_adopting_what_does_not_fit_writes_nothing(
     account.describes("j", "COMPLETED", results=[SLOW])
     beyond = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
     assert beyond.status == 2
-    assert "LLE978" in beyond.err
+    assert "LLR109" in beyond.err
     account.describes(
         "j", "COMPLETED", results=[result("ml.m6g.xlarge", latency=10, invocations=6000)]
     )  # the image is for x86_64
@@ -370,19 +370,19 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
         (("--list", "--job", "j"), "exclude each other"),
         (("--job", "j", "--stop", "--adopt", "1"), "--stop excludes"),
         (("--endpoint", "other"), "there is no endpoint other"),
-        ((), "LLE971"),
-        (("--role-arn", "me"), "LLE971"),
-        (("--role-arn", ROLE), "LLE976"),
+        ((), "LLR102"),
+        (("--role-arn", "me"), "LLR102"),
+        (("--role-arn", ROLE), "LLR107"),
         ((*START, "--phase", "users=1,spawn-rate=1,duration=2m"), "--instance-type"),
-        ((*START, "-t", "ml.c6i.large", "--phase", "users=9,spawn-rate=1,duration=2m"), "LLE974"),
+        ((*START, "-t", "ml.c6i.large", "--phase", "users=9,spawn-rate=1,duration=2m"), "LLR105"),
         ((*START, "-t", "ml.c6i.large", "--phase", "x", "--stairs", "y"), "exclude each other"),
         ((*START, "-t", "ml.c6i.large", "--vary", "A"), "write NAME=A,B"),
-        ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLE975"),
-        ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLE975"),
-        ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLE975"),
-        ((*START, "-t", "ml.t2.large"), "LLE973"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLR106"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLR106"),
+        ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLR106"),
+        ((*START, "-t", "ml.t2.large"), "LLR104"),
         ((*START, "-t", "large"), "LLE405"),
-        ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLE972"),
+        ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLR103"),
     ],
 )
 def test_mistakes_ask_aws_nothing(
@@ -401,7 +401,7 @@ def test_refusals_of_the_start(low_latency: Command, account: Account, code: str
     done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.large", *START, "--yes")
     assert done.status == 2
     assert f"{code}: no" in done.err
-    assert "mend:" in done.err
+    assert "fix:" in done.err
 
 
 def test_without_boto3_the_extra_is_named() -> None:

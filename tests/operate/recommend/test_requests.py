@@ -257,22 +257,22 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
         assert 1 <= request["InputConfig"]["ResourceLimit"]["MaxNumberOfTests"] <= 10
         return
     assert wild
-    assert "LLE970" <= code <= "LLE975"
+    assert "LLR101" <= code <= "LLR106"
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"job_name": "with_underscore"}, "LLE970"),
-        ({"role_arn": ""}, "LLE971"),
-        ({"instance_types": tuple(list(instance_types())[4:15])}, "LLE973"),
-        ({"load_test": LoadTest(P95_200)}, "LLE973"),
+        ({"job_name": "with_underscore"}, "LLR101"),
+        ({"role_arn": ""}, "LLR102"),
+        ({"instance_types": tuple(list(instance_types())[4:15])}, "LLR104"),
+        ({"load_test": LoadTest(P95_200)}, "LLR104"),
         (
             {
                 "instance_types": ("ml.m5.large",) * 4,
                 "load_test": LoadTest(P95_200, environment={"A": ["1", "2", "3"]}),
             },
-            "LLE975",
+            "LLR106",
         ),
     ],
 )
@@ -285,26 +285,26 @@ def test_jobs_that_are_refused(changes: dict[str, Any], code: str) -> None:
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: ModelSource(), "LLE972"),
-        (lambda: ModelSource("a", "b"), "LLE972"),
-        (lambda: Phase(4, 1, 120), "LLE974"),
-        (lambda: Phase(1, 4, 120), "LLE974"),
-        (lambda: Phase(1, 1, 119), "LLE974"),
-        (lambda: Stairs(5, 4, 600), "LLE974"),
-        (lambda: Stairs(5, 3, 3601), "LLE974"),
-        (lambda: LoadTest(P95_200, traffic=(Phase(1, 1, 3600),) * 2, max_seconds=7199), "LLE974"),
-        (lambda: LoadTest(P95_200, max_seconds=18_001), "LLE975"),
-        (lambda: LoadTest(P95_200, max_invocations=30_001), "LLE975"),
-        (lambda: LoadTest(P95_200, max_parallel=0), "LLE975"),
-        (lambda: LoadTest(P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLE973"),
-        (lambda: parse_phases(["users=1,duration=2m"]), "LLE974"),
-        (lambda: parse_phases(["users=x,spawn-rate=1,duration=2m"]), "LLE974"),
-        (lambda: parse_phases(["users=1,spawn-rate=1,duration=2"]), "LLE974"),
-        (lambda: parse_phases([""]), "LLE974"),
-        (lambda: parse_stairs("steps=1,users-per-step=1,duration=120.5s"), "LLE974"),
-        (lambda: parse_threshold("p50=10ms"), "LLE975"),
-        (lambda: parse_threshold("p95=10"), "LLE975"),
-        (lambda: parse_threshold("p95=0.4ms"), "LLE975"),
+        (lambda: ModelSource(), "LLR103"),
+        (lambda: ModelSource("a", "b"), "LLR103"),
+        (lambda: Phase(4, 1, 120), "LLR105"),
+        (lambda: Phase(1, 4, 120), "LLR105"),
+        (lambda: Phase(1, 1, 119), "LLR105"),
+        (lambda: Stairs(5, 4, 600), "LLR105"),
+        (lambda: Stairs(5, 3, 3601), "LLR105"),
+        (lambda: LoadTest(P95_200, traffic=(Phase(1, 1, 3600),) * 2, max_seconds=7199), "LLR105"),
+        (lambda: LoadTest(P95_200, max_seconds=18_001), "LLR106"),
+        (lambda: LoadTest(P95_200, max_invocations=30_001), "LLR106"),
+        (lambda: LoadTest(P95_200, max_parallel=0), "LLR106"),
+        (lambda: LoadTest(P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLR104"),
+        (lambda: parse_phases(["users=1,duration=2m"]), "LLR105"),
+        (lambda: parse_phases(["users=x,spawn-rate=1,duration=2m"]), "LLR105"),
+        (lambda: parse_phases(["users=1,spawn-rate=1,duration=2"]), "LLR105"),
+        (lambda: parse_phases([""]), "LLR105"),
+        (lambda: parse_stairs("steps=1,users-per-step=1,duration=120.5s"), "LLR105"),
+        (lambda: parse_threshold("p50=10ms"), "LLR106"),
+        (lambda: parse_threshold("p95=10"), "LLR106"),
+        (lambda: parse_threshold("p95=0.4ms"), "LLR106"),
     ],
 )
 def test_options_that_are_refused(make: Any, code: str) -> None:
@@ -316,8 +316,8 @@ def test_options_that_are_refused(make: Any, code: str) -> None:
 @pytest.mark.parametrize(
     ("types", "code"),
     [
-        (["ml.m5.large", "ml.m5.large"], "LLE973"),
-        (["ml.t2.medium"], "LLE973"),
+        (["ml.m5.large", "ml.m5.large"], "LLR104"),
+        (["ml.t2.medium"], "LLR104"),
         (["m5.large"], "LLE405"),
         (["ml.m6g.large"], "LLE334"),  # the shipped image is for x86_64
     ],

@@ -122,7 +122,7 @@ def test_preflight_tells_the_two_deploys_of_another_instance_type(
     (failed,) = [each for each in json.loads(result.stdout)["results"] if each["status"] == "fail"]
     assert failed["id"] == "LLP601"
     assert "from ml.m5.12xlarge to ml.m5.24xlarge" in failed["evidence"]
-    assert "two deploys" in failed["mend"]
+    assert "two deploys" in failed["fix"]
 
 
 def test_preflight_in_another_region_fails(asked: list[Any], settings: Path) -> None:
@@ -221,7 +221,7 @@ def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws)
 def test_a_stack_that_is_not_there_is_no_traceback(asked: list[Any]) -> None:
     result = run("verify", "NoSuchStack")
     assert isinstance(result.exception, ConfigurationError)  # main() prints it and exits with 2
-    assert result.exception.code == "LLE591"
+    assert result.exception.code == "LLA103"
 
 
 def test_without_credentials_nothing_is_checked(
@@ -237,7 +237,7 @@ def test_without_credentials_nothing_is_checked(
     for arguments in (("preflight", str(settings)), ("verify", STACK)):
         result = run(*arguments)
         assert isinstance(result.exception, ConfigurationError)
-        assert result.exception.code == "LLE583"
+        assert result.exception.code == "LLA102"
         assert "aws configure" in str(result.exception)
 
 
@@ -246,7 +246,7 @@ def test_without_a_region_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     result = run("verify", STACK)
     assert isinstance(result.exception, ConfigurationError)
-    assert result.exception.code == "LLE583"
+    assert result.exception.code == "LLA102"
     assert "--region" in str(result.exception)
 
 

@@ -833,11 +833,11 @@ def test_check(shipped: LocalAws, case: Case) -> None:
     if case.status == "pass":
         assert {each.status for each in results} == {"pass"}, results
     assert any(
-        all(word in f"{each.subject} {each.evidence} {each.mend}" for word in case.words)
+        all(word in f"{each.subject} {each.evidence} {each.fix}" for word in case.words)
         for each in of_status
     ), of_status
     for each in results:
-        assert bool(each.mend) or each.status in ("pass", "unknown"), each
+        assert bool(each.fix) or each.status in ("pass", "unknown"), each
 
 
 PASSING = [case for case in CASES if case.status == "pass"]
@@ -937,7 +937,7 @@ def test_another_configuration_behind_the_stack_s_back_is_found(shipped: LocalAw
 def test_a_stack_that_does_not_exist_is_a_coded_error(shipped: LocalAws) -> None:
     with pytest.raises(ConfigurationError) as caught:
         run_verification("NoSuchStack", shipped.client, REGION, machine=OUTSIDE)
-    assert caught.value.code == "LLE591"
+    assert caught.value.code == "LLA103"
 
 
 def test_zonal_names_are_told_from_the_regional_and_the_private_one() -> None:

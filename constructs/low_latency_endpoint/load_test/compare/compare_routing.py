@@ -37,17 +37,17 @@ from .report import MeasuredPair, RoutingComparison
 from .sides import Sides, read_sides
 
 SAME_ROUTING = rule(
-    "LLE961",
+    "LLT119",
     "both sides route alike, so their difference says nothing about routing",
-    mend="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
+    fix="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
     "compare them all the same, as a test of the test.",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 PAIRS = Range(
     rule(
-        "LLE962",
+        "LLT120",
         "the number of pairs of a comparison is out of range",
-        mend="Give how often both sides are loaded in turn; ten by default, more to see smaller "
+        fix="Give how often both sides are loaded in turn; ten by default, more to see smaller "
         "differences.",
     ),
     "the number of pairs",
@@ -56,9 +56,9 @@ PAIRS = Range(
 )
 CONFIDENCE = Range(
     rule(
-        "LLE963",
+        "LLT121",
         "the confidence of a comparison is out of range",
-        mend="Give the chance with which an interval shall hold the truth: 0.95 by default.",
+        fix="Give the chance with which an interval shall hold the truth: 0.95 by default.",
     ),
     "the confidence",
     0.5,
@@ -98,7 +98,7 @@ class ComparisonPlan:
     Raises
     ------
     ConfigurationError
-        ``LLE950`` with both or neither of users and rate; ``LLE958``, ``LLE962``, ``LLE963`` and
+        ``LLT108`` with both or neither of users and rate; ``LLT116``, ``LLT120``, ``LLT121`` and
         the codes of a step for values out of range.
 
     Examples
@@ -125,7 +125,7 @@ class ComparisonPlan:
             raise LOAD_FORM.error(
                 got=got,
                 allowed="one of --users and --rate",
-                mend="Give --users (callers that each wait for their answer) or "
+                fix="Give --users (callers that each wait for their answer) or "
                 "--rate (requests per second, whoever waits).",
             )
         PAIRS.check(self.pairs, "pairs")
@@ -293,7 +293,7 @@ def compare_routing(
     Raises
     ------
     ConfigurationError
-        ``LLE960``, ``LLE961`` before anything is sent; ``LLE581``, ``LLE583`` and the generator's.
+        ``LLT118``, ``LLT119`` before anything is sent; ``LLA101``, ``LLA102`` and the generator's.
     """
     watch = watch or Watch()
     client, found_region = open_clients(profile, region or (target.region if target else None))

@@ -102,7 +102,7 @@ def write_page(report: RoutingComparison | PublishedComparison, path: Path) -> N
     Raises
     ------
     ConfigurationError
-        ``LLE957`` when the file cannot be written.
+        ``LLT115`` when the file cannot be written.
     """
     write_text(
         path,

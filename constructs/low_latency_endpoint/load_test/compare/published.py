@@ -31,9 +31,9 @@ from .report import SCHEMA, RoutingComparison
 from .sides import Side, Sides, read_sides
 
 CAPACITY = rule(
-    "LLE964",
+    "LLT122",
     "the instance counts of the sides cannot be changed from size to size",
-    mend="Change them by hand, and compare at each size with --users, four for each instance.",
+    fix="Change them by hand, and compare at each size with --users, four for each instance.",
     source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
 )
 
@@ -192,7 +192,7 @@ class Capacities:
     Raises
     ------
     ConfigurationError
-        ``LLE964`` when the counts are not known, or scaling would change them back.
+        ``LLT122`` when the counts are not known, or scaling would change them back.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Capacities:
                     got=f"scaling of {side.name}, {side.fleet.minimum} to {side.fleet.maximum} "
                     "instances",
                     allowed="variants without scaling, or with dynamic scaling suspended",
-                    mend="Suspend it meanwhile: aws application-autoscaling "
+                    fix="Suspend it meanwhile: aws application-autoscaling "
                     "register-scalable-target ... --suspended-state "
                     "DynamicScalingInSuspended=true,DynamicScalingOutSuspended=true",
                 )
@@ -237,7 +237,7 @@ class Capacities:
         Raises
         ------
         ConfigurationError
-            ``LLE964`` with AWS's reason.
+            ``LLT122`` with AWS's reason.
         """
         self._changed = True
         self._set([instances, instances])
@@ -327,7 +327,7 @@ def compare_published(
     Raises
     ------
     ConfigurationError
-        ``LLE964``, and the comparison's.
+        ``LLT122``, and the comparison's.
     """
     watch = watch or Watch()
     client, found_region = open_clients(profile, region)

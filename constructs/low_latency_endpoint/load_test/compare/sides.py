@@ -17,9 +17,9 @@ from ...errors import rule
 from ..search.serving import ServingFleet, read_fleet
 
 TWO_SIDES = rule(
-    "LLE960",
+    "LLT118",
     "a comparison needs two sides: two variants of one endpoint, or two endpoints",
-    mend="Name one endpoint and its two variants (--variant random --variant least), or two "
+    fix="Name one endpoint and its two variants (--variant random --variant least), or two "
     "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
     source="/sagemaker/latest/dg/model-ab-testing.html",
 )
@@ -167,7 +167,7 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     Raises
     ------
     ConfigurationError
-        ``LLE960`` when these are not two sides; ``LLE581`` when one does not exist, ``LLE583``
+        ``LLT118`` when these are not two sides; ``LLA101`` when one does not exist, ``LLA102``
         without credentials.
     """
     if len(endpoints) not in (1, 2) or len(variants) not in (0, 2):

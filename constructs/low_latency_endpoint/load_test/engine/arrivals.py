@@ -23,9 +23,9 @@ from ...simulate.traffic import Shape, shape
 
 STEP_RATE = Range(
     rule(
-        "LLE980",
+        "LLT128",
         "a rate of a load test is out of range",
-        mend="Give requests per second: above zero somewhere, nowhere below it.",
+        fix="Give requests per second: above zero somewhere, nowhere below it.",
     ),
     "a rate",
     0,
@@ -35,9 +35,9 @@ STEP_RATE = Range(
 )
 STEP_SECONDS = Range(
     rule(
-        "LLE982",
+        "LLT130",
         "a length of a load test is out of range",
-        mend="Give seconds in the allowed range.",
+        fix="Give seconds in the allowed range.",
     ),
     "a length",
     0,
@@ -46,15 +46,15 @@ STEP_SECONDS = Range(
     whole=False,
 )
 ARRIVALS_FORM = rule(
-    "LLE984",
+    "LLT132",
     "arrivals are not of a kind that can be sent",
-    mend="Use one of low_latency_endpoint.load_test's kinds, such as PoissonArrivals, or what their "
+    fix="Use one of low_latency_endpoint.load_test's kinds, such as PoissonArrivals, or what their "
     "to_dict gave.",
 )
 RECORDED_ARRIVALS = rule(
-    "LLE985",
+    "LLT133",
     "a recorded traffic shape cannot be read",
-    mend='Give JSON with "times" (seconds of each request), with "times" and "rates" (requests per '
+    fix='Give JSON with "times" (seconds of each request), with "times" and "rates" (requests per '
     'second up to each time), or with "levels" (end in seconds, share of the peak) and the '
     "peak rate.",
 )
@@ -287,7 +287,7 @@ class ReplayedArrivals(Arrivals):
         Raises
         ------
         ConfigurationError
-            ``LLE872`` for a name that is not there, ``LLE980`` for a rate out of range.
+            ``LLS122`` for a name that is not there, ``LLT128`` for a rate out of range.
 
         Examples
         --------
@@ -331,7 +331,7 @@ class ReplayedArrivals(Arrivals):
         Raises
         ------
         ConfigurationError
-            ``LLE985`` for a file that is missing or of another form.
+            ``LLT133`` for a file that is missing or of another form.
         """
         where = str(path)
         allowed = '"times", "times" and "rates", or "levels"'
@@ -412,7 +412,7 @@ def arrivals_of_dict(content: Mapping[str, Any]) -> Arrivals:
     Raises
     ------
     ConfigurationError
-        ``LLE984`` for another form, the codes of the values for values out of range.
+        ``LLT132`` for another form, the codes of the values for values out of range.
     """
     kinds = {kind.kind: kind for kind in _KINDS}
     names = ", ".join(kinds)

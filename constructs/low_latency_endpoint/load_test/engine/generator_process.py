@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 GENERATOR_PROCESSES = Range(
     rule(
-        "LLE986",
+        "LLT134",
         "the number of generator processes is out of range",
-        mend="Give at least one; more processes than the machine has cores make each slower.",
+        fix="Give at least one; more processes than the machine has cores make each slower.",
     ),
     "the number of generator processes",
     1,
     1024,
 )
 GENERATOR = rule(
-    "LLE987",
+    "LLT135",
     "the load generator did not start, or ended before its step was over",
-    mend="Read its last words above. It needs the extra: pip install "
+    fix="Read its last words above. It needs the extra: pip install "
     "'cdk-low-latency-endpoint[load-test]'.",
 )
 
 _LAST_WORDS = 30
 _END_SECONDS = 5.0
-_PARTS = ("code", "what", "got", "allowed", "mend", "source", "where")
+_PARTS = ("code", "what", "got", "allowed", "fix", "source", "where")
 
 
 class GeneratorProcess:
@@ -80,7 +80,7 @@ class GeneratorProcess:
     Raises
     ------
     ConfigurationError
-        ``LLE986`` for a number of processes out of range; ``LLE987`` when the processes do not
+        ``LLT134`` for a number of processes out of range; ``LLT135`` when the processes do not
         start, or end too early; the codes of target, payloads and credentials.
 
     Examples
@@ -181,7 +181,7 @@ class GeneratorProcess:
         Raises
         ------
         ConfigurationError
-            ``LLE987`` when a process ended or a worker was lost; the generator is closed then.
+            ``LLT135`` when a process ended or a worker was lost; the generator is closed then.
         """
         try:
             self.wait_until_ready()

@@ -140,7 +140,7 @@ class SageMakerInvoker:
     Raises
     ------
     ConfigurationError
-        ``LLE577`` for a URL, ``LLE579`` without credentials.
+        ``LLC107`` for a URL, ``LLC109`` without credentials.
 
     Examples
     --------

@@ -18,29 +18,29 @@ from ...plan.endpoint_request import LARGEST_BODY_BYTES
 from ...plan.limits import Range
 
 PAYLOAD_NEEDED = rule(
-    "LLE951",
+    "LLT109",
     "a load test needs something to send",
-    mend="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
+    fix="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
     "warm-up payload.",
 )
 
 PAYLOAD_SOURCE = rule(
-    "LLE943",
+    "LLT101",
     "the payload of the load test cannot be read",
-    mend="Give a file with one request body, a .jsonl file with one per line, or a folder with "
+    fix="Give a file with one request body, a .jsonl file with one per line, or a folder with "
     "one file per body.",
 )
 PAYLOAD_GENERATOR = rule(
-    "LLE944",
+    "LLT102",
     "the payload generator of the load test cannot be used",
-    mend="Give module:function; the module is looked for in the current folder too. The function "
+    fix="Give module:function; the module is looked for in the current folder too. The function "
     "takes the request's number, from 0, and returns bytes, text, or what JSON can carry.",
 )
 PAYLOAD_BYTES = Range(
     rule(
-        "LLE945",
+        "LLT103",
         "a request body of the load test is too large",
-        mend="Send what callers send: SageMaker takes 25 MB at most.",
+        fix="Send what callers send: SageMaker takes 25 MB at most.",
         source="/sagemaker/latest/dg/deploy-model-options.html",
     ),
     "the body",
@@ -49,9 +49,9 @@ PAYLOAD_BYTES = Range(
     "bytes",
 )
 GENERATED_BODY = rule(
-    "LLE946",
+    "LLT104",
     "the payload generator returned what is no request body",
-    mend="Return bytes, text, or what JSON can carry.",
+    fix="Return bytes, text, or what JSON can carry.",
 )
 
 
@@ -101,7 +101,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE943``, ``LLE944``, ``LLE945``.
+            ``LLT101``, ``LLT102``, ``LLT103``.
 
         Examples
         --------
@@ -126,7 +126,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE943`` for none, ``LLE945`` for one that is too large.
+            ``LLT101`` for none, ``LLT103`` for one that is too large.
         """
         return cls(bodies, source=f"{len(bodies)} given bod{'y' if len(bodies) == 1 else 'ies'}")
 
@@ -137,7 +137,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE943`` when it cannot be read or holds nothing, ``LLE945``.
+            ``LLT101`` when it cannot be read or holds nothing, ``LLT103``.
         """
         path = Path(path)
         content = _read(path)
@@ -155,7 +155,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE943`` when it cannot be read or holds no file, ``LLE945``.
+            ``LLT101`` when it cannot be read or holds no file, ``LLT103``.
         """
         path = Path(path)
         try:
@@ -182,7 +182,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE944`` when there is no such function.
+            ``LLT102`` when there is no such function.
         """
         made = cls((), generator=name, source=f"generator {name}")
         made._function  # noqa: B018  # tells now what is wrong with the name
@@ -198,7 +198,7 @@ class Payloads:
         Raises
         ------
         ConfigurationError
-            ``LLE945``, ``LLE946`` when the generator returns what cannot be sent.
+            ``LLT103``, ``LLT104`` when the generator returns what cannot be sent.
         """
         bodies = self.bodies
         if bodies:

@@ -17,18 +17,18 @@ from .latencies import LatencyHistogram
 
 STEP_USERS = Range(
     rule(
-        "LLE981",
+        "LLT129",
         "the number of users of a load test is out of range",
-        mend="Give the number of callers that each wait for their answer before they call again.",
+        fix="Give the number of callers that each wait for their answer before they call again.",
     ),
     "the number of users",
     1,
     1_000_000,
 )
 STEP_FORM = rule(
-    "LLE983",
+    "LLT131",
     "a step of a load test needs either arrivals or users, and time that counts",
-    mend="Give arrivals for requests that do not wait for each other (open loop) or users for "
+    fix="Give arrivals for requests that do not wait for each other (open loop) or users for "
     "callers who do (closed loop), and a settling time shorter than the step.",
 )
 
@@ -55,8 +55,8 @@ class Step:
     Raises
     ------
     ConfigurationError
-        ``LLE983`` with both or neither of arrivals and users, or with nothing left to count;
-        ``LLE981`` and ``LLE982`` for values out of range.
+        ``LLT131`` with both or neither of arrivals and users, or with nothing left to count;
+        ``LLT129`` and ``LLT130`` for values out of range.
     """
 
     name: str

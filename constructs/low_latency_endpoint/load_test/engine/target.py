@@ -15,9 +15,9 @@ from ...plan.limits import Pattern
 _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(
     rule(
-        "LLE947",
+        "LLT105",
         "the load test does not know which endpoint to call",
-        mend="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
+        fix="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
         source=_INVOKE_PAGE,
     ),
     "the endpoint's name",
@@ -27,9 +27,9 @@ TARGET_ENDPOINT = Pattern(
 )
 HEADER_TEXT = Pattern(
     rule(
-        "LLE948",
+        "LLT106",
         "a request header of the load test may hold one line of printable ASCII only",
-        mend="Give the value as SageMaker's API takes it.",
+        fix="Give the value as SageMaker's API takes it.",
         source=_INVOKE_PAGE,
     ),
     "the value",
@@ -38,9 +38,9 @@ HEADER_TEXT = Pattern(
     1024,
 )
 RESPONSE_CHECK = rule(
-    "LLE949",
+    "LLT107",
     "the response check of the load test is no regular expression",
-    mend="Give a Python regular expression that occurs in every good answer, such as '\"label\"'.",
+    fix="Give a Python regular expression that occurs in every good answer, such as '\"label\"'.",
 )
 
 

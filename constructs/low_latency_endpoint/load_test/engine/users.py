@@ -223,7 +223,7 @@ class _Shared:
             raise PAYLOAD_SOURCE.error(
                 got="none",
                 allowed="a file, a folder, module:function",
-                mend="Set payloads in the class, or give --payload.",
+                fix="Set payloads in the class, or give --payload.",
             )
         with aws_errors_in_words():
             session = open_session(settings["aws_profile"], settings["region"])

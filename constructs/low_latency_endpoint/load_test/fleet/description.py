@@ -13,9 +13,9 @@ from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import description_parameter
 
 FLEET_DEPLOYED = rule(
-    "LLE965",
+    "LLT123",
     "there is no load-test fleet for this endpoint in this account and region",
-    mend="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
+    fix="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
     "own app. Check --region and --profile.",
 )
 
@@ -81,7 +81,7 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     Raises
     ------
     ConfigurationError
-        ``LLE965`` when none is deployed, or its description is of another version.
+        ``LLT123`` when none is deployed, or its description is of another version.
     """
     name = description_parameter(endpoint_name)
     try:
@@ -103,5 +103,5 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
             got=f"{name} holds {value[:200]!r}",
             where=endpoint_name,
             allowed="the description that this version's LoadTestFleet writes",
-            mend="Deploy the fleet again with this version of the library.",
+            fix="Deploy the fleet again with this version of the library.",
         ) from error

@@ -36,9 +36,9 @@ from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
 WORKERS = Range(
     rule(
-        "LLE966",
+        "LLT124",
         "the number of the fleet's workers is out of range",
-        mend="Give 1 to 200 workers. One sends some thousand requests per second; a new "
+        fix="Give 1 to 200 workers. One sends some thousand requests per second; a new "
         "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
         "count).",
         source="/AmazonECS/latest/developerguide/service-quotas.html",
@@ -49,15 +49,15 @@ WORKERS = Range(
     "workers",
 )
 FLEET_ANSWERS = rule(
-    "LLE968",
+    "LLT126",
     "the fleet stopped before the result was there",
-    mend="The end of the task's log says why; it is in the fleet's log group for as long as the "
+    fix="The end of the task's log says why; it is in the fleet's log group for as long as the "
     "log is kept.",
 )
 PAYLOADS_TRAVEL = rule(
-    "LLE969",
+    "LLT127",
     "the payload generator cannot be sent to the fleet",
-    mend="Put the function into a module of one file that imports only the standard library and "
+    fix="Put the function into a module of one file that imports only the standard library and "
     "what the load generator's image holds, or write its payloads into a folder.",
 )
 
@@ -107,8 +107,8 @@ class FleetGenerator:
     Raises
     ------
     ConfigurationError
-        ``LLE966``; ``LLE969`` for a payload generator that cannot be sent. On entering ``LLE967``,
-        from :meth:`run` ``LLE968`` and what the generator itself raises.
+        ``LLT124``; ``LLT127`` for a payload generator that cannot be sent. On entering ``LLT125``,
+        from :meth:`run` ``LLT126`` and what the generator itself raises.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class FleetGenerator:
         Raises
         ------
         ConfigurationError
-            ``LLE965`` too.
+            ``LLT123`` too.
         AwsUnavailable
             When AWS refuses or does not answer.
         """
@@ -277,7 +277,7 @@ class FleetGenerator:
         Raises
         ------
         ConfigurationError
-            ``LLE968`` when a task ended before the result was there, and what the generator's
+            ``LLT126`` when a task ended before the result was there, and what the generator's
             processes raise.
         """
         with aws_errors_in_words():

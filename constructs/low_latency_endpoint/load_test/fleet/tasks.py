@@ -12,9 +12,9 @@ from ...plan.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
 
 FLEET_STARTS = rule(
-    "LLE967",
+    "LLT125",
     "the fleet's tasks did not start",
-    mend="What ECS says above names the cause. CannotPullContainerError and "
+    fix="What ECS says above names the cause. CannotPullContainerError and "
     "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
     "of LoadTestFleet). Capacity: try fewer workers, or later.",
     source="/AmazonECS/latest/developerguide/stopped-task-error-codes.html",
@@ -89,7 +89,7 @@ class FleetTasks:
         Raises
         ------
         ConfigurationError
-            ``LLE967`` when ECS places fewer than asked for.
+            ``LLT125`` when ECS places fewer than asked for.
         """
         urls = dict(zip(self.fleet.subnets, self.fleet.zonal_urls, strict=False))
         for subnet, number in _spread(self.fleet.subnets, count):

@@ -159,7 +159,7 @@ def write_page(report: LoadTestReport, path: Path) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE957`` when the file cannot be written.
+        ``LLT115`` when the file cannot be written.
     """
     write_text(path, page(report))
 

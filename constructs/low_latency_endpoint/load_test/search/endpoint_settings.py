@@ -12,9 +12,9 @@ from ...settings import load_settings, plan_endpoint
 from ..engine.payloads import Payloads
 
 SETTINGS_ENDPOINT = rule(
-    "LLE953",
+    "LLT111",
     "the settings file does not say which of its endpoints is meant",
-    mend="State endpoint_name in the settings file, or name the endpoint by its key.",
+    fix="State endpoint_name in the settings file, or name the endpoint by its key.",
 )
 
 
@@ -58,7 +58,7 @@ def endpoint_key(settings: Any, name: str, where: str) -> str:
     Raises
     ------
     ConfigurationError
-        ``LLE953``.
+        ``LLT111``.
     """
     endpoints = settings.endpoints
     for key, each in endpoints.items():
@@ -81,7 +81,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
     SettingsError
         When the file is not valid.
     ConfigurationError
-        ``LLE953``.
+        ``LLT111``.
     """
     settings = load_settings(path)
     key = endpoint_key(settings, name, str(path))

@@ -24,15 +24,15 @@ from ...plan.limits import Range
 from ..engine.latencies import LatencyHistogram
 
 LATENCY_NEEDED = rule(
-    "LLE952",
+    "LLT110",
     "there is no latency target to judge by",
-    mend="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
+    fix="Give --target p99=200ms, or --settings with endpoints.<name>.latency.",
 )
 ALLOWED_ERRORS = Range(
     rule(
-        "LLE958",
+        "LLT116",
         "the share of errors to bear is out of range",
-        mend="Give a share: 0.001 bears one failed request in a thousand.",
+        fix="Give a share: 0.001 bears one failed request in a thousand.",
     ),
     "the share of errors",
     0,
@@ -67,7 +67,7 @@ class LatencyGoal:
     Raises
     ------
     ConfigurationError
-        ``LLE958``; ``LLE952`` for a statistic of another form.
+        ``LLT116``; ``LLT110`` for a statistic of another form.
 
     Examples
     --------

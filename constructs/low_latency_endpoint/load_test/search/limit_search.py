@@ -28,17 +28,17 @@ from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
 
 NOTHING_ANSWERED = rule(
-    "LLE954",
+    "LLT112",
     "the endpoint answers next to nothing even to one caller at a time",
-    mend="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
+    fix="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
     "and the container's log say why.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
 PRECISION = Range(
     rule(
-        "LLE959",
+        "LLT117",
         "the precision of the limit is out of range",
-        mend="Give how far apart, as a share, the highest rate that holds and the next tried may "
+        fix="Give how far apart, as a share, the highest rate that holds and the next tried may "
         "stay: 0.05 by default.",
     ),
     "the precision",
@@ -48,9 +48,9 @@ PRECISION = Range(
     False,
 )
 INSTANCES_KNOWN = rule(
-    "LLE988",
+    "LLT136",
     "the limit of one instance needs the number of instances that answer",
-    mend="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    fix="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 
@@ -95,7 +95,7 @@ class SearchPlan:
     Raises
     ------
     ConfigurationError
-        ``LLE959``.
+        ``LLT117``.
     """
 
     goal: LatencyGoal
@@ -213,7 +213,7 @@ def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
     Raises
     ------
     ConfigurationError
-        ``LLE954`` when even one caller at a time gets no answers, ``LLE988`` when nobody says by
+        ``LLT112`` when even one caller at a time gets no answers, ``LLT136`` when nobody says by
         how many instances the limit is to be divided.
     """
     if plan.instances is None:
@@ -406,7 +406,7 @@ def check_answered(alone: MeasuredStep) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE954``.
+        ``LLT112``.
     """
     result = alone.result
     if result.completed and result.failed <= _FAILED_ALONE * result.sent:

@@ -32,9 +32,9 @@ from .saturation import fleet_not_planned, fleet_scales, verdicts
 from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
 
 FIRST_BYTE_STREAMS = rule(
-    "LLE991",
+    "LLT139",
     "a target for the first byte needs response streams",
-    mend="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    fix="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
 
@@ -88,9 +88,9 @@ def load_test(
     Raises
     ------
     ConfigurationError
-        ``LLE581`` without such an endpoint, ``LLE583`` without credentials, ``LLE954`` when it
-        answers nothing, ``LLE988`` and ``LLE989`` for a limit that cannot be divided by instances,
-        ``LLE991`` for a target for the first byte without streams, and the generator's.
+        ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT112`` when it
+        answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
+        ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
     if plan.goal.of_first_byte and not target.streaming:
         raise FIRST_BYTE_STREAMS.error(

@@ -67,8 +67,8 @@ def adopt_limit(
     Raises
     ------
     ConfigurationError
-        ``LLE953`` when the settings do not hold the endpoint, ``LLE955``, ``LLE956`` and
-        ``LLE990`` for the result, ``LLE933`` for an unknown key, ``LLE937`` for a value that
+        ``LLT111`` when the settings do not hold the endpoint, ``LLT113``, ``LLT114`` and
+        ``LLT138`` for the result, ``LLE933`` for an unknown key, ``LLE937`` for a value that
         cannot be changed.
     SettingsError
         When the settings are not valid, before or after: a peak is missing, say.

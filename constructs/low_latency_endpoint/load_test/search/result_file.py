@@ -1,7 +1,7 @@
 """A load test as one JSON file: for the simulator, for the plan, and for people.
 
 The keys ``schema``, ``source``, ``instances``, ``rate``, ``concurrency``, ``slope`` and
-``service_time_ms`` are those of the simulator's file (``planning.simulation.load_test_result``),
+``service_time_ms`` are those of the simulator's file (``simulate.load_test_result``),
 so ``low-latency simulate --from-load-test`` reads it; ``low-latency plan --from-load-test`` reads
 ``limit``. The rest is everything that was measured: each step with its whole histograms.
 """
@@ -29,19 +29,19 @@ from .saturation import Verdict, concurrency
 from .serving import ServingFleet
 
 RESULT_FILE = rule(
-    "LLE955",
+    "LLT113",
     "a load-test result cannot be read",
-    mend="Give a file that low-latency load-test --output wrote.",
+    fix="Give a file that low-latency load-test --output wrote.",
 )
 WRITTEN = rule(
-    "LLE957",
+    "LLT115",
     "a file of the load test cannot be written",
-    mend="Name a file in a folder that exists and that you may write to.",
+    fix="Name a file in a folder that exists and that you may write to.",
 )
 LIMIT_REACHED = rule(
-    "LLE990",
+    "LLT138",
     "the load test did not reach the limit of an instance",
-    mend="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
+    fix="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
     "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
     "needed.",
 )
@@ -223,7 +223,7 @@ def write_text(path: Path, text: str) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE957``.
+        ``LLT115``.
     """
     try:
         path.write_text(text, encoding="utf-8")
@@ -269,8 +269,8 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     Raises
     ------
     ConfigurationError
-        ``LLE955`` for a file that is missing or of another form, ``LLE956`` for a result without a
-        limit that may be planned with, ``LLE990`` for one whose limit was not reached.
+        ``LLT113`` for a file that is missing or of another form, ``LLT114`` for a result without a
+        limit that may be planned with, ``LLT138`` for one whose limit was not reached.
     """
     content = _content(path)
     where, limit = str(path), content.get("limit")

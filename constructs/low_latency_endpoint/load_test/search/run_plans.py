@@ -13,9 +13,9 @@ from .judging import LatencyGoal
 from .limit_search import SearchPlan
 
 LOAD_FORM = rule(
-    "LLE950",
+    "LLT108",
     "a load test needs exactly one kind of load",
-    mend="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
+    fix="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
     "their answer), --find-limit, or --confirm.",
 )
 

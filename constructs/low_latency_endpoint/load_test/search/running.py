@@ -155,7 +155,7 @@ def run(
     Raises
     ------
     ConfigurationError
-        ``LLE954`` when even one caller at a time gets no answers; the generator's, when it ends
+        ``LLT112`` when even one caller at a time gets no answers; the generator's, when it ends
         before a step of load is whole. Later the steps that are whole are kept, and ``failure``
         says what happened.
     """

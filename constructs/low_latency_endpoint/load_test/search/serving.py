@@ -22,9 +22,9 @@ from ...errors import rule
 from .limit_search import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
-    "LLE989",
+    "LLT137",
     "variants of several instance types have no limit of one instance",
-    mend="Give --variant: look for the limit of one variant at a time.",
+    fix="Give --variant: look for the limit of one variant at a time.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 
@@ -89,7 +89,7 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
     Raises
     ------
     ConfigurationError
-        ``LLE581`` when there is no such endpoint, or no such variant of it, ``LLE583`` without
+        ``LLA101`` when there is no such endpoint, or no such variant of it, ``LLA102`` without
         credentials.
     """
     found = account.known("endpoint", existing_endpoint, endpoint)
@@ -106,7 +106,7 @@ def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> S
             got=f"variant {variant} of {endpoint}",
             allowed=", ".join(running) or "a variant of the endpoint",
             what="the variant must exist",
-            mend="Check --variant.",
+            fix="Check --variant.",
         )
     # Those that get requests; a variant whose weight is not told may.
     answering = [
@@ -192,7 +192,7 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
     Raises
     ------
     ConfigurationError
-        ``LLE988`` when the number is not known, ``LLE989`` for variants of several instance types.
+        ``LLT136`` when the number is not known, ``LLT137`` for variants of several instance types.
     """
     where = f"endpoint {endpoint}"
     if component is not None:
@@ -201,7 +201,7 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
             allowed="--instances",
             where=where,
             what="how many copies of an inference component answer must be told",
-            mend="Give --instances the number of its copies; the limit is then that of one copy.",
+            fix="Give --instances the number of its copies; the limit is then that of one copy.",
         )
     check_one_type(fleet, endpoint)
     if not fleet.instances:
@@ -218,7 +218,7 @@ def check_one_type(fleet: ServingFleet, endpoint: str) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE989``.
+        ``LLT137``.
     """
     if len({each.instance_type for each in fleet.parts}) > 1:
         raise ONE_INSTANCE_TYPE.error(

@@ -49,7 +49,7 @@ class Check(Generic[C]):
                 status=outcome.status,
                 subject=" ".join(filter(None, (subject, outcome.about))),
                 evidence=outcome.evidence,
-                mend=outcome.mend,
+                fix=outcome.fix,
                 source=self.source,
             )
 
@@ -79,7 +79,7 @@ def guarded(
     try:
         yield from find(*arguments)
     except Unreadable as refusal:
-        yield unknown(refusal.evidence or _GIVEN_UP, refusal.mend, about=about)
+        yield unknown(refusal.evidence or _GIVEN_UP, refusal.fix, about=about)
 
 
 def run_checks(
@@ -104,7 +104,7 @@ def run_checks(
     AwsUnavailable
         When AWS cannot be reached.
     ConfigurationError
-        ``LLE583`` without working credentials.
+        ``LLA102`` without working credentials.
     """
     number, named = "", {}
     with suppress(Unreadable):

@@ -26,7 +26,7 @@ class Outcome:
     status : Status
     evidence : str
         What was read, with numbers and names.
-    mend : str
+    fix : str
         What to do; empty for a pass.
     about : str
         What it is about within the check's subject, such as a zone; often empty.
@@ -34,7 +34,7 @@ class Outcome:
 
     status: Status
     evidence: str
-    mend: str = ""
+    fix: str = ""
     about: str = ""
 
 
@@ -43,19 +43,19 @@ def passed(evidence: str, *, about: str = "") -> Outcome:
     return Outcome(Status.PASS, evidence, "", about)
 
 
-def warned(evidence: str, mend: str, *, about: str = "") -> Outcome:
+def warned(evidence: str, fix: str, *, about: str = "") -> Outcome:
     """It works, or may work, and is not as it should be."""
-    return Outcome(Status.WARN, evidence, mend, about)
+    return Outcome(Status.WARN, evidence, fix, about)
 
 
-def failed(evidence: str, mend: str, *, about: str = "") -> Outcome:
+def failed(evidence: str, fix: str, *, about: str = "") -> Outcome:
     """It does not work."""
-    return Outcome(Status.FAIL, evidence, mend, about)
+    return Outcome(Status.FAIL, evidence, fix, about)
 
 
-def unknown(evidence: str, mend: str = "", *, about: str = "") -> Outcome:
+def unknown(evidence: str, fix: str = "", *, about: str = "") -> Outcome:
     """It could not be read, or cannot be told from here."""
-    return Outcome(Status.UNKNOWN, evidence, mend, about)
+    return Outcome(Status.UNKNOWN, evidence, fix, about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Result:
     status: Status
     subject: str
     evidence: str
-    mend: str
+    fix: str
     source: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Report:
     Examples
     --------
     >>> row = Result(id="LLP101", title="Credentials", status=Status.UNKNOWN, subject="",
-    ...              evidence="", mend="", source="")
+    ...              evidence="", fix="", source="")
     >>> report = Report("endpoint.yaml", "123456789012", "us-east-1", (row,))
     >>> report.exit_status(), report.exit_status(strict=True)
     (0, 1)

@@ -68,8 +68,8 @@ def _check(result: Result) -> Text:
 
 def _found(result: Result, verbose: bool) -> Iterator[Text]:
     yield Text(result.evidence)
-    if result.mend:
-        yield Text.assemble(("Mend: ", "bold"), result.mend)
+    if result.fix:
+        yield Text.assemble(("Fix: ", "bold"), result.fix)
     if result.source and verbose:
         yield Text(result.source, style="dim")
 
@@ -83,5 +83,5 @@ def _summary(report: Report) -> Text:
         text.append(f"{count} {status}", style=_STYLES[status] if count else "dim")
     bad = [each.id for each in report.results if each.status is Status.FAIL]
     if bad:
-        text.append(f": mend {', '.join(dict.fromkeys(bad))}")
+        text.append(f": fix {', '.join(dict.fromkeys(bad))}")
     return text

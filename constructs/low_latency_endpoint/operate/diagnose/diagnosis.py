@@ -118,8 +118,8 @@ def diagnose(
     Raises
     ------
     ConfigurationError
-        ``LLE581`` when there is no such endpoint, ``LLE582`` when AWS does not answer what the
-        diagnosis cannot do without, ``LLE583`` without credentials.
+        ``LLA101`` when there is no such endpoint, ``LLD901`` when AWS does not answer what the
+        diagnosis cannot do without, ``LLA102`` without credentials.
     """
     measurements = read_measurements(
         client,

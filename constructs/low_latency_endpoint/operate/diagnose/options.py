@@ -10,30 +10,30 @@ from ...errors import ErrorRule, rule
 from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 
 SINCE_FORM = rule(
-    "LLE584",
+    "LLD902",
     "the window is no length of time that CloudWatch keeps",
-    mend="Write a number and m, h or d: 30m, 1h, 2d.",
+    fix="Write a number and m, h or d: 30m, 1h, 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
-    "LLE585",
+    "LLD903",
     "the end of the window is no time in the past",
-    mend="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
+    fix="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
 )
 TARGET_FORM = rule(
-    "LLE586",
+    "LLD904",
     "a latency target is not a statistic with a time",
-    mend="Write p99=200ms; repeat the option for another statistic.",
+    fix="Write p99=200ms; repeat the option for another statistic.",
 )
 CLIENT_LATENCY_FORM = rule(
-    "LLE587",
+    "LLD905",
     "a client latency is not a statistic with a time",
-    mend="Write p99=240ms, as the callers measured it in the same window.",
+    fix="Write p99=240ms, as the callers measured it in the same window.",
 )
 PAGE_WRITTEN = rule(
-    "LLE588",
+    "LLD906",
     "the page could not be written",
-    mend="Give --html a file in a folder that exists and that you may write to.",
+    fix="Give --html a file in a folder that exists and that you may write to.",
 )
 _KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
 _SHORTEST = timedelta(minutes=5)
@@ -56,7 +56,7 @@ def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime
     Raises
     ------
     ConfigurationError
-        ``LLE584``, ``LLE585``.
+        ``LLD902``, ``LLD903``.
 
     Examples
     --------

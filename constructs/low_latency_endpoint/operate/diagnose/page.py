@@ -70,7 +70,7 @@ def write_page(diagnosis: Diagnosis, path: Path) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE588`` when the file cannot be written.
+        ``LLD906`` when the file cannot be written.
     """
     text = page(diagnosis)
     try:

@@ -52,9 +52,9 @@ from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
 
 METRICS_READABLE = rule(
-    "LLE582",
+    "LLD901",
     "AWS must answer what the diagnosis cannot do without",
-    mend="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
+    fix="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
     "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
 )
@@ -171,7 +171,7 @@ def _needed() -> Iterator[None]:
     Raises
     ------
     ConfigurationError
-        ``LLE582``, or ``LLE583`` where AWS does not know who asks.
+        ``LLD901``, or ``LLA102`` where AWS does not know who asks.
     """
     try:
         yield

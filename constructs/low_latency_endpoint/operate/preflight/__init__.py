@@ -88,7 +88,7 @@ def run_preflight(
     AwsUnavailable
         When AWS cannot be reached.
     ConfigurationError
-        ``LLE583`` without working credentials.
+        ``LLA102`` without working credentials.
     """
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
     context = PreflightContext(settings, plans, Account(client, region), fetch=fetch)

@@ -119,7 +119,7 @@ def stack_state(context: PreflightContext) -> Iterator[Outcome]:
         yield failed(
             evidence,
             f"Run `aws cloudformation continue-update-rollback --stack-name "
-            f"{name}`, after mending what its events name.",
+            f"{name}`, after fixing what its events name.",
         )
     elif status.endswith("_FAILED"):
         yield failed(

@@ -68,7 +68,7 @@ def _holds(account: Account, instance_type: str, needed: int, largest: int) -> O
     try:
         quota, known = _quota(account, instance_type)
     except Unreadable as refusal:
-        return unknown(refusal.evidence, refusal.mend, about=instance_type)
+        return unknown(refusal.evidence, refusal.fix, about=instance_type)
     if quota is None:
         return unknown("there is no such quota: see LLP301", about=instance_type)
     problem = quota.get("ErrorReason")

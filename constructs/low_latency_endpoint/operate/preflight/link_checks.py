@@ -170,7 +170,7 @@ def _is_the_runtimes(context: PreflightContext, endpoint: Mapping[str, Any]) -> 
             about="VPC",
         )
     elif endpoint["State"].lower() != "available":
-        yield failed(evidence, "Wait until it is available, or mend it.", about="state")
+        yield failed(evidence, "Wait until it is available, or fix it.", about="state")
     elif not endpoint.get("PrivateDnsEnabled"):
         yield warned(
             f"{evidence}; private DNS is off",

@@ -170,13 +170,13 @@ def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterato
     table = route_table(context.account, subnet)
     way = way_to_s3(context.account, subnet)
     name = table["RouteTableId"] if table else "no route table"
-    mend = f"Add a gateway endpoint for S3 to {name}: it is free."
+    fix = f"Add a gateway endpoint for S3 to {name}: it is free."
     isolated = [each.key for each in context.endpoints if each.settings.network_isolation]
     if way == "internet gateway":
         yield warned(
             f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "
             "containers without public addresses cannot use",
-            mend,
+            fix,
             about=zone,
         )
     elif way:
@@ -185,14 +185,14 @@ def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterato
         yield failed(
             f"{subnet['SubnetId']} ({name}) has no way to S3; with network isolation "
             f"the model data of {', '.join(isolated)} comes through the VPC",
-            mend,
+            fix,
             about=zone,
         )
     else:
         yield warned(
             f"{subnet['SubnetId']} ({name}) has no way to S3: SageMaker fetches the "
             "model data by itself, but containers that read S3 cannot",
-            mend,
+            fix,
             about=zone,
         )
 

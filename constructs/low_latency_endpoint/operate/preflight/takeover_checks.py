@@ -50,7 +50,7 @@ def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
     yield warned(
         f"{len(others)} other endpoint{'s are' if len(others) > 1 else ' is'} in service in this "
         f"account ({named}); their callers in {vpc_id} will come through this interface endpoint",
-        _mend(context),
+        _fix(context),
     )
     yield from guarded(_callers, context, vpc_id, about="callers")
 
@@ -64,7 +64,7 @@ def _other_endpoints(context: PreflightContext) -> list[str]:
     return sorted(name for name in endpoints_in_service(context.account) if name.lower() not in own)
 
 
-def _mend(context: PreflightContext) -> str:
+def _fix(context: PreflightContext) -> str:
     link = context.settings.private_link
     who = "the VPC's range" if link.allow_cidrs is None else ", ".join(link.allow_cidrs)
     narrow = " narrow_policy: true refuses them: leave it out." if link.narrow_policy else ""
@@ -111,7 +111,7 @@ def _callers(context: PreflightContext, vpc_id: str) -> Iterator[Outcome]:
         )
         return
     yield warned(
-        f"in {where}: {', '.join(_described(context, connecting))}", _mend(context), about=about
+        f"in {where}: {', '.join(_described(context, connecting))}", _fix(context), about=about
     )
 
 

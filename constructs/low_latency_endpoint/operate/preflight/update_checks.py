@@ -139,7 +139,7 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
         reason = current.failure_reason or "no reason given"
         yield failed(
             f"{current.name} is {current.status}: {reason}",
-            "Mend what the reason names. A failed endpoint is replaced by giving it "
+            "Fix what the reason names. A failed endpoint is replaced by giving it "
             "another `endpoint_name`.",
         )
 

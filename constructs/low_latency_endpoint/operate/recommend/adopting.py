@@ -13,15 +13,15 @@ from .results import GenerativeResult, Recommendation
 from .threshold import LatencyThreshold
 
 NO_SUCH_RESULT = rule(
-    "LLE977",
+    "LLR108",
     "the job has no such result",
-    mend="Choose a number of the job's table: low-latency recommend SETTINGS --job NAME. Only a "
+    fix="Choose a number of the job's table: low-latency recommend SETTINGS --job NAME. Only a "
     "completed job has results.",
 )
 NOT_ADOPTABLE = rule(
-    "LLE978",
+    "LLR109",
     "the result cannot become the settings' choice",
-    mend="Choose another result, or change the settings by hand.",
+    fix="Choose another result, or change the settings by hand.",
 )
 UPDATES = "docs/updates.md"
 MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
@@ -41,7 +41,7 @@ def chosen(job: Job[R], number: int) -> R:
     Raises
     ------
     ConfigurationError
-        LLE977 when the job is not complete or has no such result.
+        LLR108 when the job is not complete or has no such result.
     """
     if not job.succeeded:
         raise NO_SUCH_RESULT.error(
@@ -69,7 +69,7 @@ def adopt(
     Raises
     ------
     ConfigurationError
-        LLE978 for a result that is beyond the latency target, serverless, or of a model compiled
+        LLR109 for a result that is beyond the latency target, serverless, or of a model compiled
         by Neo.
     """
     result = f"result {recommendation.number}"
@@ -79,7 +79,7 @@ def adopt(
         raise NOT_ADOPTABLE.error(
             got=f"{result} is of the model compiled by {recommendation.compilation_job}",
             allowed="a result of the model as it is",
-            mend="Point the settings' model data at the compiled model first.",
+            fix="Point the settings' model data at the compiled model first.",
         )
     if recommendation.within(threshold) is False:
         raise NOT_ADOPTABLE.error(
@@ -129,7 +129,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
     Raises
     ------
     ConfigurationError
-        LLE978 for a result without an instance type, with several copies of the model per
+        LLR109 for a result without an instance type, with several copies of the model per
         instance (inference components, which these settings do not have), or with settings of
         several containers.
     """
@@ -140,7 +140,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
         raise NOT_ADOPTABLE.error(
             got=f"{name} with {result.copies_per_instance} copies of the model per instance",
             allowed="one copy",
-            mend="Copies are inference components, which the settings file "
+            fix="Copies are inference components, which the settings file "
             "does not describe: deploy the result's model package, or choose another result.",
         )
     if len(endpoint.containers) > 1:

@@ -26,7 +26,7 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> Model
     Raises
     ------
     ConfigurationError
-        LLE972 when nothing is deployed, or several endpoints could be meant.
+        LLR103 when nothing is deployed, or several endpoints could be meant.
     """
     name = find_endpoint(account, settings, key)
     variants = _found(read_endpoint(account, name), f"endpoint {name}").variants
@@ -45,7 +45,7 @@ def read_model(account: Account, name: str) -> ModelSource:
     Raises
     ------
     ConfigurationError
-        LLE972 when there is no such model.
+        LLR103 when there is no such model.
     """
     network = _found(find_model(account, name), f"model {name}").get("VpcConfig")
     return ModelSource(
@@ -68,7 +68,7 @@ def find_endpoint(account: Account, settings: Settings, key: str) -> str:
     Raises
     ------
     ConfigurationError
-        LLE972 when several endpoints could be meant, or none is deployed.
+        LLR103 when several endpoints could be meant, or none is deployed.
     """
     return settings.endpoints[key].endpoint_name or _only_endpoint(account, settings, key)
 
@@ -82,7 +82,7 @@ def _only_endpoint(account: Account, settings: Settings, key: str) -> str:
         raise MODEL_TO_TEST.error(
             got=f"{key} has no endpoint_name",
             allowed="endpoint_name in the settings",
-            mend="State endpoint_name, or pass --model-name with the deployed model's name.",
+            fix="State endpoint_name, or pass --model-name with the deployed model's name.",
         )
     found = list(stack_ids(account, settings.stack_name, "AWS::SageMaker::Endpoint").values())
     if len(found) != 1:

@@ -23,9 +23,9 @@ from .job_requests import JOB_NAME, JOB_ROLE, TAGS, VpcConfig
 from .jobs import BENCHMARK, GENERATIVE, JobKind
 
 GENERATIVE_FORM = rule(
-    "LLE979",
+    "LLR110",
     "a job for a generative model cannot be asked like this",
-    mend="See low-latency recommend-generative --help.",
+    fix="See low-latency recommend-generative --help.",
     source=GUIDE + "generative-ai-inference-recommendations.html",
 )
 GOAL = Choice(GENERATIVE_FORM, "the goal", ("ttft-ms", "throughput", "cost"))
@@ -60,7 +60,7 @@ class TokenWorkload:
     Raises
     ------
     ConfigurationError
-        LLE979, and LLE418 for a dataset that is not in S3.
+        LLR110, and LLE418 for a dataset that is not in S3.
     """
 
     input_tokens: int = 550
@@ -82,7 +82,7 @@ class TokenWorkload:
             S3_URI.check(self.dataset, "--dataset")
 
     def request(self, name: str) -> dict[str, Any]:
-        """What ``create_ai_workload_config`` is called with; ``LLE970`` for the name."""
+        """What ``create_ai_workload_config`` is called with; ``LLR101`` for the name."""
         request: dict[str, Any] = {
             "AIWorkloadConfigName": JOB_NAME.check(name, "--job-name"),
             "AIWorkloadConfigs": {"WorkloadSpec": {"Inline": self._specification()}},
@@ -132,7 +132,7 @@ def workload_of_file(path: str | Path, dataset: str | None = None) -> TokenWorkl
     Raises
     ------
     ConfigurationError
-        LLE979 when it cannot be read, or is no mapping.
+        LLR110 when it cannot be read, or is no mapping.
     """
     allowed = "a file with a mapping in YAML or JSON, {benchmark: {type: aiperf}, parameters: ...}"
     try:
@@ -177,7 +177,7 @@ class GenerativeRecommendation:
     Raises
     ------
     ConfigurationError
-        Of :meth:`request`: LLE970, LLE971, LLE979; LLE405 for an instance type, LLE304 for the
+        Of :meth:`request`: LLR101, LLR102, LLR110; LLE405 for an instance type, LLE304 for the
         model's place, LLE418 for the results'.
     """
 
@@ -245,7 +245,7 @@ class Benchmark:
     Raises
     ------
     ConfigurationError
-        Of :meth:`request`: LLE970, LLE971, and LLE418 for a place that is not S3.
+        Of :meth:`request`: LLR101, LLR102, and LLE418 for a place that is not S3.
     """
 
     job_name: str
@@ -287,13 +287,13 @@ def check_boto3(client: ClientFactory) -> None:
     Raises
     ------
     ConfigurationError
-        LLE979.
+        LLR110.
     """
     if not hasattr(client("sagemaker"), "create_ai_recommendation_job"):
         raise GENERATIVE_FORM.error(
             got="a boto3 from before these jobs",
             allowed="a boto3 of 2026-04 or newer",
-            mend="Run pip install --upgrade boto3.",
+            fix="Run pip install --upgrade boto3.",
         )
 
 

@@ -22,9 +22,9 @@ from .traffic import DEFAULT_TRAFFIC, Traffic, seconds_of_traffic, traffic_reque
 
 JOB_NAME = Pattern(
     rule(
-        "LLE970",
+        "LLR101",
         "the name of a recommendation job has a form that AWS refuses",
-        mend="Choose another --job-name, or leave it out.",
+        fix="Choose another --job-name, or leave it out.",
         source=API + "CreateInferenceRecommendationsJob.html",
     ),
     "the job's name",
@@ -33,9 +33,9 @@ JOB_NAME = Pattern(
 )
 JOB_ROLE = Pattern(
     rule(
-        "LLE971",
+        "LLR102",
         "a recommendation job needs a role that makes endpoints in your name",
-        mend="Pass --role-arn. The deployed model's own role may only fetch its model; AWS asks "
+        fix="Pass --role-arn. The deployed model's own role may only fetch its model; AWS asks "
         "for one with AmazonSageMakerFullAccess and access to the payload.",
         source=GUIDE + "inference-recommender-prerequisites.html",
     ),
@@ -45,9 +45,9 @@ JOB_ROLE = Pattern(
     max_length=2048,
 )
 MODEL_TO_TEST = rule(
-    "LLE972",
+    "LLR103",
     "a recommendation job tests one model that exists",
-    mend="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
+    fix="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
     source=API + "RecommendationJobInputConfig.html",
 )
 JOB_SECONDS = Range(STOPPING, "the job's duration limit", 1, 18_000, "seconds")
@@ -78,7 +78,7 @@ class ModelSource:
     Raises
     ------
     ConfigurationError
-        LLE972 unless exactly one is given.
+        LLR103 unless exactly one is given.
     """
 
     model_name: str | None = None
@@ -125,7 +125,7 @@ class LoadTest:
     Raises
     ------
     ConfigurationError
-        LLE974, LLE975.
+        LLR105, LLR106.
     """
 
     threshold: LatencyThreshold
@@ -153,7 +153,7 @@ class LoadTest:
                     got=f"{name}={','.join(values)}",
                     where="--vary",
                     allowed="at most five variables with one to three values each",
-                    mend="Try fewer values, in several jobs.",
+                    fix="Try fewer values, in several jobs.",
                 )
 
     def tests(self, instance_types: Sequence[str]) -> int:
@@ -201,7 +201,7 @@ class RecommendationRequest:
         Raises
         ------
         ConfigurationError
-            LLE970 for the job's name, LLE971 for the role, LLE973 for the instance types, LLE975 for
+            LLR101 for the job's name, LLR102 for the role, LLR104 for the instance types, LLR106 for
             more tests than a job makes.
         """
         JOB_NAME.check(self.job_name, "--job-name")
@@ -271,7 +271,7 @@ def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings
     Raises
     ------
     ConfigurationError
-        LLE405 for a malformed name, LLE973 for a type that is named twice or is burstable, and
+        LLE405 for a malformed name, LLR104 for a type that is named twice or is burstable, and
         the code of the image rule when the image cannot run on a type.
     """
     doubts: list[str] = []

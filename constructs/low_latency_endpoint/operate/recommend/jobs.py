@@ -170,7 +170,7 @@ def job_errors_in_words(name: str) -> Iterator[None]:
             if fix is None:
                 raise
             raise AwsUnavailable(
-                f"AWS refused {error.operation_name} of {name}: {code}: {message}\n  mend:    {fix}"
+                f"AWS refused {error.operation_name} of {name}: {code}: {message}\n  fix:    {fix}"
             ) from error
 
 

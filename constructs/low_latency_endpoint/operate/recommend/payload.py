@@ -17,9 +17,9 @@ from ...plan.limits import API
 from ...settings import EndpointSettings
 
 SAMPLE_PAYLOAD = rule(
-    "LLE976",
+    "LLR107",
     "a recommendation job sends a sample payload: a .tar.gz in S3",
-    mend="Pass --sample-payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
+    fix="Pass --sample-payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
     "warm-up's payload of the settings, with --upload-to s3://bucket/prefix/.",
     source=API + "RecommendationJobPayloadConfig.html",
 )
@@ -55,7 +55,7 @@ def sample_payload(
     Raises
     ------
     ConfigurationError
-        LLE976.
+        LLR107.
     """
     warm_up = endpoint.warm_up.payload if endpoint.warm_up else None
     if given is not None and given.startswith("s3://"):

@@ -61,7 +61,7 @@ def ask_for_scaling(
     Raises
     ------
     ConfigurationError
-        LLE977 for a result without an ID of its own.
+        LLR108 for a result without an ID of its own.
     """
     if not recommendation.recommendation_id:
         raise NO_SUCH_RESULT.error(

@@ -13,9 +13,9 @@ from ...settings.fields import parse_duration
 
 #: What bounds a load test of AWS's.
 STOPPING = rule(
-    "LLE975",
+    "LLR106",
     "a limit of the job is out of range",
-    mend="Change --max-duration, --max-invocations, --max-parallel or --latency-threshold.",
+    fix="Change --max-duration, --max-invocations, --max-parallel or --latency-threshold.",
     source=GUIDE + "inference-recommender-load-test.html",
 )
 #: The statistics of a target, in the order in which one stands in for P95.
@@ -79,7 +79,7 @@ def parse_threshold(text: str) -> LatencyThreshold:
     Raises
     ------
     ConfigurationError
-        LLE975 for anything but P95 or P99 and whole milliseconds.
+        LLR106 for anything but P95 or P99 and whole milliseconds.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Phase:
     Raises
     ------
     ConfigurationError
-        LLE974.
+        LLR105.
     """
 
     users: int
@@ -53,7 +53,7 @@ class Stairs:
     Raises
     ------
     ConfigurationError
-        LLE974.
+        LLR105.
     """
 
     steps: int
@@ -158,7 +158,7 @@ def parse_phases(texts: Sequence[str]) -> tuple[Phase, ...]:
     Raises
     ------
     ConfigurationError
-        LLE974.
+        LLR105.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def parse_stairs(text: str) -> Stairs:
     Raises
     ------
     ConfigurationError
-        LLE974.
+        LLR105.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def seconds_of_text(text: str, option: str, wrong: ConfigurationError | None = N
     Raises
     ------
     ConfigurationError
-        LLE975 unless another error is given, for text that is no duration in whole seconds.
+        LLR106 unless another error is given, for text that is no duration in whole seconds.
     """
     try:
         seconds = parse_duration(text).total_seconds()

@@ -98,7 +98,7 @@ def run_verification(
     AwsUnavailable
         When AWS cannot be reached.
     ConfigurationError
-        ``LLE583`` without working credentials, ``LLE591`` when there is no such stack.
+        ``LLA102`` without working credentials, ``LLA103`` when there is no such stack.
     """
     account = Account(client, region)
     context = VerificationContext(stack_name, account, machine or Machine())

@@ -35,7 +35,7 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
         reason = endpoint.failure_reason
         yield failed(
             f"{endpoint.status}{f': {reason}' if reason else ''}",
-            "Wait while it is being changed; else mend what the reason names.",
+            "Wait while it is being changed; else fix what the reason names.",
         )
 
 
@@ -254,7 +254,7 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
         yield failed(
             f"{serving} serves, the stack has {name}",
             "SageMaker rolled an update back, or somebody updated the endpoint by hand. "
-            "Do not delete what serves. Mend the cause, change something of the "
+            "Do not delete what serves. Fix the cause, change something of the "
             "configuration and deploy: a new configuration takes over.",
         )
 
@@ -269,7 +269,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     if reason := found.get("FailureReason"):
         yield failed(
             f"{found['EndpointStatus']}, FailureReason: {reason}",
-            "The last update or scaling failed; mend what the reason names. The reason "
+            "The last update or scaling failed; fix what the reason names. The reason "
             "goes with the next change that succeeds.",
         )
     else:

@@ -108,7 +108,7 @@ def _own_zone(context: VerificationContext) -> str | None:
 
 def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     evidence = f"{name} is " + ", ".join(f"{ip} in {zone}" for ip, zone in zones.items())
-    mend = (
+    fix = (
         "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
         "which finds it."
     )
@@ -120,8 +120,8 @@ def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     if set(zones.values()) == {own}:
         return passed(f"{evidence}, this machine's zone")
     if own in zones.values():
-        return warned(f"{evidence}; this machine is in {own}", mend)
-    return failed(f"{evidence}; this machine is in {own}: each call changes the zone", mend)
+        return warned(f"{evidence}; this machine is in {own}", fix)
+    return failed(f"{evidence}; this machine is in {own}: each call changes the zone", fix)
 
 
 @check("LLV302", "TLS is valid on the zonal names", source=_ZONAL)

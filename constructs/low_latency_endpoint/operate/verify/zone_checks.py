@@ -85,7 +85,7 @@ def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
         return
     name, state = link["VpcEndpointId"], link["State"].lower()
     if state != "available":
-        yield failed(f"{name} is {state}", "Wait until it is available, or mend it.", about="state")
+        yield failed(f"{name} is {state}", "Wait until it is available, or fix it.", about="state")
     if link.get("PrivateDnsEnabled"):
         yield passed(f"{name} has private DNS", about="private DNS")
     elif stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False:
@@ -148,7 +148,7 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield failed(f"the model of {variant} is in no VPC", _DEPLOY, about=variant)
             continue
         outcome = _zones_equal(context.stack, f"the model of {variant}", subnets, wanted)
-        yield Outcome(outcome.status, outcome.evidence, outcome.mend, variant)
+        yield Outcome(outcome.status, outcome.evidence, outcome.fix, variant)
         others = {each["SubnetId"] for each in subnets} ^ link_subnets
         if link and others:
             yield warned(

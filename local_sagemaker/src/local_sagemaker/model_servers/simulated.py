@@ -22,7 +22,7 @@ from .specifications import SimulatedModelServer, from_document
 class SharedWork:
     """With n at work, each takes 1 + slope x (n - 1) times as long as alone.
 
-    The simulator's law of a batching instance (``planning.simulation``), on the event loop's clock.
+    A batching instance: each neighbour slows a request by a share of its time; on the event loop's clock.
 
     Parameters
     ----------
