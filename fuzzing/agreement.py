@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.plan.zones import region_of_zone
@@ -120,18 +122,7 @@ def _print_all(file: Path) -> None:
     for form in ({}, {"json": True}, {"markdown": True}):
         with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out:
             plan_command(
-                file,
-                None,
-                None,
-                None,
-                None,
-                False,
-                False,
-                False,
-                False,
-                None,
-                True,
-                **{"json": False, "markdown": False, **form},
+                settings=file, **{**dataclasses.asdict(PlanOptions()), "verbose": True, **form}
             )
             out.flush()
             assert out.buffer.getvalue(), "an empty plan"

@@ -16,6 +16,7 @@ from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = load_settings(ROOT / "endpoint.yaml")
+OUTER_MAKE = ("ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
 # The environment that the tests run in is the one to test: nothing is to be installed into it.
 INSTALLED = [
     f"--old-file={folder}/.installed{kind}"
@@ -34,7 +35,11 @@ def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
     done = subprocess.run(
         ["make", "--no-print-directory", *INSTALLED, target, *more],
         cwd=ROOT,
-        env={**environment, "COLUMNS": "140"},
+        # Not the variables of a make that runs this test.
+        env={
+            **{name: value for name, value in environment.items() if name not in OUTER_MAKE},
+            "COLUMNS": "140",
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

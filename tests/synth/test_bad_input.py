@@ -1244,8 +1244,8 @@ ELSEWHERE = {
     ),
     "LLE733": "a Duration is always finite",
 }
-# The warm-up's, and those of the commands that read a deployed stack: tried beside them.
-BESIDE = ("LLE54", "LLE55", "LLE57", "LLE58", "LLE59")
+# The warm-up's: tried in tests/synth/warm_up.
+BESIDE = ("LLE54", "LLE55")
 
 
 @pytest.mark.parametrize(("code", "make", "got", "allowed"), ROWS)
@@ -1261,12 +1261,12 @@ def test_refused(new_stack, parts, code, make, got, allowed):
 
 
 def registered() -> set[str]:
-    """Codes 1xx to 7xx, after importing everything that a construct can reach."""
+    """The codes of constructs, LLE1xx to LLE7xx, after importing everything that a construct can reach."""
     for module in pkgutil.walk_packages(low_latency_endpoint.__path__, "low_latency_endpoint."):
         # Locust, in some of load_test, would patch the standard library of this process.
         if module.name.split(".")[1] not in ("cli", "load_test"):
             importlib.import_module(module.name)
-    return {rule.code for rule in rules() if "1" <= rule.code[3] <= "7"}
+    return {rule.code for rule in rules() if "LLE1" <= rule.code < "LLE8"}
 
 
 def test_every_rule_is_tried_here_or_said_to_be_elsewhere():
