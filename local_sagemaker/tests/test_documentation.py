@@ -237,6 +237,10 @@ def test_it_imports_nothing_but_what_it_asks_for() -> None:
         "botocore",
         "flask",
         "local_sagemaker",
+        # Started as programs of their own, by path, beside each other.
+        "botocore_data",
+        "lambda_bootstrap",
+        "process_supervisor",
         *sys.stdlib_module_names,
     }
     optional = {"sklearn", "pytest", "cfnlint"}

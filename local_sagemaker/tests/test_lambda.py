@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -169,7 +171,7 @@ def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, t
 
 
 def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
-    """This interpreter has a boto3 too."""
+    """boto3 is in the process already that functions are forked from."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("boto3.py", "mine = 'yes'\n")
@@ -183,10 +185,30 @@ def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
     assert outcome.payload == '["yes", true]'
 
 
+HOST = """
+from pathlib import Path
+import os
+def handler(event, context):
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_functions_run_after_the_process_that_they_are_forked_from_was_killed():
+    function = runner_function(code=archive_of(HOST), timeout=60)
+    first = int(lambda_runner.run(function, {}).payload)
+    assert int(lambda_runner.run(function, {}).payload) == first
+    os.kill(first, signal.SIGKILL)
+    outcome = lambda_runner.run(function, {})
+    assert not outcome.failed
+    assert int(outcome.payload) != first
+    lambda_runner.forget()
+    assert not Path(f"/proc/{outcome.payload}").exists()
+
+
 def bomb(size: int, entries: int = 1) -> bytes:
     """An archive of zeros, a thousandth of what it unpacks to."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("index.py", "def handler(event, context):\n    return 1\n")
         for number in range(entries):
             with archive.open(f"{number}.bin", "w") as entry:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .archives import Unpackable, unpack_code
+from .function_processes import ForkedFunction, close_host, forked_function
 from .held_folder import HeldFolder
 from .process_environment import process_environment
 from .supervised_process import SupervisedProcess
@@ -34,7 +35,7 @@ _INIT_SECONDS = 10.0
 _lock = threading.Lock()
 _folder: HeldFolder | None = None
 """Where archives are unpacked, each into a folder called as its digest."""
-_running: set[SupervisedProcess] = set()
+_running: set[ForkedFunction | SupervisedProcess] = set()
 _background: list[tuple[str, threading.Thread]] = []
 """The asynchronous invocations, by the function's ARN."""
 
@@ -94,13 +95,7 @@ def run(function: PythonFunction, event: Any) -> InvocationResult:
         (files / "event.json").write_text(json.dumps(event))
         # The output goes to a file: a pipe ends when the last child that holds it does.
         with log_file.open("wb") as output:
-            process = SupervisedProcess(
-                [sys.executable, "-I", str(_BOOTSTRAP), str(files / "event.json"), str(answer)],
-                _environment(function, scratch),
-                root,
-                grace=0,
-                output=output.fileno(),
-            )
+            process = _start(function, root, files, output.fileno())
             with _lock:
                 _running.add(process)
             timed_out = False
@@ -127,7 +122,21 @@ def run(function: PythonFunction, event: Any) -> InvocationResult:
         return InvocationResult(json.dumps(result["payload"]), result["failed"], log)
 
 
-def _wait_for_start(process: SupervisedProcess, begun: Path) -> None:
+def _start(
+    function: PythonFunction, root: Path, files: Path, log: int
+) -> ForkedFunction | SupervisedProcess:
+    """Start a function's process: forked where that is safe, else a Python of its own."""
+    environment = _environment(function, str(files))
+    event, answer = str(files / "event.json"), str(files / "answer.json")
+    if sys.platform != "linux":
+        command = [sys.executable, "-I", str(_BOOTSTRAP), event, answer]
+        return SupervisedProcess(command, environment, root, grace=0, output=log)
+    request = {"folder": str(root), "environment": environment, "event": event, "answer": answer}
+    (files / "request.json").write_text(json.dumps(request))
+    return forked_function(files / "request.json", log)
+
+
+def _wait_for_start(process: ForkedFunction | SupervisedProcess, begun: Path) -> None:
     """Wait until the function's process runs, which its timeout does not count."""
     deadline = time.monotonic() + _INIT_SECONDS
     while not begun.exists() and process.exit_code is None and time.monotonic() < deadline:
@@ -185,6 +194,7 @@ def forget() -> None:
     with _lock:
         for process in _running:
             process.hang_up()
+        close_host()
         if _folder is not None:
             _folder.remove()
             _folder = None

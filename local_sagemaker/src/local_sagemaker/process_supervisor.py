@@ -21,14 +21,39 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _POSIX = os.name == "posix"
 
 
+class Child(Protocol):
+    """What is supervised; elsewhere than on POSIX systems a Popen."""
+
+    @property
+    def pid(self) -> int: ...
+
+
 def main(grace: float, command: list[str]) -> int:
     """Run the command; gives its exit status as a container would."""
+
+    def start(prepare: Callable[[], None]) -> Child:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=prepare if _POSIX else None,
+        )
+
+    try:
+        return supervise(start, grace)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+def supervise(start: Callable[[Callable[[], None]], Child], grace: float) -> int:
+    """Start a child, with a function that it calls first; gives its exit status."""
     prctl = _prctl()
     prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses its parent becomes our child, and is found
 
@@ -42,16 +67,7 @@ def main(grace: float, command: list[str]) -> int:
         # Before the child is there: a signal may never end this process alone.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         signal.signal(signal.SIGTERM, lambda number, frame: _signal(child, signal.SIGTERM))
-    try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=as_a_program_expects if _POSIX else None,
-        )
-    except OSError as error:
-        print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
-        return 127 if isinstance(error, FileNotFoundError) else 126
+    child = start(as_a_program_expects)
     if _POSIX:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ended = threading.Event()
@@ -71,9 +87,9 @@ def _prctl() -> Callable[[int, int], Any]:
     return lambda option, value: None
 
 
-def _wait(child: subprocess.Popen[bytes]) -> int:
+def _wait(child: Child) -> int:
     """Wait for the child; its orphans are ours, and must not stay as zombies either."""
-    if not _POSIX:
+    if isinstance(child, subprocess.Popen) and not _POSIX:
         return child.wait()
     while True:
         process, status = os.waitpid(-1, 0)
@@ -81,9 +97,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def _until_parent_ends(
-    child: subprocess.Popen[bytes], ended: threading.Event, grace: float
-) -> None:
+def _until_parent_ends(child: Child, ended: threading.Event, grace: float) -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     if grace:
@@ -92,18 +106,18 @@ def _until_parent_ends(
     _kill_all(child)
 
 
-def _signal(child: subprocess.Popen[bytes], number: int) -> None:
+def _signal(child: Child, number: int) -> None:
     """Signal the process group of the command."""
-    if not _POSIX:
+    if isinstance(child, subprocess.Popen) and not _POSIX:
         child.terminate()
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
 
 
-def _kill_all(child: subprocess.Popen[bytes]) -> None:
+def _kill_all(child: Child) -> None:
     """Kill the command's process group and, on Linux, every other descendant of ours."""
-    if not _POSIX:
+    if isinstance(child, subprocess.Popen) and not _POSIX:
         child.kill()
         return
     _signal(child, signal.SIGKILL)
