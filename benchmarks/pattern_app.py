@@ -24,6 +24,9 @@ from low_latency_endpoint import (
     ModelData,
 )
 
+#: The most that the plan of one endpoint below may run.
+INSTANCES = 16
+
 
 def main(count: int) -> None:
     """Build the app and synthesise it."""
@@ -53,6 +56,8 @@ def main(count: int) -> None:
                 peak_tps=1000, tps_per_instance=200, safety_factor=0.65
             ),
             network=first.network if first else None,
+            # The one network has room for all fleets; a single endpoint plans its own.
+            network_max_instances=None if first or count == 1 else INSTANCES * count,
             private_link=first.private_link if first else None,
         )
         first = first or endpoint
