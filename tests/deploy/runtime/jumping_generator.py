@@ -52,6 +52,8 @@ class JumpingGenerator:
             session=self._session, url=self._url, concurrency=1000,
             retries=1,  # none is needed; calls without any let a connection rest before they use it
             latency_target=timedelta(seconds=30),
+            # The warm-up opens its connections in real time, and all at once.
+            connect_timeout=timedelta(seconds=60),
         ) as client:
             await asyncio.gather(*(client.invoke_endpoint(
                 EndpointName=self._target.endpoint_name, Body=b"{}")

@@ -104,7 +104,8 @@ def run_for_real(aws: LocalAws, site: Site, loop: JumpingLoop, regime: Scenario)
 
     async def call_all() -> Measured:
         async with AsyncRuntimeClient(session=session, url=url, concurrency=1000,
-                                      latency_target=timedelta(seconds=30), retries=0) as client:
+                                      latency_target=timedelta(seconds=30),
+                                      connect_timeout=timedelta(seconds=60), retries=0) as client:
             loop.jump_from_now_on(True)
             try:
                 return await call(client, endpoint, regime.traffic, loop.time)
