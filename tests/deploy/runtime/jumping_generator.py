@@ -58,7 +58,7 @@ class JumpingGenerator:
             concurrency=1000,
             retries=1,  # none is needed; calls without any let a connection rest before they use it
             latency_target=timedelta(seconds=30),
-            # The warm-up opens its connections in real time, all at once, beside whatever else runs.
+            # The warm-up opens its connections in real time, and all at once.
             connect_timeout=timedelta(seconds=60),
         ) as client:
             await asyncio.gather(

@@ -121,6 +121,7 @@ def run_for_real(aws: LocalAws, site: Site, loop: JumpingLoop, regime: Scenario)
             url=url,
             concurrency=1000,
             latency_target=timedelta(seconds=30),
+            connect_timeout=timedelta(seconds=60),
             retries=0,
         ) as client:
             loop.jump_from_now_on(True)

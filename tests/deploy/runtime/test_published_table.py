@@ -252,12 +252,11 @@ def test_the_intervals_hold_what_is_simulated(measured, routed, simulated):
     missed = []
     for size in routed:
         pairs = [pair.pair for pair in measured[size].pairs]
+        found, wide = (changes(pairs, confidence=each) for each in (0.99, 0.9999))
         papers = {"throughput": simulated[size].throughput, "p99": simulated[size].p99}
         for statistic, paper in papers.items():
-            wide = changes(pairs, confidence=0.9999)[statistic]
-            assert wide.low <= paper.mean <= wide.high, (size, statistic)
-            change = changes(pairs, confidence=0.99)[statistic]
-            if not change.low <= paper.mean <= change.high:
+            assert wide[statistic].low <= paper.mean <= wide[statistic].high, (size, statistic)
+            if not found[statistic].low <= paper.mean <= found[statistic].high:
                 missed.append((size, statistic))
     assert len(missed) <= 1, missed
 
