@@ -4,6 +4,8 @@
 PYTHON    ?= python3
 SETTINGS  ?= endpoint.yaml
 ARGS      ?=
+# Processes that run tests. One more than two cores: a part of the suite's time is waiting.
+WORKERS   ?= 3
 # `make deploy` asks the account first whether it would work; PREFLIGHT=no leaves that out.
 PREFLIGHT ?= yes
 # What an hour costs, where the settings do not say it: PRICES="ml.g5.xlarge=1.00 ..." in USD.
@@ -91,8 +93,8 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 	@$(OFFLINE) python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: setup  ## Run the test suite but for what measures real time (ARGS="-k network" for a part)
-	@$(OFFLINE) pytest -n 2 --dist worksteal -m "not realtime" $(ARGS)
+test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m "not realtime" $(ARGS)
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes
 # or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
@@ -102,11 +104,11 @@ FAST := constructs/low_latency_endpoint tests/plan tests/settings tests/warm_up 
 
 .PHONY: test-fast
 test-fast: setup  ## Run what one runs while working: under a minute on two cores
-	@$(OFFLINE) pytest -n 2 --dist worksteal -m "not realtime" $(FAST) $(ARGS)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m "not realtime" $(FAST) $(ARGS)
 
 .PHONY: test-realtime
-test-realtime: setup  ## Run what measures or waits in real time, alone on the machine
-	@$(OFFLINE) pytest -m realtime $(ARGS)
+test-realtime: setup  ## Run what starts processes, measures or waits in real time
+	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)

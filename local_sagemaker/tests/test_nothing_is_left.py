@@ -20,6 +20,8 @@ from stacks_under_test import TRUST
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
 
+pytestmark = pytest.mark.realtime
+
 # A custom resource: its function is unpacked and run.
 CUSTOM = {
     "Resources": {

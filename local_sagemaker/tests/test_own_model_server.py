@@ -29,6 +29,8 @@ from local_sagemaker.model_servers.specifications import (
     to_document,
 )
 
+pytestmark = pytest.mark.realtime
+
 PROJECT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "local_sagemaker")
 PLUGIN = "local_sagemaker.pytest_plugin"

@@ -15,6 +15,8 @@ import pytest
 
 from local_sagemaker import LocalAws, LocalAwsError, deploy_template
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
 

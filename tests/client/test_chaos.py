@@ -13,6 +13,8 @@ from low_latency_endpoint.client.runtime_client import RuntimeClient
 from tests.client import chaos
 from tests.client.chaos import BAD, HINTS, LATE, PLAIN, ChaosServer, Outcome
 
+pytestmark = pytest.mark.realtime
+
 # By hand: LOW_LATENCY_CHAOS_CALLS=30000 pytest tests/client/test_chaos.py
 CALLS = int(os.environ.get("LOW_LATENCY_CHAOS_CALLS", "1500"))
 # Every fifth answer ends its connection without having said so.

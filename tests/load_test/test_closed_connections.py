@@ -22,6 +22,8 @@ from low_latency_endpoint.load_test.engine.target import Target
 
 from .closing_server import ClosingServer
 
+pytestmark = pytest.mark.realtime
+
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
 CALLERS, CALLS = 4, 400
 

@@ -18,6 +18,8 @@ from local_sagemaker.model_servers import SimulatedModelServer
 
 from .servers import serve_sentiment
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_load_test_that_is_ended_writes_what_it_has(

@@ -22,6 +22,8 @@ from low_latency_endpoint.load_test.engine.target import Target
 from .agreement import Pairs, agree
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
 
+pytestmark = pytest.mark.realtime
+
 WORKER = Path(__file__).with_name("recorded_worker.py")
 NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",), streaming=True)
 
@@ -111,7 +113,6 @@ def one_and_two(longer: float) -> tuple[StepResult, Pairs]:
     return two, list(zip(one.latency.quantiles(shares), two.latency.quantiles(shares), strict=True))
 
 
-@pytest.mark.realtime
 def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
     agree(one_and_two, lower_bounds=False)
 

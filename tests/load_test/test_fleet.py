@@ -34,6 +34,8 @@ from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFol
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 from low_latency_endpoint.load_test.fleet.tasks import FleetTasks
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).parents[2]
 TARGET = Target("sentiment", "us-east-1")
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')

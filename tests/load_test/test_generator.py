@@ -25,6 +25,8 @@ from low_latency_endpoint.load_test.engine.target import Target
 
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
 
+pytestmark = pytest.mark.realtime
+
 
 def gone(processes: list[psutil.Process], seconds: float = 15) -> bool:
     """Whether all of them end in that time."""

@@ -30,6 +30,8 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME, VARIANT = "sentiment", "primary"
 # Four workers of 17 ms are 235 a second at the most, 215 with what a request costs besides. 24
@@ -490,7 +492,6 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return result, ran
 
 
-@pytest.mark.realtime
 def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     result, ran = found
     assert ran.exit_code == 0, ran.output
@@ -523,7 +524,6 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     assert "with 95% confidence" in " ".join(ran.output.split())
 
 
-@pytest.mark.realtime
 def test_one_instance_does_not_hold_1000(command: Run) -> None:
     done = command(
         "--confirm",
@@ -546,7 +546,6 @@ def test_one_instance_does_not_hold_1000(command: Run) -> None:
     assert "424 ModelError" in done.stdout
 
 
-@pytest.mark.realtime
 def test_the_plan_says_the_instances_and_they_hold_1000(
     found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path
 ) -> None:

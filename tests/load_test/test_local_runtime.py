@@ -23,6 +23,8 @@ from low_latency_endpoint.load_test.engine.target import Target
 from .agreement import PRECISION, Pairs, agree, pairs_of, percentile_of, with_stall
 from .servers import PAYLOADS, serve_sentiment
 
+pytestmark = pytest.mark.realtime
+
 TARGET = Target("sentiment", "us-east-1", timeout_seconds=20)
 MANY = 1000  # workers of the simulated server: nothing waits for another
 #: Long enough that 1 % is more than what the scheduler of a busy machine takes away.
@@ -90,7 +92,6 @@ def injected(aws: LocalAws, law: ServiceTime, longer: float) -> tuple[StepResult
     return result, pairs_of(true, result.latency)
 
 
-@pytest.mark.realtime
 @pytest.mark.parametrize("name", LAWS)
 def test_percentiles_are_those_that_were_injected(aws: LocalAws, name: str) -> None:
     agree(lambda longer: injected(aws, LAWS[name], longer))
@@ -99,7 +100,6 @@ def test_percentiles_are_those_that_were_injected(aws: LocalAws, name: str) -> N
 STALL_SECONDS, SERVICE = 1.0, 0.02
 
 
-@pytest.mark.realtime
 def test_a_stall_of_the_runtime_is_in_every_percentile(aws: LocalAws) -> None:
     """200 TPS, 20 ms, and for a second nobody answers: callers wait from when they were due.
 

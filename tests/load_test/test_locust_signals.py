@@ -24,6 +24,8 @@ from .locust_runs import (
 )
 from .servers import PreciseServer, precise_server
 
+pytestmark = pytest.mark.realtime
+
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 HEADLESS = ("--headless", "--only-summary", "-r", "2")
 

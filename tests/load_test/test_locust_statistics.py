@@ -22,6 +22,8 @@ from low_latency_endpoint.load_test.engine.steps import Step
 from .locust_runs import exit_code_said, locust, percentiles_said
 from .servers import precise_server
 
+pytestmark = pytest.mark.realtime
+
 
 @given(st.floats(0.5, 3_600_000))
 def test_a_bucket_is_at_most_a_tenth_of_a_percent_away(milliseconds: float) -> None:
@@ -44,7 +46,6 @@ def test_there_are_few_enough_buckets_for_a_report_every_three_seconds() -> None
     assert len(decade) < 2000
 
 
-@pytest.mark.realtime
 def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
     """Two workers, 100 requests a second, half a second each; two seconds without an answer."""
     with precise_server([0.5], stall=(2, 2)) as server:

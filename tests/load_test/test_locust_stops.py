@@ -26,6 +26,8 @@ from .locust_runs import (
 )
 from .servers import precise_server
 
+pytestmark = pytest.mark.realtime
+
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
 

@@ -20,6 +20,8 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from .locust_runs import exit_code_said, run_locust, two_processes
 from .servers import ENVIRONMENT, serve_sentiment
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "locustfile.py"
 LOCUST = ["--headless", "--only-summary", "--stop-timeout", "5"]

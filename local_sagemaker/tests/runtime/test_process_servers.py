@@ -30,6 +30,8 @@ from local_sagemaker import LocalAws
 from local_sagemaker.archives import SMALL_DATA
 from local_sagemaker.model_servers import CommandModelServer, parse_model_server
 
+pytestmark = pytest.mark.realtime
+
 # Longer than it takes anywhere: one that does not come up ends its process, and is told at once.
 LONG = 240.0
 
