@@ -30,6 +30,7 @@ from low_latency_endpoint.operations.hedging import Hedging
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 Use = Callable[[AsyncRuntimeClient], Awaitable[Any]]
 
 
@@ -70,7 +71,8 @@ def session() -> boto3.Session:
 
 def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> AsyncRuntimeClient:
     more = {"latency_target": TARGET, "preconnect": 0, "session": session(), "url": server.url,
-            "ca_bundle": folder / "ca.pem", **more}
+            "ca_bundle": folder / "ca.pem", "connect_timeout": PATIENCE, "read_timeout": PATIENCE,
+            **more}
     return AsyncRuntimeClient(**more)
 
 

@@ -23,6 +23,7 @@ from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtim
 from low_latency_endpoint.operations.zonal_route import checked_origin
 
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 MAKERS: dict[str, Callable[..., Any]] = {
     "runtime_client": runtime_client, "RuntimeClient": RuntimeClient,
     "AsyncRuntimeClient": AsyncRuntimeClient,
@@ -37,7 +38,8 @@ def server() -> Iterator[LoopbackRuntime]:
 
 
 def options(**more: Any) -> dict[str, Any]:
-    return {"latency_target": TARGET, "preconnect": 0,
+    return {"latency_target": TARGET, "preconnect": 0, "connect_timeout": PATIENCE,
+            "read_timeout": PATIENCE,
             "session": boto3.Session("AKID", "secret", region_name="us-east-1"), **more}
 
 
@@ -146,11 +148,12 @@ def test_a_call_ends_in_time_while_its_answer_trickles(make: Callable[..., Any],
                                                        more: dict[str, Any]) -> None:
     """100,000 bytes at 20 a second would take more than an hour."""
     with trickling() as url:
-        longest = make(**options(read_timeout=timedelta(milliseconds=400))).timing.longest_call
+        timeouts: dict[str, Any] = {"connect_timeout": timedelta(seconds=1),
+                    "read_timeout": timedelta(milliseconds=400)}
+        longest = make(**options(**timeouts)).timing.longest_call
         started = time.monotonic()
         with pytest.raises(ReadTimeoutError):
-            invoke_once(make, {"EndpointName": "e", "Body": b""}, url=url,
-                        read_timeout=timedelta(milliseconds=400), **more)
+            invoke_once(make, {"EndpointName": "e", "Body": b""}, url=url, **timeouts, **more)
         took = time.monotonic() - started
     assert longest.total_seconds() <= took < longest.total_seconds() + 60
 
@@ -162,6 +165,7 @@ def test_a_peer_that_never_reads(make: Callable[..., Any]) -> None:
         with pytest.raises(HTTPClientError):
             invoke_once(make, {"EndpointName": "e", "Body": b"x" * 20_000_000},
                         url=f"http://127.0.0.1:{listening.getsockname()[1]}",
+                        connect_timeout=timedelta(seconds=1),
                         read_timeout=timedelta(milliseconds=300))
         assert time.monotonic() - started < 60
 

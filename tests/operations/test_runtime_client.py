@@ -29,6 +29,7 @@ from low_latency_endpoint.operations.runtime_client import RuntimeClient
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 Make = Callable[..., RuntimeClient]
 
 
@@ -56,7 +57,8 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
     def client(**more: Any) -> RuntimeClient:
         made.append(RuntimeClient(**{
             "latency_target": TARGET, "preconnect": 0, "session": session(), "url": server.url,
-            "ca_bundle": folder / "ca.pem", "read_timeout": timedelta(seconds=20), **more}))
+            "ca_bundle": folder / "ca.pem", "connect_timeout": PATIENCE,
+            "read_timeout": PATIENCE, **more}))
         return made[-1]
 
     yield client
