@@ -31,6 +31,7 @@ from low_latency_endpoint.errors import ConfigurationError
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 Use = Callable[[AsyncRuntimeClient], Awaitable[Any]]
 
 
@@ -79,6 +80,8 @@ def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> AsyncRuntim
         "session": session(),
         "url": server.url,
         "ca_bundle": folder / "ca.pem",
+        "connect_timeout": PATIENCE,
+        "read_timeout": PATIENCE,
         **more,
     }
     return AsyncRuntimeClient(**more)

@@ -38,6 +38,7 @@ from low_latency_endpoint.errors import ConfigurationError
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,13 @@ def session() -> boto3.Session:
 
 
 def client_of(server: LoopbackRuntime, folder: Path, **more: Any) -> Boto3RuntimeClient:
-    more = {"latency_target": TARGET, "preconnect": 0, **more}
+    more = {
+        "latency_target": TARGET,
+        "preconnect": 0,
+        "connect_timeout": PATIENCE,
+        "read_timeout": PATIENCE,
+        **more,
+    }
     return runtime_client(session=session(), url=server.url, ca_bundle=folder / "ca.pem", **more)
 
 

@@ -30,6 +30,7 @@ from low_latency_endpoint.errors import ConfigurationError
 
 SECRETS = ("AKIDVISIBLE", "SECRETKEY", "SESSIONTOKEN")
 TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
 Make = Callable[..., RuntimeClient]
 
 
@@ -65,7 +66,8 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
                     "session": session(),
                     "url": server.url,
                     "ca_bundle": folder / "ca.pem",
-                    "read_timeout": timedelta(seconds=20),
+                    "connect_timeout": PATIENCE,
+                    "read_timeout": PATIENCE,
                     **more,
                 }
             )
