@@ -150,6 +150,12 @@ def test_routing_that_cannot_be(
         check_routing(strategy, **settings)
 
 
+def test_one_instance_has_nothing_to_choose() -> None:
+    assert recommend_routing(8, instances=1).value == "LEAST_OUTSTANDING_REQUESTS"
+    assert "one instance" in recommend_routing(8, instances=1).reason
+    assert recommend_routing(8, instances=2).value == "RANDOM"
+
+
 def test_routing_that_can_be() -> None:
     for strategy in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS"):
         assert check_routing(strategy) == strategy

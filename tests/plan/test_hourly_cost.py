@@ -121,6 +121,24 @@ def test_a_price_of_another_region_is_not_taken() -> None:
     assert given.usd("at_least") == 6.022
 
 
+def test_without_interface_endpoints_their_price_is_not_missed() -> None:
+    found = StackCost(endpoints=cost().endpoints, endpoint_zones=0, zone_price=None)
+    assert (found.link_usd, found.without_price) == (0.0, ())
+    assert found.usd("at_least") == 6.0
+
+
+def test_the_costs_as_data_name_each_price_and_its_origin() -> None:
+    shared = {"prices": {**PRICE, "interface_endpoint": 0.0123456}}
+    found = cost(shared=shared).to_dict()
+    (endpoint,) = found["endpoints"].values()
+    assert endpoint["price"]["usd"] == 3.0
+    assert endpoint["price"]["origin"]
+    assert found["interface_endpoints"]["price"]["usd"] == 0.0123456
+    assert found["interface_endpoints"]["usd"] == 0.0247  # to a hundredth of a cent
+    without = cost(shared={"prices": {}}).to_dict()
+    assert [each["price"] for each in without["endpoints"].values()] == [None]
+
+
 def test_the_library_has_no_price_of_an_instance() -> None:
     """Until a page of AWS's with a date could be read: those of blogs disagree."""
     assert not [row["item"] for row in rows("list_prices") if row["item"].startswith("ml.")]

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.subnets import (
     addresses_per_subnet,
+    check_fleet_fits,
+    check_fleets_fit,
+    check_fleets_fit_existing,
+    network_blocks,
     plan_subnets,
     roomy_prefix_length,
     subnet_prefix_length,
@@ -106,6 +110,50 @@ def test_fleets_that_no_subnet_holds(refused: Refused) -> None:
 def test_instances_that_are_no_number(refused: Refused, instances: int) -> None:
     with refused("LLE106"):
         addresses_per_subnet(instances)
+
+
+# Two addresses an instance; 5 + 1 + 16 in each subnet besides.
+
+
+def test_the_largest_fleet_in_a_subnet(refused: Refused) -> None:
+    check_fleet_fits(24, 58)  # 58 x 2 x 2 + 22 = 254 of 256
+    with refused("LLE113") as error:
+        check_fleet_fits(24, 59, "Stack/Network")
+    assert (error.value.got, error.value.allowed) == (
+        "59 instances, 258 addresses, in a /24 of 256",
+        "/23 or larger",
+    )
+    assert error.value.where == "Stack/Network"
+
+
+def test_all_fleets_in_the_smallest_of_the_subnets(refused: Refused) -> None:
+    check_fleets_fit([24, 24], 60, 117)  # 117 x 2 + 22 = 256 of 256
+    check_fleets_fit([24, 25], 30, 53)  # 128 of the /25's 128
+    with refused("LLE157") as error:
+        check_fleets_fit([25, 24], 30, 54)
+    assert (error.value.got, error.value.allowed) == (
+        "30 instances, 54 in updates, 130 addresses, in a /25 of 128",
+        "/24 or larger",
+    )
+
+
+def test_all_fleets_in_existing_subnets(refused: Refused) -> None:
+    """A /28 has 16 - 5 - 1 = 10 addresses for instances."""
+    assert check_fleets_fit_existing([28, 28], 3, 5) == ""  # all may be in one of them
+    assert check_fleets_fit_existing([28, 24], 3, 6).startswith("the subnets (/28, /24) have room")
+    assert "only when SageMaker spreads them" in check_fleets_fit_existing([28, 28], 5, 10)
+    with refused("LLE157") as error:
+        check_fleets_fit_existing([28, 28], 6, 11)
+    assert error.value.got == "6 instances, 11 in updates, 22 addresses, in subnets of /28, /28"
+    assert error.value.allowed.startswith("at most 20 addresses")
+
+
+def test_a_networks_subnets_hold_the_fleet_or_are_refused(refused: Refused) -> None:
+    zones = ["use1-az1", "use1-az2"]
+    assert network_blocks("10.0.0.0/16", zones, 59, 23) == network_blocks("10.0.0.0/16", zones, 59)
+    assert network_blocks("10.0.0.0/16", zones, 2, 26)["use1-az2"] == "10.0.0.64/26"
+    with refused("LLE113"):
+        network_blocks("10.0.0.0/16", zones, 59, 24)
 
 
 def test_blocks_follow_from_the_zones() -> None:

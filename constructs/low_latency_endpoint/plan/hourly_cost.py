@@ -180,5 +180,5 @@ class StackCost:
 
 
 def _rounded(usd: float) -> float:
-    """Without the noise of binary fractions; a tenth of a cent is kept."""
+    """Without the noise of binary fractions; a hundredth of a cent is kept."""
     return round(usd, 4)
