@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,15 @@ from low_latency_endpoint.plan.image_names import (
     image_needs,
     inference_amis,
 )
-from low_latency_endpoint.plan.images import check_image_runs_on, needed_inference_ami
+from low_latency_endpoint.plan.images import (
+    check_ami_runs_on,
+    check_built_image_runs_on,
+    check_image_folder,
+    check_image_runs_on,
+    driver_doubts,
+    known_dlc_account,
+    needed_inference_ami,
+)
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.plan.limits import INFERENCE_AMI
 
@@ -178,6 +188,61 @@ def test_ami_that_cannot_be(
 def test_suspicious(image: str, instance_type: str, ami: str | None, says: str) -> None:
     (warning,) = check_image_runs_on(image, instance_type, ami)
     assert says in warning
+
+
+@pytest.mark.parametrize(
+    ("architecture", "instance_type", "code"),
+    [("arm64", "ml.m5.xlarge", "LLE335"), ("x86_64", "ml.c7g.xlarge", "LLE334")],
+)
+def test_a_built_image_for_another_architecture(
+    refused: Refused, architecture: str, instance_type: str, code: str
+) -> None:
+    with refused(code) as caught:
+        check_built_image_runs_on(architecture, instance_type, "Stack/Model")
+    assert caught.value.got == f"an image built for {architecture} on {instance_type}"
+    assert caught.value.where == "Stack/Model"
+
+
+def test_a_built_image_that_runs_or_may() -> None:
+    assert check_built_image_runs_on("x86_64", "ml.m5.xlarge") == ""
+    assert check_built_image_runs_on("arm64", "ml.c7g.xlarge") == ""
+    assert check_built_image_runs_on("riscv64", "ml.m5.xlarge") == ""  # nothing is known of it
+    assert check_built_image_runs_on("", "ml.g99.xlarge") == ""
+    doubt = check_built_image_runs_on("", "ml.c7g.xlarge")
+    assert "of the machine that builds it, and ml.c7g.xlarge is arm64" in doubt
+
+
+def test_an_ami_without_an_image(refused: Refused) -> None:
+    check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g5.xlarge")
+    check_ami_runs_on("an-ami-of-next-year", "ml.m5.xlarge")
+    check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g99.xlarge")
+    with refused("LLE338") as caught:
+        check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.m5.xlarge", "Stack/Variant")
+    assert caught.value.got == "ml.m5.xlarge with al2-ami-sagemaker-inference-gpu-2"
+
+
+def test_drivers_of_types_that_nobody_knows_are_not_doubted() -> None:
+    assert driver_doubts(VLLM, "ml.g99.xlarge", "al2-ami-sagemaker-inference-gpu-2") == []
+
+
+def test_folders_to_build_from(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").touch()
+    (tmp_path / "Dockerfile.gpu").touch()
+    (tmp_path / "folder").mkdir()
+    check_image_folder(str(tmp_path), "")
+    check_image_folder(str(tmp_path), "Dockerfile.gpu")
+    for file in ("Dockerfile.cpu", "folder", "Docker\0file"):
+        with refused("LLE380") as caught:
+            check_image_folder(str(tmp_path), file)
+        assert caught.value.got == f"no file {file} in {tmp_path}"
+
+
+def test_regions_whose_registry_is_not_known(refused: Refused) -> None:
+    assert known_dlc_account("us-east-1") == "763104351884"
+    with refused("LLE328") as caught:
+        known_dlc_account("xx-north-9", "Stack/Model")
+    assert caught.value.got == "xx-north-9"
+    assert "us-east-1" in caught.value.allowed.split(", ")
 
 
 def test_amis_that_fit_say_nothing() -> None:

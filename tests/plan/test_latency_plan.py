@@ -99,6 +99,34 @@ def test_the_maximum_is_at_least_half_as_many_again() -> None:
     assert plan["max_instances"].value == 12  # a lost zone of four would need 11
 
 
+def test_a_fast_model_is_routed_at_random() -> None:
+    """By what its requests usually take, not by their slowest."""
+    fast = distilbert(latency=LatencyTarget(p50=ms(8), p99=ms(200)))
+    assert (fast.routing, distilbert().routing) == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+
+
+def test_connections_of_all_callers_by_littles_law() -> None:
+    found = distilbert(throughput=MeasuredThroughput(10_000, 200, 0.65))
+    assert found.caller_connections == 2000  # 10,000 a second, 200 ms each
+
+
+def test_a_large_fleet_is_not_warmed_up_for_ever() -> None:
+    found = distilbert(throughput=MeasuredThroughput(100_000, 200, 0.65))
+    assert found.warm_up_requests == 10_000
+
+
+def test_the_largest_fleet_outside_of_updates() -> None:
+    assert (distilbert().largest_fleet, distilbert(enabled=False).largest_fleet) == (16, 8)
+
+
+def test_a_plan_of_other_arguments_is_refused(refused: Refused) -> None:
+    plan = distilbert()
+    assert plan.checked_for(distilbert().request) is plan
+    with refused("LLE808") as caught:
+        plan.checked_for(distilbert(instance_type="ml.m5.4xlarge").request, "Stack/Endpoint")
+    assert (caught.value.got, caught.value.where) == ("another instance_type", "Stack/Endpoint")
+
+
 def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
     assert any("zone outage" in warning for warning in explained().warnings)
     half = explained(throughput=MeasuredThroughput(1000, 200, 0.5))

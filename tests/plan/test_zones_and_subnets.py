@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import ipaddress
 from itertools import pairwise
 
@@ -19,6 +20,7 @@ from low_latency_endpoint.plan.subnets import (
     plan_subnets,
     roomy_prefix_length,
     subnet_prefix_length,
+    vpc_block,
 )
 from low_latency_endpoint.plan.zones import (
     check_zones_in_region,
@@ -156,6 +158,22 @@ def test_a_networks_subnets_hold_the_fleet_or_are_refused(refused: Refused) -> N
         network_blocks("10.0.0.0/16", zones, 59, 24)
 
 
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        ("10.0.0.0/255.255.0.0", "LLE111"),
+        ("10.0.0.0", "LLE111"),
+        (167772160, "LLE111"),
+        ("10.0.0.0/15", "LLE104"),
+        ("10.0.0.0/29", "LLE104"),
+    ],
+)
+def test_blocks_that_no_vpc_has(refused: Refused, block: str, code: str) -> None:
+    with refused(code):
+        vpc_block(block)
+    assert [vpc_block(f"10.0.0.0/{length}").num_addresses for length in (16, 28)] == [65536, 16]
+
+
 def test_blocks_follow_from_the_zones() -> None:
     assert plan_subnets("10.0.0.0/16", ["use1-az1", "use1-az2", "use1-az6"], 24) == {
         "use1-az1": "10.0.0.0/24",
@@ -168,6 +186,25 @@ def test_blocks_follow_from_the_zones() -> None:
     }
 
 
+def test_a_local_zones_block_is_in_the_upper_half_where_its_name_says() -> None:
+    """A contract: another block would replace the subnet and what stands in it."""
+    zones = ["use1-az1", "use1-bos1-az1"]
+    place = 128 + binascii.crc32(b"use1-bos1-az1") % 128  # of 256 blocks
+    assert plan_subnets("10.0.0.0/16", zones, 24) == {
+        "use1-az1": "10.0.0.0/24",
+        "use1-bos1-az1": f"10.0.{place}.0/24",
+    }
+
+
+def test_a_local_zone_whose_place_is_taken_takes_the_next() -> None:
+    """Two blocks, and the upper one is use1-az2's."""
+    zones = ["use1-bos1-az1", "use1-az2"]
+    assert plan_subnets("10.0.0.0/16", zones, 17) == {
+        "use1-bos1-az1": "10.0.0.0/17",
+        "use1-az2": "10.0.128.0/17",
+    }
+
+
 def test_a_zone_past_the_end_takes_a_free_block() -> None:
     planned = plan_subnets("10.0.0.0/26", ["use1-az1", "use1-az6"], 27)
     assert planned == {"use1-az1": "10.0.0.0/27", "use1-az6": "10.0.0.32/27"}
@@ -176,6 +213,7 @@ def test_a_zone_past_the_end_takes_a_free_block() -> None:
 @pytest.mark.parametrize(
     ("cidr", "zones", "prefix_length", "code"),
     [
+        ("10.0.0.0/16", ["use1-az1"], 33, "LLE112"),
         ("10.0.0.1/16", ["use1-az1"], 24, "LLE111"),
         ("10.0.0.0/33", ["use1-az1"], 24, "LLE111"),
         ("fd00::/56", ["use1-az1"], 64, "LLE111"),
