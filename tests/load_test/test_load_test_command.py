@@ -3,7 +3,7 @@
 The last tests are the run of AWS's load-testing post
 (https://aws.amazon.com/blogs/machine-learning/best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/):
 an instance that holds some 200 requests a second and answers 5xx past that, 1000 wanted, five
-instances that hold them. At full scale: the local runtime carries it on two cores.
+instances that hold them. Here at four tenths of it, which leaves the machine for other tests.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME, VARIANT = "sentiment", "primary"
-# Four workers of 17 ms are 235 a second at the most, 215 with what a request costs besides. 24
-# requests may wait; more are refused.
+# Four workers of 43 ms are 93 a second at the most, a little less with what a request costs besides.
+# 24 requests may wait; more are refused.
+SERVICE = 0.043
 INSTANCE = SimulatedModelServer(
-    service_time=ServiceTime.constant(0.017), concurrency=4, queue_limit=24, cpu_busy=4800
+    service_time=ServiceTime.constant(SERVICE), concurrency=4, queue_limit=24, cpu_busy=4800
 )
 
-LEAST = 180
+LEAST = 72
 
 _COMMAND = """
 import sys
@@ -127,9 +128,9 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     result, page, table = (tmp_path / name for name in ("result.json", "page.html", "table.csv"))
     done = command(
         "--rate",
-        "40",
+        "20",
         "--rate",
-        "80",
+        "40",
         "--duration",
         "4s",
         "--target",
@@ -148,32 +149,33 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
         str(table),
     )
     _sent(done)
-    assert ("80 TPS holds" in done.stdout) is not _late(done)
+    assert ("40 TPS holds" in done.stdout) is not _late(done)
     assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), (
         "the command's own process loads neither Locust nor the CDK"
     )
     content = json.loads(result.read_text("utf-8"))
-    assert [each["step"]["name"] for each in content["steps"]] == ["alone", "40 TPS", "80 TPS"]
+    assert [each["step"]["name"] for each in content["steps"]] == ["alone", "20 TPS", "40 TPS"]
     last = content["steps"][-1]
-    assert last["rate"] == pytest.approx(80, rel=0.25)
+    assert last["rate"] == pytest.approx(40, rel=0.25)
     assert last["errors"] == {}
-    assert last["latency_ms"]["percentiles"]["p50"]["ms"] > 17
+    assert last["latency_ms"]["percentiles"]["p50"]["ms"] > 43
     assert content["fleet"]["instances"] == 1
     # CloudWatch, of the same requests.
     assert content["metrics"]["complete"]
     # In milliseconds, and a part of what the client sees.
     assert (
-        17
+        43
         < last["metrics"]["values"]["ModelLatency.p50"]
         < 3 * float(last["latency_ms"]["percentiles"]["p50"]["ms"])
     )
     rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
-    assert [row["step"] for row in rows] == ["alone", "40 TPS", "80 TPS"]
+    assert [row["step"] for row in rows] == ["alone", "20 TPS", "40 TPS"]
     assert float(rows[-1]["p50_ms"]) == pytest.approx(
         last["latency_ms"]["percentiles"]["p50"]["ms"], rel=0.001
     )
     assert page.read_text("utf-8").count("<figure id=") == 4
-    assert read_load_test_result(result).service.mean_seconds > 0.017
+    if not _late(done):  # whose figures are refused
+        assert read_load_test_result(result).service.mean_seconds > SERVICE
 
 
 def test_users_print_json(command: Run) -> None:
@@ -194,8 +196,8 @@ def test_users_print_json(command: Run) -> None:
     _sent(done)
     (step,) = content["steps"]
     assert step["step"]["users"] == 2
-    # Two of four workers: nobody waits, so two callers get two every 18 ms or so.
-    assert 40 < step["rate"] < 2 / 0.017
+    # Two of four workers: nobody waits, so two callers get two every 44 ms or so.
+    assert 16 < step["rate"] < 2 / SERVICE
     assert content["metrics"]["series"] == {}
 
 
@@ -457,8 +459,8 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     result = folder / "result.json"
     settings = _settings(
         folder,
-        latency={"p90": "200ms"},
-        throughput={"peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0},
+        latency={"p90": "500ms"},
+        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
     )
     with pytest.MonkeyPatch.context() as patched:
         for name, value in aws.exports().items():
@@ -492,13 +494,13 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return result, ran
 
 
-def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
+def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
     result, ran = found
     assert ran.exit_code == 0, ran.output
     content = json.loads(result.read_text("utf-8"))
     limit = content["limit"]
     assert limit["confirmed"]
-    assert LEAST <= limit["tps_per_instance"] <= 4 / 0.017
+    assert LEAST <= limit["tps_per_instance"] <= 1.02 * 4 / SERVICE
     assert limit["high"] > limit["low"] >= limit["tps_per_instance"]
     assert limit["confidence"] == 0.95
     # 5xx past the limit, for the callers and in CloudWatch.
@@ -509,12 +511,12 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     # For the simulator: service times alone, and how many the instance works on at once.
     simulated = read_load_test_result(result)
     times = simulated.service.quantiles
-    assert times[len(times) // 2] == pytest.approx(0.018, rel=0.3)
+    assert times[len(times) // 2] == pytest.approx(0.044, rel=0.3)
     # Four; more when this machine held up the one caller, whose mean time is a factor of it.
     assert simulated.concurrency is not None
-    assert 3 <= simulated.concurrency <= max(5, 1.3 * 235 * simulated.service.mean_seconds)
+    assert 3 <= simulated.concurrency <= max(5, 1.3 * 93 * simulated.service.mean_seconds)
     assert content["throughput"] == {
-        "peak_tps": 1000,
+        "peak_tps": 400,
         "tps_per_instance": limit["tps_per_instance"],
         "safety_factor": 1.0,
         "confidence": 0.95,
@@ -524,13 +526,13 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     assert "with 95% confidence" in " ".join(ran.output.split())
 
 
-def test_one_instance_does_not_hold_1000(command: Run) -> None:
+def test_one_instance_does_not_hold_400(command: Run) -> None:
     done = command(
         "--confirm",
         "--rate",
-        "1000",
+        "400",
         "--target",
-        "p90=200ms",
+        "p90=500ms",
         "--constant",
         "--duration",
         "2s",
@@ -542,19 +544,19 @@ def test_one_instance_does_not_hold_1000(command: Run) -> None:
         "{}",
     )
     assert done.returncode == 1
-    assert "1,000 TPS does not hold" in done.stdout
+    assert "400 TPS does not hold" in done.stdout
     assert "424 ModelError" in done.stdout
 
 
-def test_the_plan_says_the_instances_and_they_hold_1000(
+def test_the_plan_says_the_instances_and_they_hold_400(
     found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path
 ) -> None:
     result, _ = found
     tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
     settings = _settings(
         tmp_path,
-        latency={"p90": "200ms"},
-        throughput={"peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0},
+        latency={"p90": "500ms"},
+        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
     )
     planned = CliRunner().invoke(
         app, ["plan", str(settings), "--from-load-test", str(result), "--json", "--write"]
@@ -565,8 +567,8 @@ def test_the_plan_says_the_instances_and_they_hold_1000(
         for each in json.loads(planned.stdout)["endpoints"][NAME]["decisions"]
     }
     instances = decisions["instances_at_peak"]
-    assert instances == math.ceil(1000 / tps)
-    assert instances in (5, 6), "five, unless the machine was too busy to show all of 200"
+    assert instances == math.ceil(400 / tps)
+    assert instances in (5, 6), "five, unless the machine was too busy to show all of 93"
     assert decisions["scaling_target"] == 60 * tps
     aws.client("sagemaker").update_endpoint_weights_and_capacities(
         EndpointName=NAME,
@@ -589,13 +591,13 @@ def test_the_plan_says_the_instances_and_they_hold_1000(
             "-o",
             str(confirmed),
         )
-        # 120 requests may wait, so a runtime that this machine holds up for an eighth of a second
+        # 120 requests may wait, so a runtime that this machine holds up for 0.3 seconds
         # refuses some: a thousandth is all that may fail. A fleet too small fails every time.
         if done.returncode == 0:
             break
     content = json.loads(confirmed.read_text("utf-8"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1,000 TPS holds" in done.stdout
-    assert content["steps"][-1]["rate"] == pytest.approx(1000, rel=0.02)
+    assert "400 TPS holds" in done.stdout
+    assert content["steps"][-1]["rate"] == pytest.approx(400, rel=0.02)
     assert content["fleet"]["instances"] == instances
     assert os.path.getsize(confirmed) < 3_000_000
