@@ -60,8 +60,8 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
         10: ("Nothing is left: no stack, no resource.",),
         11: ("No process is left.",),
     }.items():
-        for found in words:
-            assert found in said[number], (number, found)
+        for found in words:  # which a table's cell may break
+            assert found in re.sub(r"[│\s]+", " ", said[number]), (number, found)
     # Where other work delays the generator, it says so instead of blaming the endpoint.
     assert re.search(r"160 TPS holds|client-bound", said[6])
     assert re.search(r"ModelLatency p99 +│ above \d+ ms", said[4])
