@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from .output import print_json, print_parts
 
 if TYPE_CHECKING:
     from ..operate.recommend.adopting import Adoption
-    from ..operate.recommend.jobs import Job, JobKind, JobRequest, JobSummary, R
+    from ..operate.recommend.jobs import Job, JobKind, JobRequest, R
     from ..settings import EndpointSettings, Settings
     from ..settings.breach import Place
 
@@ -141,9 +141,19 @@ class JobCommand:
                 return
         show(jobs.read(self.client, kind, name) if options.no_wait else self._wait(kind, name))
 
-    def _list(self, jobs: Sequence[JobSummary]) -> None:
+    def _list(self, jobs: Sequence[Job[R]]) -> None:
         if self.options.json:
-            print_json([{**asdict(each), "created": each.created.isoformat()} for each in jobs])
+            print_json(
+                [
+                    {
+                        "name": each.name,
+                        "type": each.type,
+                        "status": each.status,
+                        "created": each.created.isoformat(),
+                    }
+                    for each in jobs
+                ]
+            )
         elif jobs:
             rows = [
                 (each.name, each.type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
@@ -156,15 +166,14 @@ class JobCommand:
     def _start(self, prepared: PreparedJob) -> str:
         from ..operate.recommend.jobs import job_errors_in_words, start
 
-        prepared.job.request()  # what is wrong with it is said before the question
         for line in prepared.lines:
             typer.echo(line, err=True)
         self.confirm("Start the job?")
-        with job_errors_in_words(prepared.job.job_name):
+        with job_errors_in_words(prepared.job.name):
             prepared.before()
         start(self.client, prepared.job)
-        typer.echo(f"started {prepared.job.job_name}", err=True)
-        return prepared.job.job_name
+        typer.echo(f"started {prepared.job.name}", err=True)
+        return prepared.job.name
 
     def _wait(self, kind: JobKind[R], name: str) -> Job[R]:
         from time import sleep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,6 @@ NOT_ADOPTABLE = rule(
     "the result cannot become the settings' choice",
     fix="Choose another result, or change the settings by hand.",
 )
-UPDATES = "docs/updates.md"
 MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
 
 
@@ -115,8 +115,7 @@ def adopt(
         )
         if (recommendation.max_invocations_per_minute or 0) >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
-    if recommendation.instance_type != endpoint.instance_type and _scales(endpoint):
-        notes.append(_type_change_note(endpoint.instance_type, recommendation.instance_type))
+    notes += _type_change(endpoint, recommendation.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -167,8 +166,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
             "throughput.tps_per_instance is still the old configuration's: measure it "
             "with low-latency load-test --find-limit."
         )
-    if result.instance_type != endpoint.instance_type and _scales(endpoint):
-        notes.append(_type_change_note(endpoint.instance_type, result.instance_type))
+    notes += _type_change(endpoint, result.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -179,16 +177,12 @@ def _has(endpoint: EndpointSettings, uri: str) -> bool:
     }
 
 
-def _scales(endpoint: EndpointSettings) -> bool:
-    """Whether the settings make the variant a scalable target."""
-    return endpoint.scaling.enabled and endpoint.throughput is not None
-
-
-def _type_change_note(before: str, after: str) -> str:
-    """Why the new instance type takes two deploys."""
-    return (
-        f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
-        "instance type of a scalable target. Deploy with scaling: {enabled: false, "
-        "keep_counts: true} first, then the new type with scaling on again "
-        f"({UPDATES})."
-    )
+def _type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:
+    """Why a new instance type takes two deploys, where the variant is a scalable target."""
+    before = endpoint.instance_type
+    if after != before and endpoint.scaling.enabled and endpoint.throughput is not None:
+        yield (
+            f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
+            "instance type of a scalable target. Deploy with scaling: {enabled: false, "
+            "keep_counts: true} first, then the new type with scaling on again (docs/updates.md)."
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -133,28 +133,16 @@ class Job(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class JobSummary:
-    """One line of the list of jobs."""
+class JobRequest:
+    """What starts a job: boto3 is called with ``content``."""
 
-    name: str
-    type: str
-    status: str
-    created: datetime
-
-
-class JobRequest(Protocol):
-    """What starts a job."""
+    kind: JobKind[Any]
+    content: dict[str, Any]
 
     @property
-    def kind(self) -> JobKind[Any]:
-        """Of which kind it will be."""
-
-    @property
-    def job_name(self) -> str:
-        """What it will be called."""
-
-    def request(self) -> dict[str, Any]:
-        """What boto3 is called with; raises where AWS would refuse it."""
+    def name(self) -> str:
+        """What the job will be called."""
+        return str(self.content[f"{self.kind.prefix}Name"])
 
 
 @contextmanager
@@ -189,12 +177,9 @@ def start(client: ClientFactory, job: JobRequest) -> None:
     ------
     AwsUnavailable
         When AWS refuses.
-    ConfigurationError
-        As the request's own.
     """
-    request = job.request()
-    with job_errors_in_words(job.job_name):
-        _call(client, "create", job.kind, request)
+    with job_errors_in_words(job.name):
+        _call(client, "create", job.kind, job.content)
 
 
 def read(client: ClientFactory, kind: JobKind[R], name: str) -> Job[R]:
@@ -276,17 +261,12 @@ def stop(client: ClientFactory, kind: JobKind[R], name: str) -> None:
         _call(client, "stop", kind, kind.named(name))
 
 
-def newest_jobs(client: ClientFactory, kind: JobKind[R], most: int = 50) -> list[JobSummary]:
-    """The newest jobs of one kind in the account and region."""
+def newest_jobs(client: ClientFactory, kind: JobKind[R], most: int = 50) -> list[Job[R]]:
+    """The newest jobs of one kind in the account and region, without their results."""
     request = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": most}
     with job_errors_in_words("the list"):
         answer = getattr(client("sagemaker"), f"list_{kind.operation}s")(**request)
-    return [
-        JobSummary(
-            each[f"{kind.prefix}Name"], kind.type(each), kind.status(each), each["CreationTime"]
-        )
-        for each in answer[kind.jobs]
-    ]
+    return [read_job(kind, each) for each in answer[kind.jobs]]
 
 
 def _call(client: ClientFactory, verb: str, kind: JobKind[R], request: Mapping[str, Any]) -> Any:

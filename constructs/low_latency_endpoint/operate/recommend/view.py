@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from ...report.tables import Cell, Table
 from ...settings.fields import duration_text
-from .generative_requests import Benchmark, GenerativeRecommendation
-from .job_requests import RecommendationRequest, VpcConfig
-from .jobs import Job
+from .jobs import BENCHMARK, Job, JobRequest
 from .results import GenerativeResult, Recommendation
-from .scaling import ScalingAdvice
 from .threshold import LatencyThreshold
-from .traffic import traffic_text
 
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 
 
-def price_lines(job: RecommendationRequest, doubts: Sequence[str] = ()) -> Iterator[str]:
+def price_lines(
+    job: JobRequest, note: str, doubts: Sequence[str], assumed: Sequence[str]
+) -> Iterator[str]:
     """What the job will do and what bounds its cost, before anything is started."""
-    test, container = job.load_test, job.container
-    assumed = f" (assumed: {', '.join(container.assumed)})" if container.assumed else ""
-    yield f"Job {job.job_name} ({job.job_type})"
-    yield _line("model", job.model.model_name or job.model.model_package_arn)
-    yield _line("described as", f"{' '.join(container.request().values())}{assumed}")
-    yield _line("payload", f"{job.sample_payload} ({job.content_type})")
-    yield _network(job.model.vpc)
-    yield _types(job.instance_types)
-    if test is None:
+    given = job.content["InputConfig"]
+    container = given["ContainerConfig"]
+    payload = container["PayloadConfig"]
+    described = " ".join(
+        container[name]
+        for name in ("Domain", "Task", "Framework", "FrameworkVersion")
+        if name in container
+    )
+    general = f" (assumed: {', '.join(assumed).lower()})" if assumed else ""
+    tested = [each["InstanceType"] for each in given.get("EndpointConfigurations", ())]
+    yield f"Job {job.name} ({job.content['JobType']})"
+    yield _line("model", given.get("ModelName") or given["ModelPackageVersionArn"])
+    yield _line("described as", f"{described}{general}")
+    yield _line("payload", f"{payload['SamplePayloadUrl']} ({payload['SupportedContentTypes'][0]})")
+    yield _network(given.get("VpcConfig"))
+    yield _types(tested or container.get("SupportedInstanceTypes", ()))
+    if not tested:
         yield _line("duration", "AWS: within 45 minutes; a Default job takes no limit")
     else:
-        tests = test.tests(job.instance_types)
-        parallel = min(test.max_parallel, tests)
-        limit = duration_text(timedelta(seconds=test.max_seconds))
-        hours = parallel * test.max_seconds / 3600
-        ends = "" if test.continue_when_flat else ", or when the rate no longer rises"
-        yield _line(
-            "traffic",
-            f"{traffic_text(test.traffic)}; a test ends at {test.threshold.percentile.lower()} "
-            f"{test.threshold.milliseconds} ms, {test.max_invocations} requests per minute{ends}",
-        )
-        yield _line("tests", f"{tests}, {parallel} at a time")
-        yield _line("duration limit", f"{limit}, so at most {hours:g} instance hours")
-        if test.threshold.note:
-            yield _line("note", test.threshold.note)
+        yield from _load_test_lines(given, job.content["StoppingConditions"])
+        if note:
+            yield _line("note", note)
     yield from (_line("note", doubt) for doubt in doubts)
     yield (
         "This costs money: AWS bills the instances under test, by the second, at the hosting "
@@ -55,30 +51,80 @@ def price_lines(job: RecommendationRequest, doubts: Sequence[str] = ()) -> Itera
     )
 
 
+def _load_test_lines(given: Mapping[str, Any], stopping: Mapping[str, Any]) -> Iterator[str]:
+    tests = given["ResourceLimit"]["MaxNumberOfTests"]
+    parallel = given["ResourceLimit"]["MaxParallelOfTests"]
+    seconds = given["JobDurationInSeconds"]
+    [latency] = stopping["ModelLatencyThresholds"]
+    ends = "" if stopping["FlatInvocations"] == "Continue" else ", or when the rate no longer rises"
+    yield _line(
+        "traffic",
+        f"{traffic_text(given['TrafficPattern'])}; a test ends at {latency['Percentile'].lower()} "
+        f"{latency['ValueInMilliseconds']} ms, {stopping['MaxInvocations']} requests per minute"
+        f"{ends}",
+    )
+    yield _line("tests", f"{tests}, {parallel} at a time")
+    yield _line(
+        "duration limit",
+        f"{_minutes(seconds)}, so at most {parallel * seconds / 3600:g} instance hours",
+    )
+
+
+def traffic_text(pattern: Mapping[str, Any]) -> str:
+    """A ``TrafficPattern`` of the API in words.
+
+    Examples
+    --------
+    >>> traffic_text({"TrafficType": "STAIRS", "Stairs": {
+    ...     "NumberOfSteps": 5, "UsersPerStep": 3, "DurationInSeconds": 600}})
+    '5 steps of 3 more users in 10m'
+    """
+    if pattern["TrafficType"] == "STAIRS":
+        stairs = pattern["Stairs"]
+        return (
+            f"{stairs['NumberOfSteps']} steps of {stairs['UsersPerStep']} more users in "
+            f"{_minutes(stairs['DurationInSeconds'])}"
+        )
+    return ", then ".join(
+        f"{users} user{'s' * (users != 1)}, {more} more each minute for {_minutes(seconds)}"
+        for users, more, seconds in (
+            (each["InitialNumberOfUsers"], each["SpawnRate"], each["DurationInSeconds"])
+            for each in pattern["Phases"]
+        )
+    )
+
+
+def _minutes(seconds: int) -> str:
+    return duration_text(timedelta(seconds=seconds))
+
+
 def generative_price_lines(
-    job: GenerativeRecommendation | Benchmark, workload: str, doubts: Sequence[str] = ()
+    job: JobRequest, workload: str, doubts: Sequence[str] = ()
 ) -> Iterator[str]:
     """The same of a job for a generative model."""
-    yield f"Job {job.job_name} ({job.kind.word})"
-    if isinstance(job, Benchmark):
-        yield _line("endpoint", ", ".join((job.endpoint_name, *job.inference_components)))
-        yield _network(job.vpc)
+    given = job.content
+    yield f"Job {job.name} ({job.kind.word})"
+    if job.kind is BENCHMARK:
+        target = given["BenchmarkTarget"]["Endpoint"]
+        called = (target, *target.get("InferenceComponents", ()))
+        yield _line("endpoint", ", ".join(each["Identifier"] for each in called))
+        yield _network(given.get("NetworkConfig", {}).get("VpcConfig"))
         cost = (
             "This loads the endpoint like production traffic, beside what its callers send, and "
             f"AWS bills the job ({_PRICES})."
         )
     else:
-        yield _line("model", job.model)
-        yield _line("goal", job.goal)
-        yield _types(job.instance_types)
-        optimized = "no, AWS may optimize it, which takes hours" if job.optimize else "yes"
-        yield _line("model as is", optimized)
+        yield _line("model", given["ModelSource"]["S3"]["S3Uri"])
+        yield _line("goal", given["PerformanceTarget"]["Constraints"][0]["Metric"])
+        yield _types(given.get("ComputeSpec", {}).get("InstanceTypes", ()))
+        optimized = "no, AWS may optimize it, which takes hours"
+        yield _line("model as is", optimized if given["OptimizeModel"] else "yes")
         cost = (
             "This costs money: AWS bills the GPU instances it tests, at the hosting price of "
             f"their types ({_PRICES})."
         )
     yield _line("workload", workload)
-    yield _line("results", job.output)
+    yield _line("results", given["OutputConfig"]["S3OutputLocation"])
     yield _line("duration limit", "none: the API has none, so watch the job, or use --stop")
     yield from (_line("note", doubt) for doubt in doubts)
     yield cost
@@ -88,9 +134,9 @@ def _line(name: str, value: object) -> str:
     return f"  {name:<16} {value}"
 
 
-def _network(vpc: VpcConfig | None) -> str:
+def _network(vpc: Mapping[str, Any] | None) -> str:
     return _line(
-        "network", f"{len(vpc.subnet_ids)} subnets of the model's VPC" if vpc else "no VPC"
+        "network", f"{len(vpc['Subnets'])} subnets of the model's VPC" if vpc else "no VPC"
     )
 
 
@@ -194,16 +240,18 @@ def _details(result: GenerativeResult) -> Iterator[str]:
         yield result.model_package_arn
 
 
-def scaling_lines(advice: ScalingAdvice, planned_target: float | None) -> Iterator[str]:
+def scaling_lines(advice: Mapping[str, Any], planned_target: float | None) -> Iterator[str]:
     """AWS's recommendation of the scaling, beside the plan's."""
-    low, high = (_number(each, "d") for each in (advice.min_instances, advice.max_instances))
-    down, up = (
-        "-" if each is None else f"{each}s"
-        for each in (advice.scale_in_cooldown, advice.scale_out_cooldown)
-    )
+    shown = {name: "-" if value is None else value for name, value in advice.items()}
     yield "AWS recommends this scaling (GetScalingConfigurationRecommendation):"
-    yield _line("instances", f"{low} to {high}")
-    yield from (_line("target", f"{value:g} ({metric})") for metric, value in advice.targets)
-    yield _line("cooldown", f"in {down}, out {up}")
+    yield _line("instances", "{min_instances} to {max_instances}".format_map(shown))
+    for target in advice["targets"]:
+        yield _line("target", "{value:g} ({metric})".format_map(target))
+    yield _line(
+        "cooldown",
+        "in {scale_in_cooldown_seconds}, out {scale_out_cooldown_seconds} seconds".format_map(
+            shown
+        ),
+    )
     if planned_target is not None:
         yield _line("plan's target", f"{planned_target:g} invocations per instance and minute")
