@@ -84,28 +84,6 @@ class LoadTestResult:
         """Requests per second of one instance."""
         return None if self.rate is None else self.rate / self.instances
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the file; quantiles at 1,001 probabilities at most."""
-        values = self.service.quantiles
-        steps = len(values) - 1
-        used = steps if steps <= 1000 else 1000
-        quantiles = {}
-        for number in range(used + 1):
-            at = number * steps / used
-            low = min(int(at), steps - 1)
-            quantiles[f"{number / used:.6g}"] = 1000 * (
-                values[low] + (values[low + 1] - values[low]) * (at - low)
-            )
-        return {
-            "schema": SCHEMA,
-            "source": self.source,
-            "instances": self.instances,
-            "rate": self.rate,
-            "concurrency": self.concurrency,
-            "slope": self.slope,
-            "service_time_ms": {"quantiles": quantiles},
-        }
-
 
 def read_load_test_result(path: str | Path) -> LoadTestResult:
     """Read a load test's result.
