@@ -167,6 +167,10 @@ def _prepared(
     payload = sample_payload(model.sample_payload, model.upload_to, model.content_type, endpoint)
     test = _load_test(types, tests, threshold, stated)
     doubts = check_types_to_try(types, endpoint)
+    if types and threshold.note:
+        doubts.insert(0, threshold.note)
+    if not types:
+        doubts.append("without --instance-type AWS chooses the types")
     job = inference_job(
         command.new_name,
         model.role_arn or "",
@@ -176,7 +180,7 @@ def _prepared(
         types,
         test,
     )
-    lines = list(price_lines(job, threshold.note, doubts, assumed))
+    lines = list(price_lines(job, doubts, assumed=assumed))
     if payload.archive is not None:
         lines.append(f"The payload is uploaded to {payload.uri}.")
     return PreparedJob(job, lines, lambda: upload(command.client, payload))

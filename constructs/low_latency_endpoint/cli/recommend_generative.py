@@ -160,7 +160,7 @@ def recommend_generative(
 
 def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> PreparedJob:
     from ..operate.recommend.generative_requests import doubtful_types, recommendation_job
-    from ..operate.recommend.view import generative_price_lines
+    from ..operate.recommend.view import price_lines
 
     name = command.new_name
     workload, words = load.made(name)
@@ -189,7 +189,7 @@ def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> P
         if workload is not None:
             command.client("sagemaker").create_ai_workload_config(**workload)
 
-    return PreparedJob(job, generative_price_lines(job, words, doubts), before)
+    return PreparedJob(job, price_lines(job, doubts, workload=words), before)
 
 
 def _checkpoint_of(endpoint: EndpointSettings) -> str:

@@ -241,8 +241,6 @@ Text = Annotated[str, BeforeValidator(_number_or_text), WithJsonSchema({"type": 
 TextOrNumber = Annotated[
     str, BeforeValidator(_number_or_text), WithJsonSchema({"type": ["string", "number"]})
 ]
-#: A duration without a limit of its own.
-Lasting = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema(duration_schema())]
 #: A range of IPv4 addresses, held as text.
 Cidr = Annotated[
     str,

@@ -282,7 +282,7 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
             where=where,
         )
     check_result_is_valid(content, where)
-    tps = limit.get("tps_per_instance")
+    tps: Any = limit.get("tps_per_instance")
     if not TPS_PER_INSTANCE.holds(tps):
         raise LIMIT_NEEDED.error(
             got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where

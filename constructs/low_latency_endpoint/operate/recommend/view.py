@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from textwrap import indent
 from typing import Any
 
+import yaml
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -18,130 +20,51 @@ from .threshold import LatencyThreshold
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 
 
+class _Whole(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def price_lines(
-    job: JobRequest, note: str, doubts: Sequence[str], assumed: Sequence[str]
+    job: JobRequest, doubts: Sequence[str] = (), *, workload: str = "", assumed: Sequence[str] = ()
 ) -> Iterator[str]:
-    """What the job will do and what bounds its cost, before anything is started."""
-    given = job.content["InputConfig"]
-    container = given["ContainerConfig"]
-    payload = container["PayloadConfig"]
-    described = " ".join(
-        container[name]
-        for name in ("Domain", "Task", "Framework", "FrameworkVersion")
-        if name in container
-    )
-    general = f" (assumed: {', '.join(assumed).lower()})" if assumed else ""
-    tested = [each["InstanceType"] for each in given.get("EndpointConfigurations", ())]
-    yield f"Job {job.name} ({job.content['JobType']})"
-    yield _line("model", given.get("ModelName") or given["ModelPackageVersionArn"])
-    yield _line("described as", f"{described}{general}")
-    yield _line("payload", f"{payload['SamplePayloadUrl']} ({payload['SupportedContentTypes'][0]})")
-    yield _network(given.get("VpcConfig"))
-    yield _types(tested or container.get("SupportedInstanceTypes", ()))
-    if not tested:
-        yield _line("duration", "AWS: within 45 minutes; a Default job takes no limit")
-    else:
-        yield from _load_test_lines(given, job.content["StoppingConditions"])
-        if note:
-            yield _line("note", note)
+    """The request as AWS gets it, and what bounds its cost, before anything is started."""
+    given = {name: value for name, value in job.content.items() if name != "Tags"}
+    text = yaml.dump(given, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
+    yield f"Job {job.name} ({job.kind.type(given)}), as AWS is asked for it:"
+    yield indent(text.rstrip(), "  ")
+    if workload:
+        yield _line("workload", workload)
+    if assumed:
+        yield _line("assumed", ", ".join(assumed).lower())
+    yield _line("duration limit", _bound(job))
     yield from (_line("note", doubt) for doubt in doubts)
-    yield (
-        "This costs money: AWS bills the instances under test, by the second, at the hosting "
-        f"price of their types ({_PRICES})."
-    )
-
-
-def _load_test_lines(given: Mapping[str, Any], stopping: Mapping[str, Any]) -> Iterator[str]:
-    tests = given["ResourceLimit"]["MaxNumberOfTests"]
-    parallel = given["ResourceLimit"]["MaxParallelOfTests"]
-    seconds = given["JobDurationInSeconds"]
-    [latency] = stopping["ModelLatencyThresholds"]
-    ends = "" if stopping["FlatInvocations"] == "Continue" else ", or when the rate no longer rises"
-    yield _line(
-        "traffic",
-        f"{traffic_text(given['TrafficPattern'])}; a test ends at {latency['Percentile'].lower()} "
-        f"{latency['ValueInMilliseconds']} ms, {stopping['MaxInvocations']} requests per minute"
-        f"{ends}",
-    )
-    yield _line("tests", f"{tests}, {parallel} at a time")
-    yield _line(
-        "duration limit",
-        f"{_minutes(seconds)}, so at most {parallel * seconds / 3600:g} instance hours",
-    )
-
-
-def traffic_text(pattern: Mapping[str, Any]) -> str:
-    """A ``TrafficPattern`` of the API in words.
-
-    Examples
-    --------
-    >>> traffic_text({"TrafficType": "STAIRS", "Stairs": {
-    ...     "NumberOfSteps": 5, "UsersPerStep": 3, "DurationInSeconds": 600}})
-    '5 steps of 3 more users in 10m'
-    """
-    if pattern["TrafficType"] == "STAIRS":
-        stairs = pattern["Stairs"]
-        return (
-            f"{stairs['NumberOfSteps']} steps of {stairs['UsersPerStep']} more users in "
-            f"{_minutes(stairs['DurationInSeconds'])}"
-        )
-    return ", then ".join(
-        f"{users} user{'s' * (users != 1)}, {more} more each minute for {_minutes(seconds)}"
-        for users, more, seconds in (
-            (each["InitialNumberOfUsers"], each["SpawnRate"], each["DurationInSeconds"])
-            for each in pattern["Phases"]
-        )
-    )
-
-
-def _minutes(seconds: int) -> str:
-    return duration_text(timedelta(seconds=seconds))
-
-
-def generative_price_lines(
-    job: JobRequest, workload: str, doubts: Sequence[str] = ()
-) -> Iterator[str]:
-    """The same of a job for a generative model."""
-    given = job.content
-    yield f"Job {job.name} ({job.kind.word})"
     if job.kind is BENCHMARK:
-        target = given["BenchmarkTarget"]["Endpoint"]
-        called = (target, *target.get("InferenceComponents", ()))
-        yield _line("endpoint", ", ".join(each["Identifier"] for each in called))
-        yield _network(given.get("NetworkConfig", {}).get("VpcConfig"))
-        cost = (
+        yield (
             "This loads the endpoint like production traffic, beside what its callers send, and "
             f"AWS bills the job ({_PRICES})."
         )
     else:
-        yield _line("model", given["ModelSource"]["S3"]["S3Uri"])
-        yield _line("goal", given["PerformanceTarget"]["Constraints"][0]["Metric"])
-        yield _types(given.get("ComputeSpec", {}).get("InstanceTypes", ()))
-        optimized = "no, AWS may optimize it, which takes hours"
-        yield _line("model as is", optimized if given["OptimizeModel"] else "yes")
-        cost = (
-            "This costs money: AWS bills the GPU instances it tests, at the hosting price of "
-            f"their types ({_PRICES})."
+        yield (
+            "This costs money: AWS bills the instances under test, by the second, at the hosting "
+            f"price of their types ({_PRICES})."
         )
-    yield _line("workload", workload)
-    yield _line("results", given["OutputConfig"]["S3OutputLocation"])
-    yield _line("duration limit", "none: the API has none, so watch the job, or use --stop")
-    yield from (_line("note", doubt) for doubt in doubts)
-    yield cost
+
+
+def _bound(job: JobRequest) -> str:
+    """What ends a job, whatever happens."""
+    given = job.content.get("InputConfig")
+    if given is None:
+        return "none: the API has none, so watch the job, or use --stop"
+    if "JobDurationInSeconds" not in given:
+        return "AWS: within 45 minutes; a Default job takes no limit"
+    seconds, limit = given["JobDurationInSeconds"], given["ResourceLimit"]
+    hours = limit["MaxParallelOfTests"] * seconds / 3600
+    return f"{duration_text(timedelta(seconds=seconds))}, so at most {hours:g} instance hours"
 
 
 def _line(name: str, value: object) -> str:
     return f"  {name:<16} {value}"
-
-
-def _network(vpc: Mapping[str, Any] | None) -> str:
-    return _line(
-        "network", f"{len(vpc['Subnets'])} subnets of the model's VPC" if vpc else "no VPC"
-    )
-
-
-def _types(names: Sequence[str]) -> str:
-    return _line("instance types", ", ".join(names) or "AWS chooses them")
 
 
 def job_table(
