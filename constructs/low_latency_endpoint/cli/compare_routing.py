@@ -135,12 +135,16 @@ def compare_routing(
         endpoints = [stated.endpoint_name, *endpoints[1:]]
     profile, region = sending.profile, sending.found_region(stated)
     if walk.preset:
-        from ..load_test.compare.published import compare_published, cost_of
+        from ..account.calls import Account
+        from ..account.sessions import open_clients
+        from ..load_test.compare.published import compare_published, cost_of, instructions
+        from ..load_test.compare.sides import read_sides
 
         cost = cost_of(plan, walk.sizes, walk.hourly_price)
         if not walk.change_instances:
-            typer.echo(f"{cost}.")
-            _print_instructions(endpoints, variants, walk, profile, region)
+            client, _ = open_clients(profile, region)
+            sides = read_sides(Account(client, region), endpoints, variants)
+            typer.echo("\n".join([f"{cost}.", *instructions(sides, walk.sizes)]))
             return
     payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
     if walk.preset:
@@ -191,16 +195,3 @@ def compare_routing(
         summary(report)
     if not report.valid:
         raise typer.Exit(1)
-
-
-def _print_instructions(
-    endpoints: list[str], variants: list[str], walk: Walk, profile: str | None, region: str
-) -> None:
-    from ..account.calls import Account
-    from ..account.sessions import open_clients
-    from ..load_test.compare.published import instructions
-    from ..load_test.compare.sides import read_sides
-
-    client, _ = open_clients(profile, region)
-    for line in instructions(read_sides(Account(client, region), endpoints, variants), walk.sizes):
-        typer.echo(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +77,7 @@ class JobCommand:
     key: str
     client: Any
     options: JobOptions
-    flag: str = ""
-    more: dict[str, str | None] = field(default_factory=dict)
+    further: str = ""
 
     @property
     def endpoint(self) -> EndpointSettings:
@@ -90,11 +89,10 @@ class JobCommand:
         """The command that comes back to a job."""
         given = {
             "--endpoint": self.options.endpoint,
-            **self.more,
             "--profile": self.options.profile,
             "--region": self.options.region,
         }
-        return f"low-latency {self.command} {self.path}{self.flag}" + "".join(
+        return f"low-latency {self.command} {self.path}{self.further}" + "".join(
             f" {option} {value}" for option, value in given.items() if value
         )
 
@@ -145,12 +143,8 @@ class JobCommand:
         if self.options.json:
             print_json(
                 [
-                    {
-                        "name": each.name,
-                        "type": each.type,
-                        "status": each.status,
-                        "created": each.created.isoformat(),
-                    }
+                    {name: getattr(each, name) for name in ("name", "type", "status")}
+                    | {"created": each.created.isoformat()}
                     for each in jobs
                 ]
             )
@@ -271,10 +265,8 @@ class JobCommand:
             typer.echo(f"Take one over with: {self.again} --job {job.name} --adopt N")
 
 
-def opened(
-    command: str, path: Path, options: JobOptions, *, flag: str = "", **more: str | None
-) -> JobCommand:
-    """The settings, the endpoint meant and the account."""
+def opened(command: str, path: Path, options: JobOptions, further: str = "") -> JobCommand:
+    """The settings, the endpoint meant and the account; what is ``further`` given comes again."""
     from ..settings import load_settings
 
     settings = load_settings(path)
@@ -289,13 +281,4 @@ def opened(
     from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
-    return JobCommand(
-        command,
-        path,
-        settings,
-        wanted,
-        client,
-        options,
-        flag,
-        {f"--{name.replace('_', '-')}": value for name, value in more.items()},
-    )
+    return JobCommand(command, path, settings, wanted, client, options, further)

@@ -124,14 +124,16 @@ def recommend(
     options.check(scaling=scaling)
     if tests.any_type and tests.instance_type:
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
-    command = opened("recommend", settings, options, latency_threshold=tests.latency_threshold)
+    stated = tests.latency_threshold
+    again = f" --latency-threshold {stated}" if stated is not None else ""
+    command = opened("recommend", settings, options, again)
     from ..operate.recommend.jobs import INFERENCE
     from ..operate.recommend.threshold import parse_threshold, threshold_of
 
     threshold = (
         threshold_of(command.endpoint.latency.target.milliseconds)
-        if tests.latency_threshold is None
-        else parse_threshold(tests.latency_threshold)
+        if stated is None
+        else parse_threshold(stated)
     )
     command.run(
         INFERENCE,
@@ -274,8 +276,7 @@ def _show(
 
 
 def _scaling(command: JobCommand, job: Job[Recommendation], number: int) -> dict[str, Any]:
-    from ..operate.recommend.adopting import chosen
-    from ..operate.recommend.scaling import ask_for_scaling
+    from ..operate.recommend.adopting import ask_for_scaling, chosen
     from ..operate.recommend.view import scaling_lines
     from ..plan.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint

@@ -144,9 +144,8 @@ def recommend_generative(
     options.check()
     if model.benchmark and options.adopt is not None:
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
-    command = opened(
-        "recommend-generative", settings, options, flag=" --benchmark" if model.benchmark else ""
-    )
+    again = " --benchmark" if model.benchmark else ""
+    command = opened("recommend-generative", settings, options, again)
     from ..operate.recommend.generative_requests import check_boto3
     from ..operate.recommend.jobs import BENCHMARK, GENERATIVE
 

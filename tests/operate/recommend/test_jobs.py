@@ -12,7 +12,7 @@ import pytest
 from low_latency_endpoint.account.calls import Account as Reader
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.adopting import adopt, chosen
+from low_latency_endpoint.operate.recommend.adopting import adopt, ask_for_scaling, chosen
 from low_latency_endpoint.operate.recommend.deployed_model import find_deployed_model
 from low_latency_endpoint.operate.recommend.jobs import (
     INFERENCE,
@@ -25,7 +25,6 @@ from low_latency_endpoint.operate.recommend.jobs import (
 )
 from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
 from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
-from low_latency_endpoint.operate.recommend.scaling import ask_for_scaling
 from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
 from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml

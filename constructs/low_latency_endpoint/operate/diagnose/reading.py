@@ -150,9 +150,6 @@ def read_measurements(
         configuration=found.configuration_name,
         failure_reason=found.failure_reason,
         data_capture_percent=_capture(found.description),
-        enhanced_metrics=(
-            found.description.get("MetricsConfig") or found.configuration.get("MetricsConfig") or {}
-        ).get("EnableEnhancedMetrics"),
         variants=variants,
         deployments=tuple(_deployments(found, series, variants, start, end, period)),
         alarms=alarms,
@@ -162,7 +159,14 @@ def read_measurements(
         client_latency=dict(client_latency or {}),
         unknown=(
             *account.unknown,
-            *(_type_unknown(name) for name, each in found.variants.items() if _no_type(each)),
+            *(
+                Unknown(
+                    f"CPU and GPU utilization of {name}",
+                    "its instance type, by which they are scaled, could not be read",
+                )
+                for name, each in found.variants.items()
+                if not each.instance_types and "ServerlessConfig" not in each.configured
+            ),
         ),
         absent=tuple(_absent(listed is not None, variants)),
     )
@@ -292,17 +296,6 @@ def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
             )
         if listed and not each.zones:
             yield f"{each.name}: no metrics per Availability Zone"
-
-
-def _no_type(variant: DeployedVariant) -> bool:
-    return not variant.instance_types and "ServerlessConfig" not in variant.configured
-
-
-def _type_unknown(variant: str) -> Unknown:
-    return Unknown(
-        f"CPU and GPU utilization of {variant}",
-        "its instance type, by which they are scaled, could not be read",
-    )
 
 
 def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bool:

@@ -66,21 +66,18 @@ def _found(found: Any, what: str) -> Any:
 
 
 def find_endpoint(account: Account, settings: Settings, key: str) -> str:
-    """The deployed endpoint's name: the settings' own, or what CloudFormation made.
+    """The deployed endpoint's name: the settings' own, or the one that CloudFormation made.
+
+    That one only the stack knows, and it tells when it has but one endpoint.
 
     Raises
     ------
     ConfigurationError
         LLR103 when several endpoints could be meant, or none is deployed.
     """
-    return settings.endpoints[key].endpoint_name or _only_endpoint(account, settings, key)
-
-
-def _only_endpoint(account: Account, settings: Settings, key: str) -> str:
-    """The endpoint's name from the stack, when the stack has but one.
-
-    Endpoints without a name of their own get one from CloudFormation that only the stack knows.
-    """
+    named = settings.endpoints[key].endpoint_name
+    if named:
+        return named
     if len(settings.endpoints) > 1:
         raise MODEL_TO_TEST.error(
             got=f"{key} has no endpoint_name",

@@ -55,10 +55,6 @@ class JobKind(Generic[R]):
         """A job's name as its operations take it."""
         return {f"{self.prefix}Name": name}
 
-    def status(self, answer: Mapping[str, Any]) -> str:
-        """AWS's own word."""
-        return str(answer.get(f"{self.prefix}Status") or answer["Status"])
-
     def type(self, answer: Mapping[str, Any]) -> str:
         """What people call a job."""
         return self.word or str(answer["JobType"])
@@ -201,7 +197,7 @@ def read_job(kind: JobKind[R], answer: Mapping[str, Any]) -> Job[R]:
     return Job(
         name=answer[f"{kind.prefix}Name"],
         type=kind.type(answer),
-        status=kind.status(answer),
+        status=answer.get(f"{kind.prefix}Status") or answer["Status"],
         failure_reason=answer.get("FailureReason", ""),
         created=answer["CreationTime"],
         ended=answer.get("CompletionTime") or answer.get("EndTime"),
