@@ -180,8 +180,8 @@ snapshots: setup  ## Accept the templates of today as the snapshots
 docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schemas
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/errors.md
-	@python -m low_latency_endpoint.settings.reference docs/settings.md
-	@python -m local_sagemaker.schemas
+	@python docs/make_settings_tables.py docs/settings.md
+	@python local_sagemaker/tests/extract_schemas.py
 	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 

@@ -8,6 +8,7 @@ Takes about a minute; the seed is fixed, so a second run writes the same numbers
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -18,17 +19,18 @@ matplotlib.rcParams["font.size"] = 10
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from low_latency_endpoint.simulate.published import (  # noqa: E402
-    CASES,
+from low_latency_endpoint.load_test.compare.published import (  # noqa: E402
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,
     SIZES,
     USERS_EACH,
-    Gain,
-    gains,
 )
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+from examples.published_routing_gains import CASES, Gain, gains  # noqa: E402
+
 PAGE = DOCS / "simulation.md"
 FIGURE = DOCS / "simulation-published.svg"
 COLOURS = {1: "#c2571a", 2: "#d98c3f", 3: "#b9a44c", 4: "#7d8c5c"}

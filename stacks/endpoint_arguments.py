@@ -67,7 +67,12 @@ def endpoint_arguments(
         "throughput": request.throughput,
         "scaling": request.scaling,
         "containers": [
-            _container(scope, f"{key}-{index}", container)
+            _stated(
+                Container,
+                container,
+                image=_image(scope, f"{key}-{index}", container),
+                data=_data(container),
+            )
             for index, container in enumerate(settings.containers)
         ],
         "model": _stated(
@@ -136,10 +141,6 @@ def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:
     names = [each.name for each in fields(options) if each.init]  # type: ignore[arg-type]
     stated = {name: getattr(settings, name, None) for name in names} | given
     return options(**{name: value for name, value in stated.items() if value is not None})
-
-
-def _container(scope: Construct, id: str, settings: ContainerSettings) -> Container:
-    return _stated(Container, settings, image=_image(scope, id, settings), data=_data(settings))
 
 
 def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerImage:

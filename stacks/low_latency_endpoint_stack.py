@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Stack, Tags
+from aws_cdk import Stack, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
@@ -16,10 +17,10 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
+from low_latency_endpoint.plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
 from low_latency_endpoint.settings import Settings, largest_fleet, plan_endpoint
 
 from .endpoint_arguments import endpoint_arguments
-from .existing_vpc import looked_up_vpc, subnets_by_zone
 from .stated_safeguards import safeguards_in
 
 
@@ -154,3 +155,36 @@ class LowLatencyEndpointStack(Stack):
         for cidr in stated.allow_cidrs or (self.network.vpc.vpc_cidr_block,):
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
+
+
+def looked_up_vpc(stack: Stack, vpc_id: str) -> ec2.IVpc:
+    """The VPC, with its subnets and their zones' names; the CLI looks it up once."""
+    if Token.is_unresolved(stack.account) or Token.is_unresolved(stack.region):
+        raise LOOKUP_NEEDS_ENVIRONMENT.error(
+            got="no account or no region", allowed="both", where=vpc_id
+        )
+    return ec2.Vpc.from_lookup(stack, f"Vpc-{vpc_id}", vpc_id=vpc_id)
+
+
+def subnets_by_zone(
+    stack: Stack, vpc: ec2.IVpc, subnet_ids: Mapping[str, str]
+) -> dict[str, ec2.ISubnet]:
+    """The VPC's subnet for each zone, with its zone's name as the lookup found it."""
+    known = {
+        subnet.subnet_id: subnet
+        for subnet in [*vpc.isolated_subnets, *vpc.private_subnets, *vpc.public_subnets]
+    }
+    pending = all(subnet.availability_zone.startswith("dummy") for subnet in known.values())
+    found: dict[str, ec2.ISubnet] = {}
+    for zone, subnet_id in subnet_ids.items():
+        if subnet_id in known:
+            found[zone] = known[subnet_id]
+        elif pending:  # the CLI runs the app again with the VPC's real subnets
+            found[zone] = ec2.Subnet.from_subnet_attributes(
+                stack, f"Subnet-{zone}", subnet_id=subnet_id, availability_zone="dummy1a"
+            )
+        else:
+            raise SUBNET_NOT_IN_VPC.error(
+                got=subnet_id, allowed=", ".join(sorted(known)), where=f"network.subnets.{zone}"
+            )
+    return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import extract_schemas as extract
 import pytest
 
 from local_sagemaker import resources
 from local_sagemaker.resources.resource_type import REGISTRY
-from local_sagemaker.schemas import extract, violations
+from local_sagemaker.schemas import violations
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/x:1"
 

@@ -29,9 +29,10 @@ from low_latency_endpoint.load_test.compare.compare_routing import (
 )
 from low_latency_endpoint.load_test.compare.page import comparison_page, published_page
 from low_latency_endpoint.load_test.compare.published import (
+    SIZES,
     PublishedComparison,
-    PublishedCost,
     compare_published,
+    cost_of,
     instructions,
 )
 from low_latency_endpoint.load_test.compare.sides import Side, Sides, read_sides
@@ -529,11 +530,11 @@ def test_scaling_that_would_undo_the_counts_is_refused_unless_suspended(aws):
 
 
 def test_cost_and_instructions():
-    cost = PublishedCost(ComparisonPlan(users=4), hourly_price=10.0)
-    assert cost.minutes == pytest.approx(5 * (11 + 10))
-    assert cost.instance_hours == pytest.approx(2 * 51 * 21 / 60)
-    assert "35.7 instance-hours, 357.00 USD" in str(cost)
-    lines = instructions(SIDES, cost)
+    # Of each size eleven minutes of blocks and ten of starting, on twice 51 instances in all.
+    assert cost_of(ComparisonPlan(users=4), SIZES, 10.0).startswith(
+        "About 105 minutes and 35.7 instance-hours, 357.00 USD"
+    )
+    lines = list(instructions(SIDES, SIZES))
     assert lines[-1] == (
         "low-latency compare-routing sentiment --variant random --variant least --users 80"
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from docs.make_settings_tables import rewrite, settings_tables
 
 from low_latency_endpoint.settings import parse_settings, settings_json_schema
-from low_latency_endpoint.settings.reference import rewrite, settings_tables
 
 REPOSITORY = Path(__file__).parents[2]
 SCHEMA = settings_json_schema()
@@ -104,9 +104,7 @@ def test_the_reference_page_is_in_step(tmp_path: Path) -> None:
     copy = tmp_path / "settings.md"
     copy.write_bytes(page.read_bytes())
     rewrite(copy)
-    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), (
-        "run: python -m low_latency_endpoint.settings.reference docs/settings.md"
-    )
+    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), "run: make docs"
 
 
 def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> None:

@@ -43,12 +43,12 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_follows_from_a_fixed_fleet_is_planned_anew(file: Path) -> None:
-    adopted = adopt_found(file, "sentiment", FIXED, result())
-    after = adopted.after
+    before = explain_endpoint(load_settings(file), "sentiment")
+    after = adopt_found(file, "sentiment", FIXED, result()).after
     assert [after[f"{name}_instances"].value for name in ("min", "initial", "max")] == [5, 5, 5]
     outage = after["instances_left_by_zone_outage"]
     assert (outage.value, outage.inputs["instances at peak"]) == (2, 5)  # was 4 of 8
-    assert after["subnet_size"].inputs != adopted.before["subnet_size"].inputs
+    assert after["subnet_size"].inputs != before["subnet_size"].inputs
     assert after["scaling_metric"].value is None
     assert file.read_text("utf-8") == SHIPPED
     decision = after["max_instances"]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from examples.published_routing_gains import CASES, gains
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.simulate.load_test_result import (
     load_test_result_of,
     read_load_test_result,
 )
-from low_latency_endpoint.simulate.published import CASES, gains
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = str(REPOSITORY / "endpoint.yaml")
@@ -193,13 +193,6 @@ def test_a_command_answers_with_nothing_compiled_yet(tmp_path: Path) -> None:
 
 
 # --- the load test's file ----------------------------------------------------------------------
-
-
-def test_the_file_survives_writing_and_reading() -> None:
-    first = load_test_result_of(RESULT)
-    again = load_test_result_of(json.loads(json.dumps(first.to_dict())))
-    assert again.rate_per_instance == 200
-    assert again.service.mean_seconds == pytest.approx(first.service.mean_seconds, rel=1e-3)
 
 
 @pytest.mark.parametrize(

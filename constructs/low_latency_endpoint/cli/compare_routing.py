@@ -68,7 +68,7 @@ class Walk:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of instances, by default the published ones."""
-        from ..simulate.published import SIZES
+        from ..load_test.compare.published import SIZES
 
         return tuple(self.size or SIZES)
 
@@ -134,12 +134,23 @@ def compare_routing(
     if stated is not None and stated.endpoint_name:
         endpoints = [stated.endpoint_name, *endpoints[1:]]
     profile, region = sending.profile, sending.found_region(stated)
-    if walk.preset and not walk.change_instances:
-        _print_instructions(endpoints, variants, plan, walk, profile, region)
-        return
+    if walk.preset:
+        from ..account.calls import Account
+        from ..account.sessions import open_clients
+        from ..load_test.compare.published import compare_published, cost_of, instructions
+        from ..load_test.compare.sides import read_sides
+
+        cost = cost_of(plan, walk.sizes, walk.hourly_price)
+        if not walk.change_instances:
+            client, _ = open_clients(profile, region)
+            sides = read_sides(Account(client, region), endpoints, variants)
+            typer.echo("\n".join([f"{cost}.", *instructions(sides, walk.sizes)]))
+            return
     payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
     if walk.preset:
-        _agree(plan, walk)
+        typer.echo(f"{cost}, with up to {2 * max(walk.sizes)} instances at once.", err=True)
+        if not walk.yes:
+            typer.confirm("Change the instance counts?", abort=True, err=True)
     from .compare_routing_view import ComparisonDisplay, summary
 
     with ComparisonDisplay(quiet=results.json) as live:
@@ -159,8 +170,6 @@ def compare_routing(
 
         report: RoutingComparison | PublishedComparison
         if walk.preset:
-            from ..load_test.compare.published import compare_published
-
             report = compare_published(
                 endpoints,
                 plan,
@@ -186,32 +195,3 @@ def compare_routing(
         summary(report)
     if not report.valid:
         raise typer.Exit(1)
-
-
-def _print_instructions(
-    endpoints: list[str],
-    variants: list[str],
-    plan: ComparisonPlan,
-    walk: Walk,
-    profile: str | None,
-    region: str,
-) -> None:
-    from ..account.calls import Account
-    from ..account.sessions import open_clients
-    from ..load_test.compare.published import PublishedCost, instructions
-    from ..load_test.compare.sides import read_sides
-
-    client, _ = open_clients(profile, region)
-    sides = read_sides(Account(client, region), endpoints, variants)
-    for line in instructions(sides, PublishedCost(plan, walk.sizes, walk.hourly_price)):
-        typer.echo(line)
-
-
-def _agree(plan: ComparisonPlan, walk: Walk) -> None:
-    """Tell the cost, and go on only if that is wanted."""
-    from ..load_test.compare.published import PublishedCost
-
-    cost = PublishedCost(plan, walk.sizes, walk.hourly_price)
-    typer.echo(f"{cost}, with up to {2 * max(cost.sizes)} instances at once.", err=True)
-    if not walk.yes:
-        typer.confirm("Change the instance counts?", abort=True, err=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..plan.hourly_cost import StackCost
-    from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
 
@@ -25,26 +24,6 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
 
     prices = {**settings.prices, **dict(parse_price(each) for each in given)}
     return settings.model_copy(update={"prices": prices})
-
-
-def minutes_of(settings: Settings) -> Sequence[StackMinutes]:
-    """How long creating and deleting the settings' stack take."""
-    from ..plan.stack_minutes import stack_minutes
-
-    return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
-
-
-def minutes_data(settings: Settings) -> dict[str, Any]:
-    """The same as JSON-safe data."""
-    return {each.what: each.to_dict() for each in minutes_of(settings)}
-
-
-def minutes_parts(settings: Settings) -> Iterator[RenderableType]:
-    """The same for people."""
-    from rich.text import Text
-
-    for each in minutes_of(settings):
-        yield Text(str(each))
 
 
 def total_line(cost: StackCost) -> str:

@@ -87,11 +87,8 @@ def errors_markdown() -> str:
 
 def _section(rule: ErrorRule) -> str:
     source = f" ([source]({rule.source}))" if rule.source else ""
-    return f"### {rule.code}\n\n{_sentence(rule.title)} {rule.fix}{source}\n"
-
-
-def _sentence(title: str) -> str:
-    return f"**{title[0].upper()}{title[1:].rstrip('.')}.**"
+    title = rule.title[0].upper() + rule.title[1:].rstrip(".")
+    return f"### {rule.code}\n\n**{title}.** {rule.fix}{source}\n"
 
 
 def errors(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from .output import print_json, print_parts
 
 if TYPE_CHECKING:
     from ..operate.recommend.adopting import Adoption
-    from ..operate.recommend.jobs import Job, JobKind, JobRequest, JobSummary, R
+    from ..operate.recommend.jobs import Job, JobKind, JobRequest, R
     from ..settings import EndpointSettings, Settings
     from ..settings.breach import Place
 
@@ -77,8 +77,7 @@ class JobCommand:
     key: str
     client: Any
     options: JobOptions
-    flag: str = ""
-    more: dict[str, str | None] = field(default_factory=dict)
+    further: str = ""
 
     @property
     def endpoint(self) -> EndpointSettings:
@@ -90,11 +89,10 @@ class JobCommand:
         """The command that comes back to a job."""
         given = {
             "--endpoint": self.options.endpoint,
-            **self.more,
             "--profile": self.options.profile,
             "--region": self.options.region,
         }
-        return f"low-latency {self.command} {self.path}{self.flag}" + "".join(
+        return f"low-latency {self.command} {self.path}{self.further}" + "".join(
             f" {option} {value}" for option, value in given.items() if value
         )
 
@@ -141,9 +139,15 @@ class JobCommand:
                 return
         show(jobs.read(self.client, kind, name) if options.no_wait else self._wait(kind, name))
 
-    def _list(self, jobs: Sequence[JobSummary]) -> None:
+    def _list(self, jobs: Sequence[Job[R]]) -> None:
         if self.options.json:
-            print_json([{**asdict(each), "created": each.created.isoformat()} for each in jobs])
+            print_json(
+                [
+                    {name: getattr(each, name) for name in ("name", "type", "status")}
+                    | {"created": each.created.isoformat()}
+                    for each in jobs
+                ]
+            )
         elif jobs:
             rows = [
                 (each.name, each.type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
@@ -156,15 +160,14 @@ class JobCommand:
     def _start(self, prepared: PreparedJob) -> str:
         from ..operate.recommend.jobs import job_errors_in_words, start
 
-        prepared.job.request()  # what is wrong with it is said before the question
         for line in prepared.lines:
             typer.echo(line, err=True)
         self.confirm("Start the job?")
-        with job_errors_in_words(prepared.job.job_name):
+        with job_errors_in_words(prepared.job.name):
             prepared.before()
         start(self.client, prepared.job)
-        typer.echo(f"started {prepared.job.job_name}", err=True)
-        return prepared.job.job_name
+        typer.echo(f"started {prepared.job.name}", err=True)
+        return prepared.job.name
 
     def _wait(self, kind: JobKind[R], name: str) -> Job[R]:
         from time import sleep
@@ -262,10 +265,8 @@ class JobCommand:
             typer.echo(f"Take one over with: {self.again} --job {job.name} --adopt N")
 
 
-def opened(
-    command: str, path: Path, options: JobOptions, *, flag: str = "", **more: str | None
-) -> JobCommand:
-    """The settings, the endpoint meant and the account."""
+def opened(command: str, path: Path, options: JobOptions, further: str = "") -> JobCommand:
+    """The settings, the endpoint meant and the account; what is ``further`` given comes again."""
     from ..settings import load_settings
 
     settings = load_settings(path)
@@ -280,13 +281,4 @@ def opened(
     from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
-    return JobCommand(
-        command,
-        path,
-        settings,
-        wanted,
-        client,
-        options,
-        flag,
-        {f"--{name.replace('_', '-')}": value for name, value in more.items()},
-    )
+    return JobCommand(command, path, settings, wanted, client, options, further)

@@ -129,15 +129,7 @@ def load_test(
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
-    told: dict[str, Any] = (
-        {}
-        if stated is None
-        else {
-            "peak_tps": stated.peak_tps,
-            "safety_factor": stated.safety_factor,
-            "planned_instances": stated.planned_instances,
-        }
-    )
+    told = ("peak_tps", "safety_factor", "planned_instances")
     with LoadTestDisplay(to, plan, quiet=results.json) as live:
         run = (
             None
@@ -156,7 +148,7 @@ def load_test(
             say=live.say,
             warn=live.note,
             instances=measuring.instances,
-            **told,
+            **{name: getattr(stated, name) for name in told if stated is not None},
         )
     if results.output is not None:
         write_text(results.output, report.to_json())

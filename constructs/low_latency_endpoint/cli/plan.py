@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .cost_view import cost_parts, minutes_data, minutes_parts, total_line, with_prices
+from .cost_view import cost_parts, total_line, with_prices
 from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..load_test.search.plan_adoption import AdoptedLimit
     from ..plan.decisions import Explanation
+    from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
 
@@ -111,7 +112,8 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
             peak_tps=options.peak_tps,
             accept_lower_bound=options.accept_lower_bound,
         )
-        plans = _only(adopted.after, options.endpoint)
+        named = options.endpoint
+        plans = adopted.after if named is None else {named: adopted.after[named]}
     if options.against is not None:
         other = _plans(_loaded(options.against, options), options.endpoint)
         _show_changes(_changes(other, plans), settings, options)
@@ -145,10 +147,6 @@ def _show_changes(changes: list[dict[str, Any]], settings: Path, options: PlanOp
         typer.echo(_changes_markdown(changes, before, after))
     else:
         _print_changes(changes, before, after)
-
-
-def _only(plans: dict[str, Explanation], endpoint: str | None) -> dict[str, Explanation]:
-    return plans if endpoint is None else {endpoint: plans[endpoint]}
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
@@ -202,14 +200,22 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
 
     print_parts(
         *(cost_parts(settings, stack_cost(settings)) if options.cost else ()),
-        *(minutes_parts(settings) if options.minutes else ()),
+        *(map(str, _minutes(settings)) if options.minutes else ()),
     )
+
+
+def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
+    """How long creating and deleting the settings' stack take."""
+    from ..plan.stack_minutes import stack_minutes
+
+    return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
 
 
 def _stack_data(settings: Settings) -> dict[str, Any]:
     from ..settings import stack_cost
 
-    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes_data(settings)}
+    minutes = {each.what: each.to_dict() for each in _minutes(settings)}
+    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes}
 
 
 def _total_line(settings: Settings) -> str:

@@ -12,7 +12,6 @@ from .options import SettingsFile, flag, grouped, option
 from .output import print_parts
 
 if TYPE_CHECKING:
-    from ..operate.recommend.job_requests import LoadTest, ModelSource
     from ..operate.recommend.jobs import Job
     from ..operate.recommend.results import Recommendation
     from ..operate.recommend.threshold import LatencyThreshold
@@ -125,14 +124,16 @@ def recommend(
     options.check(scaling=scaling)
     if tests.any_type and tests.instance_type:
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
-    command = opened("recommend", settings, options, latency_threshold=tests.latency_threshold)
+    stated = tests.latency_threshold
+    again = f" --latency-threshold {stated}" if stated is not None else ""
+    command = opened("recommend", settings, options, again)
     from ..operate.recommend.jobs import INFERENCE
     from ..operate.recommend.threshold import parse_threshold, threshold_of
 
     threshold = (
         threshold_of(command.endpoint.latency.target.milliseconds)
-        if tests.latency_threshold is None
-        else parse_threshold(tests.latency_threshold)
+        if stated is None
+        else parse_threshold(stated)
     )
     command.run(
         INFERENCE,
@@ -146,7 +147,7 @@ def _prepared(
 ) -> PreparedJob:
     """The job, what it sends, and what is doubtful about it."""
     from ..operate.recommend.container import describe_container
-    from ..operate.recommend.job_requests import JOB_ROLE, RecommendationRequest, check_types_to_try
+    from ..operate.recommend.job_requests import JOB_ROLE, check_types_to_try, inference_job
     from ..operate.recommend.payload import sample_payload, upload
     from ..operate.recommend.view import price_lines
 
@@ -156,30 +157,35 @@ def _prepared(
     types = tuple(tests.instance_type or ())
     if not (types or tests.any_type) and stated is not None:
         types = stated.instance_types or ()
-    described = describe_container(
+    container, assumed = describe_container(
         endpoint,
-        domain=model.domain,
-        task=model.task,
-        framework=model.framework,
-        framework_version=model.framework_version,
+        {
+            "Domain": model.domain,
+            "Task": model.task,
+            "Framework": model.framework,
+            "FrameworkVersion": model.framework_version,
+        },
     )
     payload = sample_payload(model.sample_payload, model.upload_to, model.content_type, endpoint)
     test = _load_test(types, tests, threshold, stated)
     doubts = check_types_to_try(types, endpoint)
-    request = RecommendationRequest(
-        job_name=command.new_name,
-        role_arn=model.role_arn or "",
-        model=_source(command, model.model_name, model.model_package_arn),
-        container=described,
-        sample_payload=payload.uri,
-        content_type=payload.content_type,
-        instance_types=types,
-        load_test=test,
+    if types and threshold.note:
+        doubts.insert(0, threshold.note)
+    if not types:
+        doubts.append("without --instance-type AWS chooses the types")
+    job = inference_job(
+        command.new_name,
+        model.role_arn or "",
+        _model(command, model.model_name, model.model_package_arn),
+        container,
+        payload,
+        types,
+        test,
     )
-    lines = list(price_lines(request, doubts))
+    lines = list(price_lines(job, doubts, assumed=assumed))
     if payload.archive is not None:
         lines.append(f"The payload is uploaded to {payload.uri}.")
-    return PreparedJob(request, lines, lambda: upload(command.client, payload))
+    return PreparedJob(job, lines, lambda: upload(command.client, payload))
 
 
 def _load_test(
@@ -187,14 +193,15 @@ def _load_test(
     tests: Tests,
     threshold: LatencyThreshold,
     stated: RecommendationSettings | None,
-) -> LoadTest | None:
-    from ..operate.recommend.job_requests import LoadTest
-    from ..operate.recommend.traffic import (
-        parse_phases,
-        parse_stairs,
-        seconds_of_text,
-        stated_traffic,
+) -> dict[str, Any] | None:
+    from ..operate.recommend.job_requests import (
+        DEFAULT_TRAFFIC,
+        Traffic,
+        load_test,
+        parse_limit,
+        parse_shape,
     )
+    from ..settings.recommendation import PhaseSettings, StairsSettings
 
     if tests.phase and tests.stairs:
         raise typer.BadParameter("--phase and --stairs exclude each other.")
@@ -211,30 +218,33 @@ def _load_test(
         if not (name and equals and values):
             raise typer.BadParameter("write NAME=A,B", param_hint="--vary")
         environment[name] = values.split(",")
-    return LoadTest(
-        threshold=threshold,
-        traffic=parse_stairs(tests.stairs)
-        if tests.stairs
-        else parse_phases(tests.phase)
-        if tests.phase
-        else stated_traffic(stated),
+    traffic: Traffic = (stated and (stated.stairs or stated.phases)) or DEFAULT_TRAFFIC
+    if tests.stairs:
+        traffic = parse_shape(StairsSettings, tests.stairs, "--stairs")
+    elif tests.phase:
+        traffic = [parse_shape(PhaseSettings, each, "--phase") for each in tests.phase]
+    return load_test(
+        types,
+        threshold,
+        traffic,
         max_invocations=tests.max_invocations,
-        max_seconds=seconds_of_text(tests.max_duration, "--max-duration"),
+        max_duration=parse_limit(tests.max_duration, "--max-duration"),
         max_parallel=tests.max_parallel,
         continue_when_flat=tests.continue_when_flat,
         environment=environment,
     )
 
 
-def _source(command: JobCommand, name: str | None, package: str | None) -> ModelSource:
+def _model(command: JobCommand, name: str | None, package: str | None) -> dict[str, Any]:
     """The model to test, and its network."""
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
-    from ..operate.recommend.deployed_model import find_deployed_model, read_model
-    from ..operate.recommend.job_requests import ModelSource
+    from ..operate.recommend.deployed_model import MODEL_TO_TEST, find_deployed_model, read_model
 
     if package is not None:
-        return ModelSource(name, package)
+        if name is not None:
+            raise MODEL_TO_TEST.error(got="both", allowed="--model-name or --model-package-arn")
+        return {"ModelPackageVersionArn": package}
     with aws_errors_in_words():
         account = Account(command.client)
         if name:
@@ -266,8 +276,7 @@ def _show(
 
 
 def _scaling(command: JobCommand, job: Job[Recommendation], number: int) -> dict[str, Any]:
-    from ..operate.recommend.adopting import chosen
-    from ..operate.recommend.scaling import ask_for_scaling
+    from ..operate.recommend.adopting import ask_for_scaling, chosen
     from ..operate.recommend.view import scaling_lines
     from ..plan.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
@@ -281,4 +290,4 @@ def _scaling(command: JobCommand, job: Job[Recommendation], number: int) -> dict
         planned = policy.target if policy and policy.metric == INVOCATIONS_METRIC else None
         for line in scaling_lines(advice, planned):
             typer.echo(line)
-    return advice.to_dict()
+    return advice

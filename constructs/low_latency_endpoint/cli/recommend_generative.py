@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,12 +13,7 @@ from .options import SettingsFile, flag, grouped, option
 from .output import print_parts
 
 if TYPE_CHECKING:
-    from ..operate.recommend.generative_requests import (
-        Benchmark,
-        GenerativeRecommendation,
-        TokenWorkload,
-    )
-    from ..operate.recommend.jobs import Job
+    from ..operate.recommend.jobs import Job, JobRequest
     from ..operate.recommend.results import GenerativeResult
     from ..settings import EndpointSettings
 
@@ -90,8 +85,8 @@ class TokenLoad:
     )
     dataset: str | None = option("Recorded requests, in AWS's formats.", metavar="S3_PREFIX")
 
-    def made(self) -> TokenWorkload | None:
-        """The workload to create; ``None`` where one is named that exists."""
+    def made(self, name: str) -> tuple[dict[str, Any] | None, str]:
+        """The workload to create, if none is named that exists, and what it is in words."""
         from ..operate.recommend import generative_requests
 
         if self.workload is not None:
@@ -100,19 +95,25 @@ class TokenLoad:
                     "--workload names a configuration that exists: it excludes --workload-file "
                     "and --dataset."
                 )
-            return None
+            return None, f"{self.workload}, as it is"
         if self.workload_file is not None:
-            return generative_requests.workload_of_file(self.workload_file, self.dataset)
-        return generative_requests.TokenWorkload(
-            self.input_tokens,
-            self.output_tokens,
-            self.concurrency,
-            self.requests,
-            not self.no_streaming,
-            self.tokenizer,
-            self.token_secret_arn,
-            self.dataset,
-        )
+            words = "as the file says"
+            specification = generative_requests.workload_of_file(self.workload_file)
+        else:
+            words = (
+                f"{self.requests} requests, {self.concurrency} in flight, {self.input_tokens} tokens "
+                f"in, {self.output_tokens} out, {'not ' if self.no_streaming else ''}streaming"
+            )
+            specification = generative_requests.workload_of_tokens(
+                self.input_tokens,
+                self.output_tokens,
+                self.concurrency,
+                self.requests,
+                streaming=not self.no_streaming,
+                tokenizer=self.tokenizer,
+                token_secret_arn=self.token_secret_arn,
+            )
+        return generative_requests.workload_request(name, specification, self.dataset), words
 
 
 @grouped
@@ -143,9 +144,8 @@ def recommend_generative(
     options.check()
     if model.benchmark and options.adopt is not None:
         raise typer.BadParameter("--adopt is for results of a recommendation job.")
-    command = opened(
-        "recommend-generative", settings, options, flag=" --benchmark" if model.benchmark else ""
-    )
+    again = " --benchmark" if model.benchmark else ""
+    command = opened("recommend-generative", settings, options, again)
     from ..operate.recommend.generative_requests import check_boto3
     from ..operate.recommend.jobs import BENCHMARK, GENERATIVE
 
@@ -158,44 +158,37 @@ def recommend_generative(
 
 
 def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> PreparedJob:
-    from ..operate.recommend.generative_requests import Benchmark, doubtful_types
-    from ..operate.recommend.view import generative_price_lines
+    from ..operate.recommend.generative_requests import doubtful_types, recommendation_job
+    from ..operate.recommend.view import price_lines
 
-    name, workload = command.new_name, load.made()
-    job = _request(command, name, model, load.workload or name)
+    name = command.new_name
+    workload, words = load.made(name)
     doubts: list[str] = []
-    if not isinstance(job, Benchmark):
-        doubts = doubtful_types(command.client, job.instance_types)
-    described = str(workload) if workload else f"{load.workload}, as it is"
+    if model.benchmark:
+        model.check()
+        job = _benchmark(command, name, model, load.workload or name)
+    else:
+        types = model.instance_type or ()
+        job = recommendation_job(
+            name,
+            model.role_arn or "",
+            model.model or _checkpoint_of(command.endpoint),
+            model.output or "",
+            load.workload or name,
+            goal=model.goal,
+            instance_types=types,
+            framework=model.framework,
+            optimize=model.optimize,
+            model_package_group=model.model_package_group,
+        )
+        doubts = doubtful_types(command.client, types)
 
     def before() -> None:
         """Make the workload: it costs nothing, and stays until it is deleted."""
         if workload is not None:
-            command.client("sagemaker").create_ai_workload_config(**workload.request(name))
+            command.client("sagemaker").create_ai_workload_config(**workload)
 
-    return PreparedJob(job, generative_price_lines(job, described, doubts), before)
-
-
-def _request(
-    command: JobCommand, name: str, model: ModelOrEndpoint, workload: str
-) -> Benchmark | GenerativeRecommendation:
-    from ..operate.recommend.generative_requests import GenerativeRecommendation
-
-    if model.benchmark:
-        model.check()
-        return _benchmark(command, name, model, workload)
-    return GenerativeRecommendation(
-        name,
-        model.role_arn or "",
-        model.model or _checkpoint_of(command.endpoint),
-        model.output or "",
-        workload,
-        model.goal,
-        tuple(model.instance_type or ()),
-        model.framework,
-        model.optimize,
-        model.model_package_group,
-    )
+    return PreparedJob(job, price_lines(job, doubts, workload=words), before)
 
 
 def _checkpoint_of(endpoint: EndpointSettings) -> str:
@@ -209,11 +202,11 @@ def _checkpoint_of(endpoint: EndpointSettings) -> str:
     return data.s3_prefix
 
 
-def _benchmark(command: JobCommand, name: str, model: ModelOrEndpoint, workload: str) -> Benchmark:
+def _benchmark(command: JobCommand, name: str, model: ModelOrEndpoint, workload: str) -> JobRequest:
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
     from ..operate.recommend.deployed_model import find_deployed_model, find_endpoint
-    from ..operate.recommend.generative_requests import Benchmark
+    from ..operate.recommend.generative_requests import benchmark_job
 
     components = model.inference_component or []
     with aws_errors_in_words():
@@ -223,9 +216,9 @@ def _benchmark(command: JobCommand, name: str, model: ModelOrEndpoint, workload:
         vpc = (
             None
             if model.no_vpc or components
-            else find_deployed_model(account, command.settings, command.key).vpc
+            else find_deployed_model(account, command.settings, command.key).get("VpcConfig")
         )
-    return Benchmark(
+    return benchmark_job(
         name, model.role_arn or "", found, model.output or "", workload, components, vpc
     )
 

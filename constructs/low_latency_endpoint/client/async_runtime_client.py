@@ -13,7 +13,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Any
 
 from botocore.credentials import Credentials
@@ -78,12 +77,7 @@ class AsyncRuntimeClient(ClientBase):
             await self.preconnect(self.options.preconnect)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 from botocore.exceptions import ConnectionError as NoConnectionError
@@ -90,12 +89,7 @@ class RuntimeClient(ClientBase):
     def __enter__(self) -> RuntimeClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

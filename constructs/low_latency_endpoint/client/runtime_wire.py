@@ -43,7 +43,7 @@ class Prepared:
         return b"%bContent-Length: %d\r\n%b\r\n%b" % (
             self.head,
             len(body),
-            self.request.sign_lines(body),
+            self.request.sign(body),
             body,
         )
 

@@ -78,11 +78,11 @@ class Sigv4Signer:
     >>> request = signer.prepare(
     ...     "POST", "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations",
     ...     {"Content-Type": "application/json"})
-    >>> headers = request.sign(b"{}", now=1_700_000_000)
-    >>> headers["X-Amz-Date"]
-    '20231114T221320Z'
-    >>> headers["Authorization"].split(",")[0]
-    'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/sagemaker/aws4_request'
+    >>> date, authorization = request.sign(b"{}", now=1_700_000_000).decode().splitlines()
+    >>> date
+    'X-Amz-Date: 20231114T221320Z'
+    >>> authorization.split(",")[0]
+    'Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/sagemaker/aws4_request'
     """
 
     __slots__ = ("_credentials", "_key", "region", "service")
@@ -179,10 +179,8 @@ class PreparedRequest:
         method, path, *_ = self._head.split("\n")
         return f"PreparedRequest({method} {path})"
 
-    def sign(
-        self, body: bytes | bytearray | memoryview = b"", now: float | None = None
-    ) -> dict[str, str]:
-        """The headers to add to the prepared ones.
+    def sign(self, body: bytes | bytearray | memoryview = b"", now: float | None = None) -> bytes:
+        """The headers to add to the prepared ones, as lines of a request with the last one's end.
 
         Parameters
         ----------
@@ -193,22 +191,15 @@ class PreparedRequest:
 
         Returns
         -------
-        dict of str to str
-            ``X-Amz-Date`` (or ``Date``), ``Authorization`` and, with temporary credentials,
-            ``X-Amz-Security-Token``.
+        bytes
+            ``X-Amz-Date`` (or ``Date``), with temporary credentials ``X-Amz-Security-Token``, and
+            ``Authorization``.
 
         Raises
         ------
         botocore.exceptions.CredentialRetrievalError
             When refreshable credentials cannot be refreshed.
         """
-        lines = self.sign_lines(body, now).decode().removesuffix("\r\n").split("\r\n")
-        return dict(line.split(": ", 1) for line in lines)
-
-    def sign_lines(
-        self, body: bytes | bytearray | memoryview = b"", now: float | None = None
-    ) -> bytes:
-        """The same headers as lines of a request, the last one's end included."""
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:

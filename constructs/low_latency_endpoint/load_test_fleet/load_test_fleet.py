@@ -450,9 +450,5 @@ def _endpoint_name(endpoint: Endpoint | str, where: str) -> str:
 
 
 def _days(duration: Duration, where: str) -> int:
-    seconds = seconds_of(duration, where)
-    return int(RESULTS_RETENTION.check(_whole(seconds / 86_400), where))
-
-
-def _whole(days: float) -> float:
-    return int(days) if days == int(days) else days
+    days = seconds_of(duration, where) / 86_400
+    return int(RESULTS_RETENTION.check(int(days) if days == int(days) else days, where))

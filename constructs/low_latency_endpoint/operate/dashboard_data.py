@@ -35,18 +35,11 @@ class GraphSeries:
 
 
 @dataclass(frozen=True)
-class HorizontalLine:
-    """A horizontal annotation."""
-
-    value: float
-    label: str
-    color: str
-    right: bool
-
-
-@dataclass(frozen=True)
 class Graph:
-    """One graph of the dashboard, with its place in the grid of 24 columns."""
+    """One graph of the dashboard, with its place in the grid of 24 columns.
+
+    ``lines`` are its horizontal annotations, as the body has them.
+    """
 
     title: str
     place: tuple[int, int, int, int]
@@ -54,7 +47,7 @@ class Graph:
     right_label: str
     stacked: bool
     series: tuple[GraphSeries, ...]
-    lines: tuple[HorizontalLine, ...]
+    lines: tuple[Mapping[str, Any], ...]
 
 
 def read_dashboard_body(account: Account, dashboard_name: str) -> dict[str, Any]:
@@ -99,15 +92,7 @@ def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datet
         right_label=axes.get("right", {}).get("label", ""),
         stacked=bool(properties.get("stacked")),
         series=tuple(_series(rows, queries, found)),
-        lines=tuple(
-            HorizontalLine(
-                float(line["value"]),
-                line.get("label", ""),
-                line.get("color", "#d62728"),
-                line.get("yAxis") == "right",
-            )
-            for line in properties.get("annotations", {}).get("horizontal", ())
-        ),
+        lines=tuple(properties.get("annotations", {}).get("horizontal", ())),
     )
 
 

@@ -167,18 +167,19 @@ def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
                 linestyle=(0, (2, 1.5)) if each.right else "-",
             )
     for line in graph.lines:
-        target = both.get(line.right, axes)
-        target.axhline(line.value, color=line.color, linewidth=1.1, linestyle=(0, (5, 3)))
+        right, color = line.get("yAxis") == "right", line.get("color", "#d62728")
+        target, value = both.get(right, axes), float(line["value"])
+        target.axhline(value, color=color, linewidth=1.1, linestyle=(0, (5, 3)))
         # Lines of the right axis are labelled on the left, so that two close ones stay readable.
         target.annotate(
-            line.label,
-            (0 if line.right else 1, line.value),
+            line.get("label", ""),
+            (0 if right else 1, value),
             xycoords=("axes fraction", "data"),
-            xytext=(3 if line.right else -3, 3),
+            xytext=(3 if right else -3, 3),
             textcoords="offset points",
-            ha="left" if line.right else "right",
+            ha="left" if right else "right",
             fontsize=8,
-            color=line.color,
+            color=color,
         )
     for each in both.values():
         each.set_ylim(bottom=0, top=max(each.get_ylim()[1] * 1.12, 1e-9))

@@ -78,11 +78,8 @@ class FleetCost:
             if self.endpoint_zones
             else ""
         )
+        dollars = f"about ${self.tasks:.2f}" if self.tasks >= 0.01 else "less than $0.01"
         return (
-            f"{_dollars(self.tasks)} for {tasks} task{'s' * (tasks != 1)} "
+            f"{dollars} for {tasks} task{'s' * (tasks != 1)} "
             f"over {minutes} minute{'s' * (minutes != 1)}{standing} ({PRICES_AS_OF}; an estimate)"
         )
-
-
-def _dollars(amount: float) -> str:
-    return f"about ${amount:.2f}" if amount >= 0.01 else "less than $0.01"

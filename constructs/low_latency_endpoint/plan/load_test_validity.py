@@ -6,16 +6,40 @@ refuses the other must not believe.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from ..errors import rule
+from ..errors import ErrorRule, rule
 
 LIMIT_NEEDED = rule(
     "LLT114",
     "the load test found no throughput that a plan could rest on",
     fix="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
 )
+
+SCHEMA = "low-latency-endpoint/load-test-result/1"
+
+
+def read_result(path: str | Path, unreadable: ErrorRule) -> Mapping[str, Any]:
+    """The content of a result file; the reader's own rule for one that is none."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        got = getattr(problem, "strerror", None) or f"no JSON: {problem}"
+        raise unreadable.error(got=got, allowed="a file of JSON", where=str(path)) from None
+    check_result_form(content, unreadable, str(path))
+    return dict(content)
+
+
+def check_result_form(content: Any, unreadable: ErrorRule, where: str) -> None:
+    """Refuse what is not an object with the schema."""
+    found = content.get("schema") if isinstance(content, Mapping) else type(content).__name__
+    if found != SCHEMA:
+        raise unreadable.error(
+            got=f"schema {found!r}", allowed=f'an object with "schema": "{SCHEMA}"', where=where
+        )
 
 
 def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:

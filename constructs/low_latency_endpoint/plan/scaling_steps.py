@@ -59,7 +59,8 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
         if lower is None and upper is None:
             raise broken("a step that is open on both sides", "a bound on at least one side")
         if lower is not None and upper is not None and lower >= upper:
-            raise broken(_range(lower, upper), "a lower bound below the upper one")
+            got = f"a step from {lower:g} to {upper:g}"
+            raise broken(got, "a lower bound below the upper one")
     for side, name in ((0, "below"), (1, "above")):
         if [step[side] for step in bounds].count(None) > 1:
             raise broken(f"several steps that are open {name}", "one")
@@ -81,7 +82,3 @@ def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str 
         raise broken(
             f"a highest step to {ordered[-1][1]:g}", "none above it: leave its upper bound out"
         )
-
-
-def _range(lower: float, upper: float) -> str:
-    return f"a step from {lower:g} to {upper:g}"

@@ -57,13 +57,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over one another, with limits (name and value) and bands (name, from, to) across."""
+    """Lines over one another, with limits (name and value) across."""
 
     title: str
     lines: Sequence[Line]
     unit: str = ""
     limits: Sequence[tuple[str, float]] = ()
-    bands: Sequence[tuple[str, float, float]] = ()
     logarithmic: bool = False
 
 
@@ -223,7 +222,6 @@ class _DrawnPanel:
             v for line in self.lines for v in (*line.y, *line.low, *line.high) if v is not None
         ]
         values += [value for _, value in panel.limits]
-        values += [end for _, *ends in panel.bands for end in ends]
         if panel.logarithmic:
             positive = [v for v in values if v > 0] or [1.0]
             self.y = _Scale(0.8 * min(positive), 1.3 * max(positive), logarithmic=True)
@@ -241,13 +239,6 @@ class _DrawnPanel:
     def limits(self) -> list[tuple[float, str]]:
         """Places and names of what goes across."""
         return [(self.y(value), name) for name, value in self.panel.limits]
-
-    @property
-    def bands(self) -> list[tuple[float, float, str]]:
-        """Places and names of shaded ranges."""
-        return [
-            (self.y(low), self.y(high) - self.y(low), name) for name, low, high in self.panel.bands
-        ]
 
     @property
     def paths(self) -> Iterator[_Path]:

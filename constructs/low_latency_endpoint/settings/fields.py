@@ -194,10 +194,6 @@ def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
     return {"type": "string", "pattern": rf"^{_NUMBER}(?:ms|s|m|h)$"}
 
 
-def _number_or_text(value: Any) -> Any:
-    return as_written(value)
-
-
 def _cidr(value: Any) -> Any:
     if isinstance(value, IPv4Network):
         return str(value)
@@ -236,13 +232,11 @@ def _asset(value: Any, info: ValidationInfo) -> Any:
 
 
 #: Text; a number counts as the text that the file has.
-Text = Annotated[str, BeforeValidator(_number_or_text), WithJsonSchema({"type": "string"})]
+Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": "string"})]
 #: Text where numbers without quotes are common.
 TextOrNumber = Annotated[
-    str, BeforeValidator(_number_or_text), WithJsonSchema({"type": ["string", "number"]})
+    str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})
 ]
-#: A duration without a limit of its own.
-Lasting = Annotated[timedelta, BeforeValidator(parse_duration), WithJsonSchema(duration_schema())]
 #: A range of IPv4 addresses, held as text.
 Cidr = Annotated[
     str,

@@ -13,7 +13,7 @@ from ..simulate.search_goals import Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
 from .loading import load_settings
-from .plans import explain_endpoint
+from .plans import explain_endpoint, plan_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from .yaml_editing import YamlEdit, checked_edit
 
@@ -32,18 +32,14 @@ class AdoptedPoint:
 
     Attributes
     ----------
-    key : str
-        Of the endpoint in the settings.
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
-    before, after : Explanation
-        The endpoint's plans.
+    after : Explanation
+        The endpoint's plan with it.
     """
 
-    key: str
     edit: YamlEdit
-    before: Explanation
     after: Explanation
 
 
@@ -75,7 +71,7 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
         When the settings are not valid, before or after.
     """
     read = load_settings(settings)
-    before = explain_endpoint(read, key)
+    plan_endpoint(read, key)  # says when there is no such endpoint
     place: Place = ("endpoints", key)
     values: dict[Place, Any] = {
         (*place, *path): value
@@ -85,7 +81,7 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
     }
     edit, changed = checked_edit(settings, values)
     after = explain_endpoint(changed, key)
-    return AdoptedPoint(key, edit, before, _noted(after, found, result))
+    return AdoptedPoint(edit, _noted(after, found, result))
 
 
 def _values(

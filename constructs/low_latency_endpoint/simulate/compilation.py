@@ -93,7 +93,7 @@ def loops(compiled: bool | None = None) -> Loops:
 
 @cache
 def _loops(compiled: bool) -> Loops:
-    prepare = _compiler() if compiled else _as_it_is
+    prepare = _compiler() if compiled else lambda function: function
     return Loops(
         compiled,
         prepare(core.advance),
@@ -111,10 +111,6 @@ def _loops(compiled: bool) -> Loops:
             )
         ),
     )
-
-
-def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
 
 
 def _compiler() -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -22,7 +22,6 @@ result is refused, and without a limit ``rate`` only says what was offered, so i
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import rule
-from ..plan.load_test_validity import check_result_is_valid
+from ..plan.load_test_validity import check_result_form, check_result_is_valid, read_result
 from .fleet_changes import SIMULATED_INSTANCES
 from .scenario import CONCURRENCY, SLOPE
 from .service_laws import Empirical
@@ -41,9 +40,6 @@ LOAD_TEST_FILE = rule(
     "a load-test result cannot be read",
     fix="Give a JSON file as docs/simulation.md describes it: source, rate and service times.",
 )
-
-SCHEMA = "low-latency-endpoint/load-test-result/1"
-_FORM = 'an object with "schema", "source", "rate" and "service_time_ms"'
 
 
 @dataclass(frozen=True)
@@ -84,28 +80,6 @@ class LoadTestResult:
         """Requests per second of one instance."""
         return None if self.rate is None else self.rate / self.instances
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the file; quantiles at 1,001 probabilities at most."""
-        values = self.service.quantiles
-        steps = len(values) - 1
-        used = steps if steps <= 1000 else 1000
-        quantiles = {}
-        for number in range(used + 1):
-            at = number * steps / used
-            low = min(int(at), steps - 1)
-            quantiles[f"{number / used:.6g}"] = 1000 * (
-                values[low] + (values[low + 1] - values[low]) * (at - low)
-            )
-        return {
-            "schema": SCHEMA,
-            "source": self.source,
-            "instances": self.instances,
-            "rate": self.rate,
-            "concurrency": self.concurrency,
-            "slope": self.slope,
-            "service_time_ms": {"quantiles": quantiles},
-        }
-
 
 def read_load_test_result(path: str | Path) -> LoadTestResult:
     """Read a load test's result.
@@ -117,26 +91,12 @@ def read_load_test_result(path: str | Path) -> LoadTestResult:
         nothing about the endpoint, as a plan refuses it; the codes of the values for values out of
         range.
     """
-    where = str(path)
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise LOAD_TEST_FILE.error(
-            got=problem.strerror or str(problem), allowed="a file", where=where
-        ) from None
-    except ValueError as problem:
-        raise LOAD_TEST_FILE.error(got=f"no JSON: {problem}", allowed=_FORM, where=where) from None
-    return load_test_result_of(content, where)
+    return load_test_result_of(read_result(path, LOAD_TEST_FILE), str(path))
 
 
 def load_test_result_of(content: Any, where: str = "") -> LoadTestResult:
     """The result in the content of such a file."""
-    if not isinstance(content, Mapping):
-        raise LOAD_TEST_FILE.error(got=type(content).__name__, allowed=_FORM, where=where)
-    if content.get("schema") != SCHEMA:
-        raise LOAD_TEST_FILE.error(
-            got=f"schema {content.get('schema')!r}", allowed=repr(SCHEMA), where=where
-        )
+    check_result_form(content, LOAD_TEST_FILE, where)
     times = content.get("service_time_ms")
     if not isinstance(times, Mapping) or ("quantiles" in times) == ("samples" in times):
         raise LOAD_TEST_FILE.error(

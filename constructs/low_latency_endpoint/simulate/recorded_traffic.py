@@ -24,13 +24,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from ..errors import rule
 from .traffic import Shape, shape_of_counts
@@ -84,27 +85,24 @@ def recorded_traffic(text: str, name: str, where: str = "") -> Shape:
     >>> shape.description
     'recorded: 4 periods of 60 s, at most 20 requests per second'
     """
-    begin = text.lstrip()[:1]
-    if begin in ("{", "["):
-        try:
-            counts, seconds = _of_json(json.loads(text), where)
-        except (ValueError, RecursionError) as problem:
-            raise RECORDED_TRAFFIC.error(
-                got=f"no JSON: {problem}", allowed=_FORMS, where=where
-            ) from None
-    else:
-        counts, seconds = _of_lines(text, where)
-    if not math.isfinite(seconds) or seconds <= 0:
-        raise RECORDED_TRAFFIC.error(
-            got=f"periods of {seconds!r} s", allowed="above 0", where=where
-        )
-    if len(counts) < 2 or min(counts) < 0 or max(counts) <= 0:
-        raise RECORDED_TRAFFIC.error(
-            got=f"{len(counts)} counts from {min(counts, default=0):g} to "
-            f"{max(counts, default=0):g}",
-            allowed="two or more, none below 0, one above",
-            where=where,
-        )
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            counts, seconds = _of_json(json.loads(text))
+        else:
+            counts, seconds = _of_lines(text)
+        if seconds <= 0 or len(counts) < 2 or min(counts) < 0 or max(counts) <= 0:
+            raise ValueError(
+                f"{len(counts)} counts from {min(counts, default=0):g} to "
+                f"{max(counts, default=0):g} in periods of {seconds:g} s, where two or more not "
+                "below 0, one above, and a period above 0 are needed"
+            )
+    except (ValueError, RecursionError, csv.Error) as problem:
+        if isinstance(problem, ValidationError):
+            first = problem.errors()[0]
+            got = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        else:
+            got = str(problem)
+        raise RECORDED_TRAFFIC.error(got=got, allowed=_FORMS, where=where) from None
     return replace(
         shape_of_counts(name, counts, seconds),
         description=f"recorded: {len(counts):,} periods of {seconds:g} s, at most "
@@ -112,116 +110,91 @@ def recorded_traffic(text: str, name: str, where: str = "") -> Shape:
     )
 
 
-def _of_json(content: Any, where: str) -> tuple[list[float], float]:
-    if not isinstance(content, Mapping):
-        raise RECORDED_TRAFFIC.error(got=type(content).__name__, allowed=_FORMS, where=where)
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is no number")
+    return value
+
+
+def _epoch(time: float | datetime) -> float:
+    if isinstance(time, datetime):
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return time
+
+
+Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
+Time = Annotated[Number | datetime, Field(union_mode="left_to_right"), AfterValidator(_epoch)]
+
+
+class _Sum(BaseModel):
+    Timestamp: Time
+    Sum: Number
+
+
+class _Statistics(BaseModel):
+    """What get-metric-statistics answers."""
+
+    Datapoints: list[_Sum]
+
+
+class _Series(BaseModel):
+    Timestamps: list[Time]
+    Values: list[Number]
+
+
+class _MetricData(BaseModel):
+    """What get-metric-data answers."""
+
+    MetricDataResults: tuple[_Series]
+
+
+class _Counts(BaseModel):
+    """Counts one after the other."""
+
+    counts: list[Number]
+    seconds: Number
+
+
+_LINES = TypeAdapter(list[tuple[Time, Number]])
+
+
+def _of_json(content: Any) -> tuple[list[float], float]:
     if "Datapoints" in content:
-        points = content["Datapoints"]
-        if not isinstance(points, list) or not all(
-            isinstance(each, Mapping) and "Sum" in each for each in points
-        ):
-            raise RECORDED_TRAFFIC.error(
-                got="data points without a Sum", where=where, allowed="what --statistics Sum gives"
-            )
-        return _by_time([(each.get("Timestamp"), each["Sum"]) for each in points], where)
+        points = _Statistics.model_validate(content).Datapoints
+        return _by_time([(each.Timestamp, each.Sum) for each in points])
     if "MetricDataResults" in content:
-        results = content["MetricDataResults"]
-        if (
-            not isinstance(results, list)
-            or len(results) != 1
-            or not isinstance(results[0], Mapping)
-        ):
-            raise RECORDED_TRAFFIC.error(
-                got=f"{len(results) if isinstance(results, list) else 'no'} metrics",
-                allowed="one",
-                where=where,
-            )
-        times, values = (results[0].get(key) or [] for key in ("Timestamps", "Values"))
-        if not isinstance(times, list) or not isinstance(values, list) or len(times) != len(values):
-            raise RECORDED_TRAFFIC.error(
-                got="Timestamps and Values of different length",
-                allowed="a value for each time",
-                where=where,
-            )
-        return _by_time(list(zip(times, values, strict=True)), where)
-    counts, seconds = content.get("counts"), content.get("seconds")
-    if not isinstance(counts, list) or seconds is None:
-        raise RECORDED_TRAFFIC.error(
-            got="keys " + ", ".join(map(str, content))[:60], allowed=_FORMS, where=where
-        )
-    return [_number(each, where) for each in counts], _number(seconds, where)
+        (series,) = _MetricData.model_validate(content).MetricDataResults
+        return _by_time(list(zip(series.Timestamps, series.Values, strict=True)))
+    found = _Counts.model_validate(content)
+    return found.counts, found.seconds
 
 
-def _of_lines(text: str, where: str) -> tuple[list[float], float]:
+def _of_lines(text: str) -> tuple[list[float], float]:
+    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if any(row)]
     try:
-        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
-    except csv.Error as problem:
-        raise RECORDED_TRAFFIC.error(
-            got=f"no CSV: {problem}", allowed=_FORMS, where=where
-        ) from None
-    if rows and not _is_number(rows[0][-1]):
+        float(rows[0][-1] if rows else "0")
+    except ValueError:
         rows = rows[1:]  # heads
-    if not all(len(row) == 2 for row in rows):
-        raise RECORDED_TRAFFIC.error(
-            got=next(",".join(row) for row in rows if len(row) != 2)[:60],
-            allowed="a time and a count in each line",
-            where=where,
-        )
-    return _by_time([(row[0].strip(), row[1].strip()) for row in rows], where)
+    return _by_time(_LINES.validate_python(rows))
 
 
-def _by_time(pairs: Sequence[tuple[Any, Any]], where: str) -> tuple[list[float], float]:
+def _by_time(points: Sequence[tuple[Any, float]]) -> tuple[list[float], float]:
     """Counts in order, one for each period; the shortest step is the period."""
-    points = sorted((_seconds(time, where), _number(count, where)) for time, count in pairs)
+    points = sorted(points)
     steps = [later - earlier for (earlier, _), (later, _) in pairwise(points)]
     if not steps or min(steps) <= 0:
-        raise RECORDED_TRAFFIC.error(
-            got="one time twice" if steps else f"{len(points)} times",
-            allowed="two or more times, each once",
-            where=where,
-        )
+        raise ValueError("one time twice" if steps else f"{len(points)} times")
     period, begin = min(steps), points[0][0]
     size = round((points[-1][0] - begin) / period) + 1
     if size > MOST_PERIODS:
-        raise RECORDED_TRAFFIC.error(
-            got=f"{size:,} periods of {period:g} s",
-            where=where,
-            allowed=f"at most {MOST_PERIODS:,}",
-        )
+        raise ValueError(f"{size:,} periods of {period:g} s, where {MOST_PERIODS:,} are the most")
     counts = [0.0] * size
     for time, count in points:
         at = (time - begin) / period
         if abs(at - round(at)) > 0.01:
-            raise RECORDED_TRAFFIC.error(
-                got=f"a step of {time - begin:g} s from the first, where the shortest is "
-                f"{period:g} s",
-                allowed="whole multiples of the shortest step",
-                where=where,
+            raise ValueError(
+                f"a step of {time - begin:g} s from the first, no multiple of the shortest, "
+                f"{period:g} s"
             )
         counts[round(at)] = count
     return counts, period
-
-
-def _seconds(time: Any, where: str) -> float:
-    if isinstance(time, str) and not _is_number(time):
-        try:
-            read = datetime.fromisoformat(time.strip())
-        except ValueError:
-            raise RECORDED_TRAFFIC.error(
-                got=f"time {time!r}", where=where, allowed="ISO 8601, or seconds"
-            ) from None
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-    return _number(time, where)
-
-
-def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not _is_number(value):
-        raise RECORDED_TRAFFIC.error(got=repr(value), allowed="a number", where=where)
-    return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except (TypeError, ValueError, OverflowError):
-        return False

@@ -13,7 +13,6 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .admission import TOKEN_VARIABLE, Credentials
@@ -236,12 +235,7 @@ class LocalAws:
     def __enter__(self) -> LocalAws:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # ------------------------------------------------------------------------------------ using

@@ -24,22 +24,21 @@ import pytest
 from hosting_site import Site
 from jumping_loop import JumpingLoop
 
+from examples.published_routing_gains import CASES, Gain, gains
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.compare.compare_routing import ComparisonPlan, compare_routing
 from low_latency_endpoint.load_test.compare.comparison import changes
-from low_latency_endpoint.load_test.compare.published import PublishedComparison, compare_published
-from low_latency_endpoint.load_test.compare.report import RoutingComparison
-from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.simulate.published import (
-    CASES,
+from low_latency_endpoint.load_test.compare.published import (
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,
     SIZES,
-    Gain,
-    gains,
+    PublishedComparison,
+    compare_published,
 )
+from low_latency_endpoint.load_test.compare.report import RoutingComparison
+from low_latency_endpoint.load_test.engine.payloads import Payloads
 
 from .jumping_generator import JumpingGenerator
 

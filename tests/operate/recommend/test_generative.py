@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.recommend.generative_requests import (
-    Benchmark,
-    GenerativeRecommendation,
-    TokenWorkload,
+    benchmark_job,
     check_boto3,
+    recommendation_job,
     workload_of_file,
+    workload_of_tokens,
+    workload_request,
 )
-from low_latency_endpoint.operate.recommend.job_requests import VpcConfig
 from low_latency_endpoint.operate.recommend.jobs import GENERATIVE, read
 from low_latency_endpoint.settings import load_settings
 
@@ -99,15 +99,15 @@ def describes(
 
 # --- requests ----------------------------------------------------------------------------------
 def test_the_workload() -> None:
-    request = TokenWorkload(
+    specification = workload_of_tokens(
         2000,
         500,
         32,
         100,
         tokenizer="meta-llama/Llama-3.2-1B",
-        dataset="s3://b/chat/",
         token_secret_arn="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub",
-    ).request("w")
+    )
+    request = workload_request("w", specification, "s3://b/chat/")
     assert faults("CreateAIWorkloadConfig", request) == ""
     assert json.loads(request["AIWorkloadConfigs"]["WorkloadSpec"]["Inline"]) == {
         "benchmark": {"type": "aiperf"},
@@ -128,7 +128,7 @@ def test_the_workload() -> None:
 def test_a_workload_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "workload.yaml"
     path.write_text("benchmark: {type: aiperf}\nparameters: {image_width_mean: 640}\n")
-    request = workload_of_file(path).request("w")
+    request = workload_request("w", workload_of_file(path))
     assert request["AIWorkloadConfigs"]["WorkloadSpec"]["Inline"] == path.read_text()
     assert faults("CreateAIWorkloadConfig", request) == ""
 
@@ -144,18 +144,18 @@ def test_workload_files_that_are_refused(tmp_path: Path, content: bytes | None) 
 
 
 def test_a_recommendation_job() -> None:
-    request = GenerativeRecommendation(
+    request = recommendation_job(
         "llm-1",
         ROLE,
         "s3://my-bucket/llama/",
         OUT,
         "w",
-        "cost",
-        ("ml.g6.12xlarge", "ml.p5.48xlarge"),
-        "VLLM",
-        True,
-        "llama",
-    ).request()
+        goal="cost",
+        instance_types=("ml.g6.12xlarge", "ml.p5.48xlarge"),
+        framework="VLLM",
+        optimize=True,
+        model_package_group="llama",
+    ).content
     assert faults("CreateAIRecommendationJob", request) == ""
     assert request == {
         "AIRecommendationJobName": "llm-1",
@@ -172,9 +172,8 @@ def test_a_recommendation_job() -> None:
 
 
 def test_a_benchmark_job() -> None:
-    request = Benchmark(
-        "llm-1", ROLE, "llm", OUT, "w", ["adapter-1"], VpcConfig(tuple(SUBNETS), tuple(GROUPS))
-    ).request()
+    network = {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}
+    request = benchmark_job("llm-1", ROLE, "llm", OUT, "w", ["adapter-1"], network).content
     assert faults("CreateAIBenchmarkJob", request) == ""
     assert request == {
         "AIBenchmarkJobName": "llm-1",
@@ -209,10 +208,10 @@ def test_any_options(
 ) -> None:
     """A request that AWS's model takes, or a coded error of ours."""
     try:
-        workload = TokenWorkload(*numbers).request(name)
-        job = GenerativeRecommendation(
-            name, ROLE, model, OUT, name, goal, tuple(types), framework
-        ).request()
+        workload = workload_request(name, workload_of_tokens(*numbers))
+        job = recommendation_job(
+            name, ROLE, model, OUT, name, goal=goal, instance_types=types, framework=framework
+        ).content
     except ConfigurationError as error:
         code = error.code
     else:

@@ -12,7 +12,7 @@ import pytest
 from low_latency_endpoint.account.calls import Account as Reader
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.adopting import adopt, chosen
+from low_latency_endpoint.operate.recommend.adopting import adopt, ask_for_scaling, chosen
 from low_latency_endpoint.operate.recommend.deployed_model import find_deployed_model
 from low_latency_endpoint.operate.recommend.jobs import (
     INFERENCE,
@@ -25,7 +25,6 @@ from low_latency_endpoint.operate.recommend.jobs import (
 )
 from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
 from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
-from low_latency_endpoint.operate.recommend.scaling import ask_for_scaling
 from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
 from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
@@ -175,9 +174,10 @@ def test_refusals_in_words(account: Account, code: str, said: str) -> None:
 def test_the_deployed_model_and_its_network(account: Account, settings: Settings) -> None:
     account.deployed()
     found = find_deployed_model(Reader(account), settings, "sentiment")
-    assert found.model_name == "Model-1"
-    assert found.vpc is not None
-    assert found.vpc.request() == {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS}
+    assert found == {
+        "ModelName": "Model-1",
+        "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS},
+    }
     account.all_asked()
 
 
@@ -200,7 +200,7 @@ def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
         },
     )
     account.deployed(endpoint="made-1", vpc=False)
-    assert find_deployed_model(Reader(account), settings, "sentiment").vpc is None
+    assert "VpcConfig" not in find_deployed_model(Reader(account), settings, "sentiment")
 
 
 def test_nothing_deployed(account: Account, settings: Settings) -> None:
@@ -392,8 +392,13 @@ def test_the_recommended_scaling(account: Account) -> None:
         },
     )
     advice = ask_for_scaling(account, job, job.results[0], 1000)
-    assert (advice.min_instances, advice.max_instances) == (2, 37)
-    assert advice.targets == (("SageMakerVariantInvocationsPerInstance", 1600.0),)
+    assert advice == {
+        "min_instances": 2,
+        "max_instances": 37,
+        "scale_in_cooldown_seconds": 300,
+        "scale_out_cooldown_seconds": 60,
+        "targets": [{"metric": "SageMakerVariantInvocationsPerInstance", "value": 1600.0}],
+    }
     account.all_asked()
 
 

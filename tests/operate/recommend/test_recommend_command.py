@@ -136,7 +136,8 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
     ]
     # what it costs is said before the start
     before, _, after = done.err.partition("started sentiment-1")
-    assert "ml.c6i.4xlarge, ml.c6i.large" in before
+    assert "{InstanceType: ml.c6i.4xlarge}" in before
+    assert "{InstanceType: ml.c6i.large}" in before
     assert "duration limit   90m, so at most 3 instance hours" in before  # two at a time
     assert "This costs money" in before
     assert "your p99 is already beyond its target" in before
@@ -161,7 +162,7 @@ def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -
     assert request["JobType"] == "Default"
     assert "VpcConfig" not in request["InputConfig"]
     assert "StoppingConditions" not in request
-    assert "AWS chooses them" in done.err
+    assert "AWS chooses the types" in done.err
     assert "within 45 minutes" in done.err
 
 

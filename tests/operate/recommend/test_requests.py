@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import boto3
@@ -13,31 +14,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.container import (
-    ContainerDescription,
-    describe_container,
-)
+from low_latency_endpoint.operate.recommend.container import describe_container
 from low_latency_endpoint.operate.recommend.job_requests import (
-    LoadTest,
-    ModelSource,
-    RecommendationRequest,
-    VpcConfig,
     check_types_to_try,
+    inference_job,
+    load_test,
+    parse_limit,
+    parse_shape,
 )
+from low_latency_endpoint.operate.recommend.payload import SamplePayload
 from low_latency_endpoint.operate.recommend.threshold import (
     LatencyThreshold,
     parse_threshold,
     threshold_of,
 )
-from low_latency_endpoint.operate.recommend.traffic import Phase, Stairs, parse_phases, parse_stairs
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
+from low_latency_endpoint.settings.recommendation import PhaseSettings, StairsSettings
 
 from .account import GROUPS, ROLE, SUBNETS
 
 SERVICE = boto3.Session().client("sagemaker", region_name="us-east-1").meta.service_model
 P95_200 = LatencyThreshold("P95", 200)
-BERT = ContainerDescription("NATURAL_LANGUAGE_PROCESSING", "CLASSIFICATION", "PYTORCH", "2.6.0")
+BERT = {
+    "Domain": "NATURAL_LANGUAGE_PROCESSING",
+    "Task": "CLASSIFICATION",
+    "Framework": "PYTORCH",
+    "FrameworkVersion": "2.6.0",
+}
 
 
 def faults(operation: str, request: Any) -> str:
@@ -81,25 +85,35 @@ def values_outside(value: Any, shape: Shape, where: str) -> list[str]:
     return []
 
 
-def job(**changes: Any) -> RecommendationRequest:
-    return RecommendationRequest(
+def job(**changes: Any) -> dict[str, Any]:
+    return inference_job(
         **{
-            "job_name": "sentiment-1",
+            "name": "sentiment-1",
             "role_arn": ROLE,
-            "model": ModelSource("Model-1"),
+            "model": {"ModelName": "Model-1"},
             "container": BERT,
-            "sample_payload": "s3://b/payload.tar.gz",
-            "content_type": "application/json",
+            "payload": SamplePayload("s3://b/payload.tar.gz", "application/json"),
             **changes,
         }
-    )
+    ).content
+
+
+def phase(text: str) -> PhaseSettings:
+    return parse_shape(PhaseSettings, text, "--phase")
+
+
+def stairs(text: str) -> StairsSettings:
+    return parse_shape(StairsSettings, text, "--stairs")
 
 
 def test_a_default_job() -> None:
     request = job(
         instance_types=("ml.c6i.xlarge", "ml.g5.xlarge"),
-        model=ModelSource("Model-1", vpc=VpcConfig(tuple(SUBNETS), tuple(GROUPS))),
-    ).request()
+        model={
+            "ModelName": "Model-1",
+            "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS},
+        },
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request == {
         "JobName": "sentiment-1",
@@ -127,19 +141,21 @@ def test_a_default_job() -> None:
 
 def test_an_advanced_job() -> None:
     """The example of AWS's page "Run a custom load test", in our words."""
+    types = ("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge")
     request = job(
-        model=ModelSource(
-            model_package_arn="arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
-        ),
-        instance_types=("ml.c5.xlarge", "ml.m5.xlarge", "ml.r5.xlarge"),
-        load_test=LoadTest(
+        model={
+            "ModelPackageVersionArn": "arn:aws:sagemaker:us-east-1:123456789012:model-package/bert/1"
+        },
+        instance_types=types,
+        test=load_test(
+            types,
             LatencyThreshold("P95", 100),
+            [phase("users=1,spawn-rate=1,duration=2m")] * 2,
             max_invocations=1000,
             max_parallel=2,
-            traffic=(Phase(1, 1, 120), Phase(1, 1, 120)),
             environment={"OMP_NUM_THREADS": ["1", "2", "4"]},
         ),
-    ).request()
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request["JobType"] == "Advanced"
     vary = {
@@ -170,8 +186,13 @@ def test_an_advanced_job() -> None:
 def test_stairs() -> None:
     request = job(
         instance_types=("ml.c5.xlarge",),
-        load_test=LoadTest(P95_200, traffic=Stairs(2, 2, 240), continue_when_flat=True),
-    ).request()
+        test=load_test(
+            ("ml.c5.xlarge",),
+            P95_200,
+            stairs("steps=2,users-per-step=2,duration=4m"),
+            continue_when_flat=True,
+        ),
+    )
     assert faults("CreateInferenceRecommendationsJob", request) == ""
     assert request["InputConfig"]["TrafficPattern"] == {
         "TrafficType": "STAIRS",
@@ -181,7 +202,8 @@ def test_stairs() -> None:
 
 
 def test_the_validation_of_these_tests_finds_faults() -> None:
-    request = job(instance_types=("ml.c5.xlarge",), load_test=LoadTest(P95_200)).request()
+    types = ("ml.c5.xlarge",)
+    request = job(instance_types=types, test=load_test(types, P95_200))
     request["InputConfig"]["EndpointConfigurations"][0]["InstanceType"] = "ml.none.large"
     request["JobName"] = "a_b"
     request["Unknown"] = 1
@@ -233,23 +255,19 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
         for name, strategies in OPTIONS.items()
     }
     try:
-        traffic = drawn["traffic"]
-        test = LoadTest(
+        traffic, types = drawn["traffic"], TYPES[: drawn["count"]]
+        test = load_test(
+            types,
             P95_200,
-            Stairs(*traffic)
+            stairs("steps={},users-per-step={},duration={}s".format(*traffic))
             if isinstance(traffic, tuple)
-            else tuple(Phase(*each) for each in traffic),
-            drawn["invocations"],
-            drawn["seconds"],
-            drawn["parallel"],
+            else [phase("users={},spawn-rate={},duration={}s".format(*each)) for each in traffic],
+            max_invocations=drawn["invocations"],
+            max_duration=parse_limit(f"{drawn['seconds']}s", "--max-duration"),
+            max_parallel=drawn["parallel"],
             environment=drawn["environment"],
         )
-        request = job(
-            job_name=drawn["name"],
-            role_arn=drawn["role"],
-            load_test=test,
-            instance_types=TYPES[: drawn["count"]],
-        ).request()
+        request = job(name=drawn["name"], role_arn=drawn["role"], instance_types=types, test=test)
     except ConfigurationError as error:
         code = error.code
     else:
@@ -263,45 +281,50 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"job_name": "with_underscore"}, "LLR101"),
+        ({"name": "with_underscore"}, "LLR101"),
         ({"role_arn": ""}, "LLR102"),
         ({"instance_types": tuple(list(instance_types())[4:15])}, "LLR104"),
-        ({"load_test": LoadTest(P95_200)}, "LLR104"),
-        (
-            {
-                "instance_types": ("ml.m5.large",) * 4,
-                "load_test": LoadTest(P95_200, environment={"A": ["1", "2", "3"]}),
-            },
-            "LLR106",
-        ),
     ],
 )
 def test_jobs_that_are_refused(changes: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        job(**changes).request()
+        job(**changes)
     assert caught.value.code == code
+
+
+ONE = ("ml.m5.large",)
+HOUR = "users=1,spawn-rate=1,duration=1h"
 
 
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: ModelSource(), "LLR103"),
-        (lambda: ModelSource("a", "b"), "LLR103"),
-        (lambda: Phase(4, 1, 120), "LLR105"),
-        (lambda: Phase(1, 4, 120), "LLR105"),
-        (lambda: Phase(1, 1, 119), "LLR105"),
-        (lambda: Stairs(5, 4, 600), "LLR105"),
-        (lambda: Stairs(5, 3, 3601), "LLR105"),
-        (lambda: LoadTest(P95_200, traffic=(Phase(1, 1, 3600),) * 2, max_seconds=7199), "LLR105"),
-        (lambda: LoadTest(P95_200, max_seconds=18_001), "LLR106"),
-        (lambda: LoadTest(P95_200, max_invocations=30_001), "LLR106"),
-        (lambda: LoadTest(P95_200, max_parallel=0), "LLR106"),
-        (lambda: LoadTest(P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLR104"),
-        (lambda: parse_phases(["users=1,duration=2m"]), "LLR105"),
-        (lambda: parse_phases(["users=x,spawn-rate=1,duration=2m"]), "LLR105"),
-        (lambda: parse_phases(["users=1,spawn-rate=1,duration=2"]), "LLR105"),
-        (lambda: parse_phases([""]), "LLR105"),
-        (lambda: parse_stairs("steps=1,users-per-step=1,duration=120.5s"), "LLR105"),
+        (lambda: phase("users=4,spawn-rate=1,duration=2m"), "LLR105"),
+        (lambda: phase("users=1,spawn-rate=4,duration=2m"), "LLR105"),
+        (lambda: phase("users=1,spawn-rate=1,duration=119s"), "LLR105"),
+        (lambda: stairs("steps=5,users-per-step=4,duration=10m"), "LLR105"),
+        (lambda: stairs("steps=5,users-per-step=3,duration=3601s"), "LLR105"),
+        (
+            lambda: load_test(
+                ONE, P95_200, [phase(HOUR)] * 2, max_duration=parse_limit("7199s", "-")
+            ),
+            "LLR105",
+        ),
+        (lambda: load_test(ONE, P95_200, []), "LLR105"),
+        (lambda: load_test((), P95_200), "LLR104"),
+        (lambda: load_test(ONE * 4, P95_200, environment={"A": ["1", "2", "3"]}), "LLR106"),
+        (lambda: load_test(ONE, P95_200, max_duration=timedelta(hours=6)), "LLR106"),
+        (lambda: load_test(ONE, P95_200, max_invocations=30_001), "LLR106"),
+        (lambda: load_test(ONE, P95_200, max_parallel=0), "LLR106"),
+        (lambda: load_test(ONE, P95_200, environment={"A": ["1", "2", "3", "4"]}), "LLR104"),
+        (lambda: phase("users=1,duration=2m"), "LLR105"),
+        (lambda: phase("users=x,spawn-rate=1,duration=2m"), "LLR105"),
+        (lambda: phase("users=1,spawn-rate=1,duration=2"), "LLR105"),
+        (lambda: phase(""), "LLR105"),
+        (lambda: stairs("steps=1,users-per-step=1,duration=120.5s"), "LLR105"),
+        (lambda: parse_limit("7200", "--max-duration"), "LLR106"),
+        (lambda: parse_limit("1.5s", "--max-duration"), "LLR106"),
+        (lambda: parse_limit("18001s", "--max-duration"), "LLR106"),
         (lambda: parse_threshold("p50=10ms"), "LLR106"),
         (lambda: parse_threshold("p95=10"), "LLR106"),
         (lambda: parse_threshold("p95=0.4ms"), "LLR106"),
@@ -369,19 +392,19 @@ def test_threshold_of_the_target(targets: dict[str, float], milliseconds: int, n
             "dlc: {repository: tensorflow-inference, tag: 2.19.0-cpu}",
             "{}",
             ("MACHINE_LEARNING", "OTHER", "TENSORFLOW", "2.19.0"),
-            ("domain", "task"),
+            ("Domain", "Task"),
         ),
         (
             "uri: 1.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1",
             "{}",
             ("MACHINE_LEARNING", "OTHER", "XGBOOST", "1.7"),
-            ("domain", "task"),
+            ("Domain", "Task"),
         ),
         (
             "ecr: {repository: team/mine, tag: 1.4.2}",
             "{HF_TASK: image-classification}",
             ("COMPUTER_VISION", "IMAGE_CLASSIFICATION", "PYTORCH", None),
-            ("framework",),
+            ("Framework",),
         ),
     ],
 )
@@ -396,14 +419,13 @@ endpoints:
     instance_type: ml.m5.large
     latency: {{p99: 200ms}}
 """).endpoints["a"]
-    found = describe_container(endpoint)
-    assert (found.domain, found.task, found.framework, found.framework_version) == expected
-    assert found.assumed == assumed
-    given = describe_container(
-        endpoint,
-        domain="COMPUTER_VISION",
-        task="OTHER",
-        framework="TENSORFLOW",
-        framework_version="2.1",
-    )
-    assert given == ContainerDescription("COMPUTER_VISION", "OTHER", "TENSORFLOW", "2.1")
+    found, general = describe_container(endpoint, {})
+    assert tuple(map(found.get, BERT)) == expected
+    assert tuple(general) == assumed
+    given = {
+        "Domain": "COMPUTER_VISION",
+        "Task": "OTHER",
+        "Framework": "TENSORFLOW",
+        "FrameworkVersion": "2.1",
+    }
+    assert describe_container(endpoint, {**given}) == (given, [])

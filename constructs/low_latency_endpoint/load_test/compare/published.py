@@ -1,9 +1,12 @@
 """AWS's published comparison of routing strategies, size by size, on a fleet of one's own.
 
-Four callers for each of 1, 5, 10, 15 and 20 instances on either side; AWS saw 15 to 16 % more
-throughput per instance and a P99 4 to 33 % shorter from 5 to 20 instances
-(:mod:`...simulate.published`). Which needs as many instances: this module changes the
-desired counts of both variants from size to size, and sets them back, however it ends.
+Four callers for each of 1, 5, 10, 15 and 20 instances on either side; AWS saw "15-16% improvement in
+the throughput per minute per instance" and "4-33% improvement" in P99 from 5 to 20 instances.
+Which needs as many instances: this module changes the desired counts of both variants from size to
+size, and sets them back, however it ends.
+
+Source: https://aws.amazon.com/blogs/machine-learning/
+minimize-real-time-inference-latency-by-using-amazon-sagemaker-routing-strategies/
 
 Permissions beside the comparison's: ``sagemaker:UpdateEndpointWeightsAndCapacities``.
 """
@@ -11,7 +14,7 @@ Permissions beside the comparison's: ``sagemaker:UpdateEndpointWeightsAndCapacit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +26,6 @@ from ...account.scaling import scalable_targets
 from ...account.sessions import in_words, open_clients
 from ...errors import rule
 from ...report.tables import Table
-from ...simulate.published import PUBLISHED_P99_CUT, PUBLISHED_THROUGHPUT_GAIN, SIZES, USERS_EACH
 from ..search.result_file import json_text
 from .compare_routing import ComparisonPlan, Watch
 from .comparison import Difference
@@ -37,49 +39,29 @@ CAPACITY = rule(
     source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
 )
 
+SIZES = (1, 5, 10, 15, 20)
+USERS_EACH = 4
+PUBLISHED_THROUGHPUT_GAIN = (0.15, 0.16)
+PUBLISHED_P99_CUT = (0.04, 0.33)
+
 _START_MINUTES = 10.0  # a guess: from the order of an instance to its first answer
 _WAIT_SECONDS = 3600.0
 
 
-@dataclass(frozen=True)
-class PublishedCost:
-    """What the walk through the sizes takes.
-
-    Parameters
-    ----------
-    plan : ComparisonPlan
-        Of each size.
-    sizes : sequence of int
-        Instances of each side.
-    hourly_price : float, optional
-        Of one instance, in USD.
+def cost_of(plan: ComparisonPlan, sizes: Sequence[int], hourly_price: float | None = None) -> str:
+    """What the walk through the sizes takes, in words; the price is of one instance, in USD.
 
     Examples
     --------
-    >>> cost = PublishedCost(ComparisonPlan(users=4), (1, 5))
-    >>> print(cost)
+    >>> print(cost_of(ComparisonPlan(users=4), (1, 5)))
     About 42 minutes and 4.2 instance-hours, of which starting instances takes 10 minutes a size
     """
-
-    plan: ComparisonPlan
-    sizes: Sequence[int] = SIZES
-    hourly_price: float | None = None
-
-    @property
-    def minutes(self) -> float:
-        """For all sizes, with the start of their instances."""
-        return len(self.sizes) * (self.plan.seconds / 60 + _START_MINUTES)
-
-    @property
-    def instance_hours(self) -> float:
-        """Of both sides."""
-        return 2 * sum(self.sizes) * self.minutes / len(self.sizes) / 60
-
-    def __str__(self) -> str:
-        text = f"About {self.minutes:.0f} minutes and {self.instance_hours:.1f} instance-hours"
-        if self.hourly_price is not None:
-            text += f", {self.hourly_price * self.instance_hours:,.2f} USD"
-        return f"{text}, of which starting instances takes {_START_MINUTES:g} minutes a size"
+    each = plan.seconds / 60 + _START_MINUTES
+    hours = 2 * sum(sizes) * each / 60
+    text = f"About {len(sizes) * each:.0f} minutes and {hours:.1f} instance-hours"
+    if hourly_price is not None:
+        text += f", {hourly_price * hours:,.2f} USD"
+    return f"{text}, of which starting instances takes {_START_MINUTES:g} minutes a size"
 
 
 @dataclass(frozen=True)
@@ -129,12 +111,13 @@ class PublishedComparison:
         """The answer."""
         if not self._routed:
             return "No answer: no size was measured that has instances to choose from"
-        sizes = [size for size, _ in self._routed]
+        first, last = self._routed[0][0], self._routed[-1][0]
+        at = f"From {first} to {last} instances" if last > first else f"On {first} instances"
         label = self._routed[0][1].sides.labels[1]
         throughput = [report.changes["throughput"].change for _, report in self._routed]
         p99 = [-report.changes["p99"].change for _, report in self._routed]
         return (
-            f"{_sizes(sizes)} {label} gives {_span(throughput)} more throughput "
+            f"{at} {label} gives {_span(throughput)} more throughput "
             f"(published: {_span(PUBLISHED_THROUGHPUT_GAIN)}) and a p99 {_span(p99)} shorter "
             f"(published: {_span(PUBLISHED_P99_CUT)})."
         )
@@ -359,7 +342,7 @@ def _by_endpoint(sides: Sides, counts: Sequence[int]) -> dict[str, list[dict[str
     return found
 
 
-def _by_hand(sides: Sides, counts: Sequence[int]) -> Iterable[str]:
+def _by_hand(sides: Sides, counts: Sequence[int]) -> Iterator[str]:
     for endpoint, desired in _by_endpoint(sides, counts).items():
         variants = " ".join(
             ",".join(f"{key}={value}" for key, value in each.items()) for each in desired
@@ -370,22 +353,18 @@ def _by_hand(sides: Sides, counts: Sequence[int]) -> Iterable[str]:
         )
 
 
-def instructions(sides: Sides, cost: PublishedCost) -> list[str]:
+def instructions(sides: Sides, sizes: Sequence[int]) -> Iterator[str]:
     """How to do it: with the option, or by hand."""
-    lines = [
-        f"{cost}.",
-        "Nothing was changed. With --change-instances this command walks the "
-        "sizes itself and sets the counts back; or by hand, for each size:",
-    ]
-    for size in cost.sizes:
-        lines += [f"# {size} instance{'s' if size > 1 else ''}", *_by_hand(sides, [size, size])]
-        both = " ".join(dict.fromkeys(side.endpoint for side in sides))
-        lines.append(
-            f"low-latency compare-routing {both} --variant "
-            f"{sides.base.fleet.variant} --variant {sides.other.fleet.variant} "
-            f"--users {USERS_EACH * size}"
-        )
-    return lines
+    yield (
+        "Nothing was changed. With --change-instances this command walks the sizes itself and sets "
+        "the counts back; or by hand, for each size:"
+    )
+    both = " ".join(dict.fromkeys(side.endpoint for side in sides))
+    variants = " ".join(f"--variant {side.fleet.variant}" for side in sides)
+    for size in sizes:
+        yield f"# {size} instance{'s' if size > 1 else ''}"
+        yield from _by_hand(sides, [size, size])
+        yield f"low-latency compare-routing {both} {variants} --users {USERS_EACH * size}"
 
 
 def _cells(change: Difference | None) -> list[str]:
@@ -395,14 +374,6 @@ def _cells(change: Difference | None) -> list[str]:
         f"{100 * change.change:+.1f} %",
         f"{100 * change.low:+.1f} to {100 * change.high:+.1f} %",
     ]
-
-
-def _sizes(sizes: Sequence[int]) -> str:
-    return (
-        f"From {sizes[0]} to {sizes[-1]} instances"
-        if len(sizes) > 1
-        else f"On {sizes[0]} instances"
-    )
 
 
 def _span(values: Sequence[float]) -> str:

@@ -147,23 +147,16 @@ class RoutingComparison:
                 "needs (ten, and one for each pair): take longer blocks"
             )
         if self.set_aside:
-            found.append(f"{len(self.set_aside)} pairs were repeated: {self._why_repeated}")
-        seconds, slowest = self.plan["block_seconds"], self._slowest
+            why = next(reason for pair in self.set_aside for reason in pair.client_bound)
+            found.append(f"{len(self.set_aside)} pairs were repeated: {why}")
+        seconds, headline = self.plan["block_seconds"], self.changes.get(_HEADLINE)
+        slowest = max(headline.base, headline.other) if headline else 0.0
         if slowest > seconds / 5:
             found.append(
                 f"One request in a hundred takes {slowest:.3g} s, so blocks of "
                 f"{seconds:g} s are short: neighbouring blocks may not be independent"
             )
         return tuple(found)
-
-    @property
-    def _why_repeated(self) -> str:
-        return next(reason for pair in self.set_aside for reason in pair.client_bound)
-
-    @property
-    def _slowest(self) -> float:
-        found = [self.changes[_HEADLINE]] if _HEADLINE in self.changes else []
-        return max((max(each.base, each.other) for each in found), default=0.0)
 
     def _errors(self) -> Iterator[tuple[str, float, str]]:
         for at, label in enumerate(self.sides.labels):

@@ -62,14 +62,11 @@ class Side:
         Its variant, instances, routing and scaling.
     settings : mapping
         The variant's and its endpoint configuration's other settings.
-    models : mapping
-        What its model is made of; empty where it was not asked.
     """
 
     endpoint: str
     fleet: ServingFleet
     settings: Mapping[str, Any] = field(default_factory=dict)
-    models: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -251,7 +251,7 @@ class StepResult:
         return {
             "step": self.step.to_dict(),
             **{name: getattr(self, name) for name in _PLAIN},
-            "rate": _finite(self.rate),
+            "rate": finite(self.rate),
             "error_share": self.error_share,
             "errors": dict(self.errors),
             "unanswered": self.unanswered,
@@ -362,5 +362,6 @@ def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """The value as JSON and charts have it: nothing where there is no number."""
     return value if math.isfinite(value) else None

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ...account.sessions import aws_errors_in_words
@@ -370,12 +369,7 @@ class FleetGenerator:
         else:
             self._tell("The fleet is stopped; nothing of it runs any more")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write_control(self) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
-from ..engine.steps import Progress
+from ..engine.steps import Progress, finite
 from ..search.judging import quantile_bounds
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
@@ -166,7 +165,7 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
                 name,
                 at,
                 [
-                    None if each is None else _finite(factor * getattr(each, attribute))
+                    None if each is None else finite(factor * getattr(each, attribute))
                     for _, each in seconds
                 ],
                 colour,
@@ -300,7 +299,3 @@ def _load(each: MeasuredStep) -> float:
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import Progress, StepResult
+from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .judging import Judgement, LatencyGoal, judge
 
@@ -73,8 +73,7 @@ def _second(progress: Progress) -> dict[str, Any]:
         for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")
     }
     for name in ("p50", "p99", "send_lag_p99", "first_byte_p99"):
-        value = getattr(progress, name)
-        content[f"{name}_ms"] = 1000 * value if math.isfinite(value) else None
+        content[f"{name}_ms"] = finite(1000 * getattr(progress, name))
     return content
 
 

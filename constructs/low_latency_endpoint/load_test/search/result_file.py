@@ -18,9 +18,9 @@ from typing import Any
 
 from ... import __version__
 from ...errors import rule
-from ...plan.load_test_validity import LIMIT_NEEDED, check_result_is_valid
+from ...plan.limits import TPS_PER_INSTANCE
+from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
 from ...plan.throughput import MeasuredThroughput
-from ...simulate.load_test_result import SCHEMA
 from ..engine.latencies import LatencyHistogram
 from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
@@ -272,7 +272,7 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
         ``LLT113`` for a file that is missing or of another form, ``LLT114`` for a result without a
         limit that may be planned with, ``LLT138`` for one whose limit was not reached.
     """
-    content = _content(path)
+    content = read_result(path, RESULT_FILE)
     where, limit = str(path), content.get("limit")
     if not isinstance(limit, Mapping):
         ended = " that did not come to its end" if content.get("interrupted") else ""
@@ -282,13 +282,8 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
             where=where,
         )
     check_result_is_valid(content, where)
-    tps = limit.get("tps_per_instance")
-    if (
-        isinstance(tps, bool)
-        or not isinstance(tps, (int, float))
-        or not tps > 0
-        or not math.isfinite(tps)
-    ):
+    tps: Any = limit.get("tps_per_instance")
+    if not TPS_PER_INSTANCE.holds(tps):
         raise LIMIT_NEEDED.error(
             got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where
         )
@@ -310,25 +305,3 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
         instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
         lower_bound=lower_bound,
     )
-
-
-def _content(path: str | Path) -> Mapping[str, Any]:
-    form = f'an object with "schema": "{SCHEMA}"'
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise RESULT_FILE.error(
-            got=getattr(problem, "strerror", None) or str(problem),
-            allowed="a file",
-            where=str(path),
-        ) from None
-    except (ValueError, RecursionError) as problem:
-        raise RESULT_FILE.error(got=f"no JSON: {problem}", allowed=form, where=str(path)) from None
-    if not isinstance(content, Mapping) or content.get("schema") != SCHEMA:
-        got = (
-            f"schema {content.get('schema')!r}"
-            if isinstance(content, Mapping)
-            else type(content).__name__
-        )
-        raise RESULT_FILE.error(got=got, allowed=form, where=str(path))
-    return content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -80,7 +80,7 @@ def verdict(
     """
     doubts: dict[str, list[str]] = {"Allow": [], "Deny": []}
     effects = set()
-    for statement in _statements(policy):
+    for statement in items(policy.get("Statement")):
         effect = str(statement.get("Effect"))
         if effect not in doubts or not _matches(statement, action, resource):
             continue
@@ -109,10 +109,6 @@ def items(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _statements(policy: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield from items(policy.get("Statement"))
 
 
 def _matches(statement: Mapping[str, Any], action: str, resource: str) -> bool:

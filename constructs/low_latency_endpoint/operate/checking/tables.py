@@ -46,17 +46,15 @@ def report_table(
     table.add_column("Found", ratio=5, overflow="fold")
     shown = [each for each in report.results if not quiet or each.status is not Status.PASS]
     for each in shown:
-        table.add_row(_status(each), _check(each), Text("\n").join(_found(each, verbose)))
+        styled = (each.status.upper(), _STYLES[each.status])
+        status = Text.assemble(styled, "\n", (each.id, "dim"))
+        table.add_row(status, _check(each), Text("\n").join(_found(each, verbose)))
     parts: list[RenderableType] = [table] if shown else [Text(place, style="bold")]
     if report.zones and not quiet:
         named = ", ".join(f"{name} {zone_id}" for name, zone_id in sorted(report.zones.items()))
         parts.append(Text(f"Zones of this account: {named}", style="dim"))
     parts.append(_summary(report))
     return parts
-
-
-def _status(result: Result) -> Text:
-    return Text.assemble((result.status.upper(), _STYLES[result.status]), "\n", (result.id, "dim"))
 
 
 def _check(result: Result) -> Text:

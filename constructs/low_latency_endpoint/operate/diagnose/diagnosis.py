@@ -185,15 +185,9 @@ def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -
 
 def _split_dict(each: Split) -> dict[str, Any]:
     worst = {"time": each.worst[0].isoformat(), "value": each.worst[1]} if each.worst else None
-    return {
-        "part": each.part,
-        "p50": each.p50,
-        "p90": each.p90,
-        "p99": each.p99,
-        "average": each.average,
-        "worst": worst,
-        "limit": each.limit or None,
-    }
+    content = {**asdict(each), "worst": worst, "limit": each.limit or None}
+    del content["over"]
+    return content
 
 
 def _variant_dict(variant: VariantReading) -> dict[str, Any]:

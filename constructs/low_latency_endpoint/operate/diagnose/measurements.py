@@ -181,7 +181,6 @@ class Measurements:
     configuration: str = ""
     failure_reason: str = ""
     data_capture_percent: int = 0
-    enhanced_metrics: bool | None = None
     deployments: tuple[ObservedDeployment, ...] = ()
     alarms: tuple[AlarmReading, ...] | None = ()
     transitions: tuple[AlarmTransition, ...] = ()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,7 +39,6 @@ from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .measurements import (
-    Activity,
     Measurements,
     ObservedDeployment,
     PlanFacts,
@@ -92,7 +92,7 @@ def read_measurements(
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
     plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
-    variants = []
+    described = []
     for name, each in found.variants.items():
         progress(f"Variant {name}")
         model = (
@@ -100,17 +100,12 @@ def read_measurements(
             if each.model_name
             else None
         )
-        variants.append(
-            _Variant(
-                each,
-                model,
-                read_scaling(account, endpoint, name, start, end),
-                _thresholds(targets or {}, alarm_thresholds(alarms, name), plan),
-            )
-        )
+        scaling = read_scaling(account, endpoint, name, start, end)
+        thresholds = _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)
+        described.append(_described(each, model, scaling, thresholds))
     queries = [
         query
-        for each in variants
+        for each in described
         for query in variant_queries(
             endpoint,
             each.name,
@@ -123,7 +118,7 @@ def read_measurements(
         "metrics per instance and zone",
         by_dimension,
         endpoint,
-        {each.name: each.instance_type for each in variants},
+        {each.name: each.instance_type for each in described},
     )
     parts, configurations = listed or ([], {})
     queries += [
@@ -136,6 +131,15 @@ def read_measurements(
     with _needed():
         series = read_queries(account, queries, start, end, period, progress)
     shares = _shares(series)
+    variants = tuple(
+        replace(
+            each,
+            series=shares.get((each.name, ""), {}).get("", {}),
+            instances=shares.get((each.name, "instance"), {}),
+            zones=shares.get((each.name, "zone"), {}),
+        )
+        for each in described
+    )
     return Measurements(
         endpoint=endpoint,
         region=region,
@@ -146,11 +150,8 @@ def read_measurements(
         configuration=found.configuration_name,
         failure_reason=found.failure_reason,
         data_capture_percent=_capture(found.description),
-        enhanced_metrics=(
-            found.description.get("MetricsConfig") or found.configuration.get("MetricsConfig") or {}
-        ).get("EnableEnhancedMetrics"),
-        variants=tuple(each.reading(shares) for each in variants),
-        deployments=tuple(_deployments(found, series, shares, variants, start, end, period)),
+        variants=variants,
+        deployments=tuple(_deployments(found, series, variants, start, end, period)),
         alarms=alarms,
         transitions=transitions,
         plan=plan,
@@ -158,9 +159,16 @@ def read_measurements(
         client_latency=dict(client_latency or {}),
         unknown=(
             *account.unknown,
-            *(_type_unknown(each) for each in variants if not each.instance_type_known),
+            *(
+                Unknown(
+                    f"CPU and GPU utilization of {name}",
+                    "its instance type, by which they are scaled, could not be read",
+                )
+                for name, each in found.variants.items()
+                if not each.instance_types and "ServerlessConfig" not in each.configured
+            ),
         ),
-        absent=tuple(_absent(listed is not None, variants, shares)),
+        absent=tuple(_absent(listed is not None, variants)),
     )
 
 
@@ -182,63 +190,39 @@ def _needed() -> Iterator[None]:
         ) from error
 
 
-class _Variant:
-    """A variant on its way from descriptions to a reading."""
-
-    def __init__(
-        self,
-        deployed: DeployedVariant,
-        model: Mapping[str, Any] | None,
-        scaling: ScalingReading | None,
-        thresholds: dict[tuple[str, str], Threshold],
-    ) -> None:
-        self.name = deployed.name
-        self.instance_type = next(iter(deployed.instance_types), "")
-        self.thresholds = thresholds
-        self._deployed, self._model, self._scaling = deployed, model, scaling
-
-    @property
-    def instance_type_known(self) -> bool:
-        return bool(self.instance_type) or "ServerlessConfig" in self._deployed.configured
-
-    @property
-    def scaling_activities(self) -> tuple[Activity, ...]:
-        return (self._scaling.activities if self._scaling else None) or ()
-
-    @property
-    def inference_components(self) -> bool:
-        return bool(self._deployed.configured) and not self._deployed.model_name
-
-    def reading(self, shares: Shares) -> VariantReading:
-        model = self._model or {}
-        containers = (
-            [model["PrimaryContainer"]]
-            if model.get("PrimaryContainer")
-            else model.get("Containers", [])
-        )
-        return VariantReading(
-            name=self.name,
-            instance_type=self.instance_type,
-            routing=self._deployed.routing or "RANDOM",
-            routing_stated=self._deployed.stated_routing is not None,
-            current_instances=self._deployed.current_instances,
-            desired_instances=self._deployed.desired_instances,
-            images=None if self._model is None else tuple(c.get("Image", "") for c in containers),
-            environment={
-                name: value
-                for each in containers
-                for name, value in each.get("Environment", {}).items()
-            },
-            multi_model=None
-            if self._model is None
-            else any(c.get("Mode") == "MultiModel" for c in containers),
-            inference_components=self.inference_components,
-            series=shares.get((self.name, ""), {}).get("", {}),
-            instances=shares.get((self.name, "instance"), {}),
-            zones=shares.get((self.name, "zone"), {}),
-            scaling=self._scaling,
-            thresholds=self.thresholds,
-        )
+def _described(
+    deployed: DeployedVariant,
+    model: Mapping[str, Any] | None,
+    scaling: ScalingReading | None,
+    thresholds: dict[tuple[str, str], Threshold],
+) -> VariantReading:
+    """A variant without its metrics."""
+    known = model or {}
+    containers = (
+        [known["PrimaryContainer"]]
+        if known.get("PrimaryContainer")
+        else known.get("Containers", [])
+    )
+    return VariantReading(
+        name=deployed.name,
+        instance_type=next(iter(deployed.instance_types), ""),
+        routing=deployed.routing or "RANDOM",
+        routing_stated=deployed.stated_routing is not None,
+        current_instances=deployed.current_instances,
+        desired_instances=deployed.desired_instances,
+        images=None if model is None else tuple(c.get("Image", "") for c in containers),
+        environment={
+            name: value
+            for each in containers
+            for name, value in each.get("Environment", {}).items()
+        },
+        multi_model=None
+        if model is None
+        else any(c.get("Mode") == "MultiModel" for c in containers),
+        inference_components=bool(deployed.configured) and not deployed.model_name,
+        scaling=scaling,
+        thresholds=thresholds,
+    )
 
 
 def _aligned(time: datetime, period: timedelta) -> datetime:
@@ -296,32 +280,22 @@ def _shares(series: dict[Query, Series]) -> Shares:
                 }
             )
         metrics[query.metric, query.statistic] = values
-    return {key: dict(each.items()) for key, each in found.items()}
+    return {key: dict(each) for key, each in found.items()}
 
 
-def _absent(listed: bool, variants: list[_Variant], shares: Shares) -> Iterable[str]:
+def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
     for each in variants:
-        own = shares.get((each.name, ""), {}).get("", {})
         if each.inference_components:
-            yield (f"{each.name}: hosts inference components, whose own metrics are not read")
-        if ("Invocations", "Sum") not in own:
+            yield f"{each.name}: hosts inference components, whose own metrics are not read"
+        if ("Invocations", "Sum") not in each.series:
             yield f"{each.name}: no request in the window, so nothing about latency"
-        if not listed:
-            continue
-        if (each.name, "instance") not in shares:
+        if listed and not each.instances:
             yield (
                 f"{each.name}: no metrics per instance; CloudWatch has them with "
                 "metrics.enhanced: true"
             )
-        if (each.name, "zone") not in shares:
+        if listed and not each.zones:
             yield f"{each.name}: no metrics per Availability Zone"
-
-
-def _type_unknown(variant: _Variant) -> Unknown:
-    return Unknown(
-        f"CPU and GPU utilization of {variant.name}",
-        "its instance type, by which they are scaled, could not be read",
-    )
 
 
 def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bool:
@@ -336,8 +310,7 @@ def _capacity_raised(counts: Series, changed: datetime, period: timedelta) -> bo
 def _deployments(
     found: DeployedEndpoint,
     series: dict[Query, Series],
-    shares: Shares,
-    variants: list[_Variant],
+    variants: Iterable[VariantReading],
     start: datetime,
     end: datetime,
     period: timedelta,
@@ -351,13 +324,10 @@ def _deployments(
     if until and any(
         a.start <= until <= (a.end or a.start) + timedelta(minutes=3)
         for v in variants
-        for a in v.scaling_activities
+        for a in (v.scaling.activities if v.scaling else None) or ()
     ):
         until = None  # scaling changes the endpoint too
-    if until and any(
-        _capacity_raised(serving(shares.get((v.name, ""), {}).get("", {})), until, period)
-        for v in variants
-    ):
+    if until and any(_capacity_raised(serving(v.series), until, period) for v in variants):
         until = None  # and so does whoever sets its capacity
     own = next((v for q, v in series.items() if q.owner == (name, "configuration", name)), None)
     # The series lasts, so it may also start anew after a silence. That it started with a deployment

@@ -102,10 +102,6 @@ def _problems(
             yield f"the scaled variant {name} would change from {was} to {planned[name]}"
 
 
-def _shown(count: int | None) -> str:
-    return "?" if count is None else str(count)
-
-
 @check("LLP602", "The deployed endpoint is in service", source=_STATES)
 def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
     """An endpoint that is being updated, or has failed, takes no update."""
@@ -120,7 +116,7 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
     elif current.status == "InService":
         counts = ", ".join(
-            f"{name}: {_shown(each.current_instances)} instances"
+            f"{name}: {'?' if each.current_instances is None else each.current_instances} instances"
             for name, each in current.variants.items()
             if each.running
         )

@@ -1,14 +1,16 @@
-"""From a result to values in the settings file."""
+"""From a result to values in the settings file, and to AWS's scaling policy for it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...account.sessions import ClientFactory
 from ...errors import rule
 from ...settings import EndpointSettings
 from ...settings.breach import Place
-from .jobs import Job, R
+from .jobs import Job, R, job_errors_in_words
 from .results import GenerativeResult, Recommendation
 from .threshold import LatencyThreshold
 
@@ -23,7 +25,6 @@ NOT_ADOPTABLE = rule(
     "the result cannot become the settings' choice",
     fix="Choose another result, or change the settings by hand.",
 )
-UPDATES = "docs/updates.md"
 MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
 
 
@@ -115,8 +116,7 @@ def adopt(
         )
         if (recommendation.max_invocations_per_minute or 0) >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
-    if recommendation.instance_type != endpoint.instance_type and _scales(endpoint):
-        notes.append(_type_change_note(endpoint.instance_type, recommendation.instance_type))
+    notes += _type_change(endpoint, recommendation.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -167,8 +167,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
             "throughput.tps_per_instance is still the old configuration's: measure it "
             "with low-latency load-test --find-limit."
         )
-    if result.instance_type != endpoint.instance_type and _scales(endpoint):
-        notes.append(_type_change_note(endpoint.instance_type, result.instance_type))
+    notes += _type_change(endpoint, result.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -179,16 +178,72 @@ def _has(endpoint: EndpointSettings, uri: str) -> bool:
     }
 
 
-def _scales(endpoint: EndpointSettings) -> bool:
-    """Whether the settings make the variant a scalable target."""
-    return endpoint.scaling.enabled and endpoint.throughput is not None
+def _type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:
+    """Why a new instance type takes two deploys, where the variant is a scalable target."""
+    before = endpoint.instance_type
+    if after != before and endpoint.scaling.enabled and endpoint.throughput is not None:
+        yield (
+            f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
+            "instance type of a scalable target. Deploy with scaling: {enabled: false, "
+            "keep_counts: true} first, then the new type with scaling on again (docs/updates.md)."
+        )
 
 
-def _type_change_note(before: str, after: str) -> str:
-    """Why the new instance type takes two deploys."""
-    return (
-        f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
-        "instance type of a scalable target. Deploy with scaling: {enabled: false, "
-        "keep_counts: true} first, then the new type with scaling on again "
-        f"({UPDATES})."
+def ask_for_scaling(
+    client: ClientFactory,
+    job: Job[Recommendation],
+    recommendation: Recommendation,
+    peak_tps: float | None,
+) -> dict[str, Any]:
+    """AWS's scaling for one result of a completed job; ``None`` where it leaves a value out.
+
+    Parameters
+    ----------
+    client : callable
+    job : Job
+    recommendation : Recommendation
+    peak_tps : float or None
+        Requests per second to hold; ``None`` leaves the traffic open.
+
+    Raises
+    ------
+    ConfigurationError
+        LLR108 for a result without an ID of its own.
+    """
+    if not recommendation.recommendation_id:
+        raise NO_SUCH_RESULT.error(
+            got=f"result {recommendation.number} without an ID",
+            allowed="a result that AWS recommends",
+        )
+    request: dict[str, Any] = {
+        "InferenceRecommendationsJobName": job.name,
+        "RecommendationId": recommendation.recommendation_id,
+    }
+    if peak_tps is not None:
+        request["ScalingPolicyObjective"] = {
+            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
+        }
+    with job_errors_in_words(job.name):
+        answer = client("sagemaker").get_scaling_configuration_recommendation(**request)
+    found: Mapping[str, Any] = answer.get("DynamicScalingConfiguration") or {}
+    return {
+        "min_instances": found.get("MinCapacity"),
+        "max_instances": found.get("MaxCapacity"),
+        "scale_in_cooldown_seconds": found.get("ScaleInCooldown"),
+        "scale_out_cooldown_seconds": found.get("ScaleOutCooldown"),
+        "targets": [
+            _target(policy["TargetTracking"])
+            for policy in found.get("ScalingPolicies") or ()
+            if policy.get("TargetTracking", {}).get("TargetValue") is not None
+        ],
+    }
+
+
+def _target(tracking: Mapping[str, Any]) -> dict[str, Any]:
+    specification = tracking.get("MetricSpecification") or {}
+    metric = (
+        specification.get("Predefined", {}).get("PredefinedMetricType")
+        or specification.get("Customized", {}).get("MetricName")
+        or "a metric"
     )
+    return {"metric": metric, "value": tracking["TargetValue"]}

@@ -8,27 +8,15 @@ it starts, and options override it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 from ...settings import EndpointSettings
 
-# API_RecommendationJobContainerConfig: "Valid Values". The service's model takes any text, so
-# these are for help and guesses, and no error.
-DOMAINS = ("COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING")
-TASKS = (
-    "IMAGE_CLASSIFICATION",
-    "OBJECT_DETECTION",
-    "TEXT_GENERATION",
-    "IMAGE_SEGMENTATION",
-    "FILL_MASK",
-    "CLASSIFICATION",
-    "REGRESSION",
-    "OTHER",
-)
-FRAMEWORKS = ("TENSORFLOW", "PYTORCH", "XGBOOST", "SAGEMAKER-SCIKIT-LEARN")
-
-_LANGUAGE, _VISION, _GENERAL = DOMAINS[1], DOMAINS[0], DOMAINS[2]
+# API_RecommendationJobContainerConfig names the values. The service's model takes any text, so they
+# are guesses here, and no rule.
+_LANGUAGE, _VISION = "NATURAL_LANGUAGE_PROCESSING", "COMPUTER_VISION"
+#: Where nothing says more.
+_GENERAL = {"Domain": "MACHINE_LEARNING", "Task": "OTHER", "Framework": "PYTORCH"}
 #: Tasks of the Hugging Face Hub, as HF_TASK names them.
 _HUGGING_FACE = {
     "text-classification": (_LANGUAGE, "CLASSIFICATION"),
@@ -56,39 +44,12 @@ _IN_REPOSITORY = (
 _VERSION = re.compile(r"([0-9]\.[A-Za-z0-9.]{1,8})(?:-|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerDescription:
-    """The fields of ``ContainerConfig``; ``None`` leaves one out.
-
-    ``assumed`` names the fields that the settings do not say and that hold a general value.
-    """
-
-    domain: str
-    task: str
-    framework: str
-    framework_version: str | None
-    assumed: tuple[str, ...] = ()
-
-    def request(self) -> dict[str, Any]:
-        """The fields as the API names them."""
-        given = {
-            "Domain": self.domain,
-            "Task": self.task,
-            "Framework": self.framework,
-            "FrameworkVersion": self.framework_version,
-        }
-        return {name: value for name, value in given.items() if value is not None}
-
-
 def describe_container(
-    endpoint: EndpointSettings,
-    *,
-    domain: str | None = None,
-    task: str | None = None,
-    framework: str | None = None,
-    framework_version: str | None = None,
-) -> ContainerDescription:
-    """What the settings say of the first container, below what is given.
+    endpoint: EndpointSettings, given: Mapping[str, str | None]
+) -> tuple[dict[str, str], list[str]]:
+    """``ContainerConfig`` of the first container, and which of its values nothing says.
+
+    What is given, by the API's names, wins over what the settings say.
 
     Examples
     --------
@@ -103,29 +64,22 @@ def describe_container(
     ...     instance_type: ml.m5.large
     ...     latency: {p99: 200ms}
     ... ''')
-    >>> found = describe_container(settings.endpoints["sentiment"])
-    >>> found.domain, found.task, found.framework, found.framework_version, found.assumed
-    ('NATURAL_LANGUAGE_PROCESSING', 'CLASSIFICATION', 'PYTORCH', '2.6.0', ())
+    >>> found, assumed = describe_container(settings.endpoints["sentiment"], {})
+    >>> list(found.values()), assumed
+    (['NATURAL_LANGUAGE_PROCESSING', 'CLASSIFICATION', 'PYTORCH', '2.6.0'], [])
     """
-    container = endpoint.containers[0]
-    hub = _HUGGING_FACE.get(str(container.environment.get("HF_TASK", "")))
+    said: dict[str, str] = {}
+    task = str(endpoint.containers[0].environment.get("HF_TASK", ""))
+    if task in _HUGGING_FACE:
+        said["Domain"], said["Task"] = _HUGGING_FACE[task]
     repository, tag = _image_name(endpoint)
-    named = next((name for part, name in _IN_REPOSITORY if part in repository), None)
-    version = _VERSION.match(tag) if named else None
-    assumed = []
-    if not (domain or hub):
-        assumed.append("domain")
-    if not (task or hub):
-        assumed.append("task")
-    if not (framework or named):
-        assumed.append("framework")
-    return ContainerDescription(
-        domain=domain or (hub[0] if hub else _GENERAL),
-        task=task or (hub[1] if hub else "OTHER"),
-        framework=framework or named or "PYTORCH",
-        framework_version=framework_version or (version[1] if version else None),
-        assumed=tuple(assumed),
-    )
+    framework = next((name for part, name in _IN_REPOSITORY if part in repository), None)
+    if framework:
+        said["Framework"] = framework
+        if version := _VERSION.match(tag):
+            said["FrameworkVersion"] = version[1]
+    said |= {name: value for name, value in given.items() if value}
+    return {**_GENERAL, **said}, [name for name in _GENERAL if name not in said]
 
 
 def _image_name(endpoint: EndpointSettings) -> tuple[str, str]:

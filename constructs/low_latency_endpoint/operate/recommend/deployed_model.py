@@ -7,12 +7,20 @@ from typing import Any
 from ...account.calls import Account
 from ...account.endpoints import find_model, read_endpoint
 from ...account.stacks import stack_ids
+from ...errors import rule
+from ...plan.limits import API
 from ...settings import Settings
-from .job_requests import MODEL_TO_TEST, ModelSource, VpcConfig
+
+MODEL_TO_TEST = rule(
+    "LLR103",
+    "a recommendation job tests one model that exists",
+    fix="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
+    source=API + "RecommendationJobInputConfig.html",
+)
 
 
-def find_deployed_model(account: Account, settings: Settings, key: str) -> ModelSource:
-    """The model that the endpoint of the settings runs now.
+def find_deployed_model(account: Account, settings: Settings, key: str) -> dict[str, Any]:
+    """The model that the endpoint of the settings runs now, as :func:`read_model` does.
 
     Parameters
     ----------
@@ -39,8 +47,8 @@ def find_deployed_model(account: Account, settings: Settings, key: str) -> Model
     return read_model(account, variant.model_name)
 
 
-def read_model(account: Account, name: str) -> ModelSource:
-    """A model by its name.
+def read_model(account: Account, name: str) -> dict[str, Any]:
+    """A model and its network, as a job's request has them.
 
     Raises
     ------
@@ -48,12 +56,7 @@ def read_model(account: Account, name: str) -> ModelSource:
         LLR103 when there is no such model.
     """
     network = _found(find_model(account, name), f"model {name}").get("VpcConfig")
-    return ModelSource(
-        name,
-        vpc=VpcConfig(tuple(network["Subnets"]), tuple(network["SecurityGroupIds"]))
-        if network
-        else None,
-    )
+    return {"ModelName": name, **({"VpcConfig": network} if network else {})}
 
 
 def _found(found: Any, what: str) -> Any:
@@ -63,21 +66,18 @@ def _found(found: Any, what: str) -> Any:
 
 
 def find_endpoint(account: Account, settings: Settings, key: str) -> str:
-    """The deployed endpoint's name: the settings' own, or what CloudFormation made.
+    """The deployed endpoint's name: the settings' own, or the one that CloudFormation made.
+
+    That one only the stack knows, and it tells when it has but one endpoint.
 
     Raises
     ------
     ConfigurationError
         LLR103 when several endpoints could be meant, or none is deployed.
     """
-    return settings.endpoints[key].endpoint_name or _only_endpoint(account, settings, key)
-
-
-def _only_endpoint(account: Account, settings: Settings, key: str) -> str:
-    """The endpoint's name from the stack, when the stack has but one.
-
-    Endpoints without a name of their own get one from CloudFormation that only the stack knows.
-    """
+    named = settings.endpoints[key].endpoint_name
+    if named:
+        return named
     if len(settings.endpoints) > 1:
         raise MODEL_TO_TEST.error(
             got=f"{key} has no endpoint_name",

@@ -1,12 +1,19 @@
-"""Requests to Inference Recommender: pure functions from options to what boto3 sends."""
+"""Requests to Inference Recommender: pure functions from options to what boto3 sends.
+
+The traffic of a load test comes from closed-loop users, in phases or stairs: a user calls, waits
+for the answer and calls again, so the rate follows from the endpoint's speed. Source of the limits:
+the developer guide's "Run a custom load test".
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from datetime import timedelta
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from ...errors import rule
 from ...plan.images import check_image_runs_on
@@ -14,11 +21,13 @@ from ...plan.instance_types import instance_facts
 from ...plan.limits import API, GUIDE, INSTANCE_TYPE, Pattern, Range
 from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...settings import EndpointSettings
+from ...settings.fields import duration_of
 from ...settings.plans import images_of
-from .container import ContainerDescription
-from .jobs import INFERENCE, JobKind
+from ...settings.recommendation import PhaseSettings, StairsSettings
+from ...settings.yaml_source import scalar
+from .jobs import INFERENCE, JobRequest
+from .payload import SamplePayload
 from .threshold import STOPPING, LatencyThreshold
-from .traffic import DEFAULT_TRAFFIC, Traffic, seconds_of_traffic, traffic_request
 
 JOB_NAME = Pattern(
     rule(
@@ -44,75 +53,72 @@ JOB_ROLE = Pattern(
     "an ARN such as arn:aws:iam::123456789012:role/recommender",
     max_length=2048,
 )
-MODEL_TO_TEST = rule(
-    "LLR103",
-    "a recommendation job tests one model that exists",
-    fix="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
-    source=API + "RecommendationJobInputConfig.html",
-)
 JOB_SECONDS = Range(STOPPING, "the job's duration limit", 1, 18_000, "seconds")
 MAX_INVOCATIONS = Range(STOPPING, "the most requests per minute", 1, 30_000, "requests per minute")
 MAX_PARALLEL = Range(STOPPING, "the tests at the same time", 1, 10)
 MAX_TESTS = Range(STOPPING, "the number of tests", 1, 10)
 TAGS = [{"Key": "created-by", "Value": "low-latency-endpoint"}]
 
+Traffic = Sequence[PhaseSettings] | StairsSettings
+Shape = TypeVar("Shape", PhaseSettings, StairsSettings)
 
-@dataclass(frozen=True, slots=True)
-class VpcConfig:
-    """Where the endpoints under test get their network interfaces."""
-
-    subnet_ids: tuple[str, ...]
-    security_group_ids: tuple[str, ...]
-
-    def request(self) -> dict[str, Any]:
-        """As the API names it."""
-        return {"SecurityGroupIds": list(self.security_group_ids), "Subnets": list(self.subnet_ids)}
+#: One user, three more each minute: 30 after ten minutes. AWS's guide has 15 to 20 users reach
+#: 500 requests per second on ml.c5.large; the test ends by itself when the rate flattens.
+DEFAULT_TRAFFIC = (PhaseSettings(users=1, spawn_rate=3, duration=timedelta(minutes=10)),)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSource:
-    """The model under test: its name in SageMaker, or a version in the model registry.
+def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
+    """A phase or stairs as the AWS CLI writes structures; ``LLR105`` for anything else.
 
-    ``vpc`` is ``None`` for endpoints under test outside any VPC.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR103 unless exactly one is given.
+    Examples
+    --------
+    >>> parse_shape(PhaseSettings, "users=1,spawn-rate=2,duration=2m", "--phase").spawn_rate
+    2
     """
-
-    model_name: str | None = None
-    model_package_arn: str | None = None
-    vpc: VpcConfig | None = None
-
-    def __post_init__(self) -> None:
-        if (self.model_name is None) == (self.model_package_arn is None):
-            raise MODEL_TO_TEST.error(
-                got="both" if self.model_name else "neither",
-                allowed="a model's name or a model package's ARN",
-            )
-
-    def request(self) -> dict[str, Any]:
-        """As the API names it."""
-        found: dict[str, Any] = {"ModelPackageVersionArn": self.model_package_arn}
-        if self.model_name is not None:
-            found = {"ModelName": self.model_name}
-        return found if self.vpc is None else {**found, "VpcConfig": self.vpc.request()}
+    given = [part.partition("=") for part in text.split(",")]
+    try:
+        return kind.model_validate(
+            {name.replace("-", "_"): scalar(value) for name, _, value in given}
+        )
+    except ValidationError:
+        names = (name.replace("_", "-") for name in kind.model_fields)
+        raise TRAFFIC_RULE.error(
+            got=text, allowed=",".join(f"{name}=..." for name in names), where=option
+        ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTest:
-    """What an Advanced job does beyond a Default one.
+def parse_limit(text: str, option: str) -> timedelta:
+    """How long a job may take, such as ``2h``; ``LLR106`` for anything but whole seconds."""
+    limit = duration_of(text)
+    if limit is None or not JOB_SECONDS.holds(limit.total_seconds()):
+        raise STOPPING.error(
+            got=text, allowed="whole seconds with a unit, such as 90m, at most 5h", where=option
+        )
+    return limit
+
+
+def load_test(
+    instance_types: Sequence[str],
+    threshold: LatencyThreshold,
+    traffic: Traffic = DEFAULT_TRAFFIC,
+    *,
+    max_invocations: int = 30_000,
+    max_duration: timedelta = timedelta(hours=2),
+    max_parallel: int = 3,
+    continue_when_flat: bool = False,
+    environment: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """What the request of an Advanced job has beyond a Default one's.
 
     Parameters
     ----------
     threshold : LatencyThreshold
         A test ends when the model's latency reaches it.
-    traffic : tuple of Phase, or Stairs
+    traffic : sequence of PhaseSettings, or StairsSettings
         By default one user and three more each minute, for ten minutes.
     max_invocations : int
         A test ends at this many requests per minute. By default 30,000, the most.
-    max_seconds : int
+    max_duration : timedelta
         AWS stops the job after this time, whatever is done by then. By default two hours.
     max_parallel : int
         Tests at the same time, each on an endpoint of its own. By default 3.
@@ -125,144 +131,135 @@ class LoadTest:
     Raises
     ------
     ConfigurationError
-        LLR105, LLR106.
+        LLR104 for the instance types and variables, LLR105 for more traffic than time, LLR106 for a
+        limit or a number of tests out of range.
     """
-
-    threshold: LatencyThreshold
-    traffic: Traffic = DEFAULT_TRAFFIC
-    max_invocations: int = 30_000
-    max_seconds: int = 7200
-    max_parallel: int = 3
-    continue_when_flat: bool = False
-    environment: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        MAX_INVOCATIONS.check(self.max_invocations, "--max-invocations")
-        JOB_SECONDS.check(self.max_seconds, "--max-duration")
-        MAX_PARALLEL.check(self.max_parallel, "--max-parallel")
-        if not self.traffic:
-            raise TRAFFIC_RULE.error(got="no phase", allowed="one phase or several, or stairs")
-        if seconds_of_traffic(self.traffic) > self.max_seconds:
-            raise TRAFFIC_RULE.error(
-                got=f"{seconds_of_traffic(self.traffic)} seconds of traffic",
-                allowed=f"at most the job's duration limit, {self.max_seconds} seconds",
+    environment = environment or {}
+    _check_count(instance_types, fewest=1)
+    for name, values in environment.items():
+        if not (1 <= len(values) <= 3 and len(environment) <= 5):
+            raise TYPES_TO_TRY.error(
+                got=f"{name}={','.join(values)}",
+                where="--vary",
+                allowed="at most five variables with one to three values each",
+                fix="Try fewer values, in several jobs.",
             )
-        for name, values in self.environment.items():
-            if not (1 <= len(values) <= 3 and len(self.environment) <= 5):
-                raise TYPES_TO_TRY.error(
-                    got=f"{name}={','.join(values)}",
-                    where="--vary",
-                    allowed="at most five variables with one to three values each",
-                    fix="Try fewer values, in several jobs.",
-                )
+    pattern, sending = _traffic_pattern(traffic)
+    limit = JOB_SECONDS.check(max_duration.total_seconds(), "--max-duration")
+    if sending > limit:
+        raise TRAFFIC_RULE.error(
+            got=f"{sending} seconds of traffic",
+            allowed=f"at most the job's duration limit, {limit:g} seconds",
+        )
+    tests = len(instance_types) * prod(map(len, environment.values()))
+    ranges = [{"Name": name, "Value": list(values)} for name, values in environment.items()]
+    vary = {"EnvironmentParameterRanges": {"CategoricalParameterRanges": ranges}} if ranges else {}
+    parallel = MAX_PARALLEL.check(max_parallel, "--max-parallel")
+    return {
+        "InputConfig": {
+            "JobDurationInSeconds": int(limit),
+            "TrafficPattern": pattern,
+            "ResourceLimit": {
+                "MaxNumberOfTests": MAX_TESTS.check(tests, "the number of tests"),
+                "MaxParallelOfTests": min(parallel, tests),
+            },
+            "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
+        },
+        "StoppingConditions": {
+            "MaxInvocations": MAX_INVOCATIONS.check(max_invocations, "--max-invocations"),
+            "ModelLatencyThresholds": [
+                {"Percentile": threshold.percentile, "ValueInMilliseconds": threshold.milliseconds}
+            ],
+            "FlatInvocations": "Continue" if continue_when_flat else "Stop",
+        },
+    }
 
-    def tests(self, instance_types: Sequence[str]) -> int:
-        """How many tests the job makes."""
-        return len(instance_types) * prod(map(len, self.environment.values()))
+
+def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
+    """``TrafficPattern`` of the API, and for how many seconds a test sends."""
+    if isinstance(traffic, StairsSettings):
+        seconds = int(traffic.duration.total_seconds())
+        stairs = {
+            "DurationInSeconds": seconds,
+            "NumberOfSteps": traffic.steps,
+            "UsersPerStep": traffic.users_per_step,
+        }
+        return {"TrafficType": "STAIRS", "Stairs": stairs}, seconds
+    if not traffic:
+        raise TRAFFIC_RULE.error(got="no phase", allowed="one phase or several, or stairs")
+    phases = [
+        {
+            "InitialNumberOfUsers": phase.users,
+            "SpawnRate": phase.spawn_rate,
+            "DurationInSeconds": int(phase.duration.total_seconds()),
+        }
+        for phase in traffic
+    ]
+    return {"TrafficType": "PHASES", "Phases": phases}, sum(
+        phase["DurationInSeconds"] for phase in phases
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class RecommendationRequest:
-    """All of a job.
+def inference_job(
+    name: str,
+    role_arn: str,
+    model: Mapping[str, Any],
+    container: Mapping[str, str],
+    payload: SamplePayload,
+    instance_types: Sequence[str] = (),
+    test: Mapping[str, Any] | None = None,
+) -> JobRequest:
+    """A job of Inference Recommender.
 
     Parameters
     ----------
-    job_name, role_arn : str
-    model : ModelSource
-    container : ContainerDescription
-    sample_payload : str
-        The URI of a ``.tar.gz`` in S3.
-    content_type : str
-        What the payload holds.
-    instance_types : tuple of str
+    model : mapping
+        The model under test and its network, as :mod:`.deployed_model` reads them.
+    container : mapping
+        As :func:`.describe_container` describes it.
+    instance_types : sequence of str
         A Default job without any lets AWS choose.
-    load_test : LoadTest, optional
-        Makes it an Advanced job. By default it is a Default one.
+    test : mapping, optional
+        A :func:`load_test` of these types, which makes it an Advanced job. By default it is a
+        Default one.
+
+    Raises
+    ------
+    ConfigurationError
+        LLR101 for the job's name, LLR102 for the role, LLR104 for too many instance types.
     """
-
-    job_name: str
-    role_arn: str
-    model: ModelSource
-    container: ContainerDescription
-    sample_payload: str
-    content_type: str
-    instance_types: tuple[str, ...] = ()
-    load_test: LoadTest | None = None
-    kind: ClassVar[JobKind[Any]] = INFERENCE
-
-    @property
-    def job_type(self) -> str:
-        """The API's word for the kind of job."""
-        return "Advanced" if self.load_test else "Default"
-
-    def request(self) -> dict[str, Any]:
-        """What ``create_inference_recommendations_job`` is called with.
-
-        Raises
-        ------
-        ConfigurationError
-            LLR101 for the job's name, LLR102 for the role, LLR104 for the instance types, LLR106 for
-            more tests than a job makes.
-        """
-        JOB_NAME.check(self.job_name, "--job-name")
-        JOB_ROLE.check(self.role_arn, "--role-arn")
-        self._check_count()
-        container = self.container.request()
-        container["PayloadConfig"] = {
-            "SamplePayloadUrl": self.sample_payload,
-            "SupportedContentTypes": [self.content_type],
-        }
-        container["SupportedEndpointType"] = "RealTime"
-        if self.instance_types and self.load_test is None:
-            container["SupportedInstanceTypes"] = list(self.instance_types)
-        configuration: dict[str, Any] = {**self.model.request(), "ContainerConfig": container}
-        request: dict[str, Any] = {
-            "JobName": self.job_name,
-            "JobType": self.job_type,
-            "RoleArn": self.role_arn,
-            "InputConfig": configuration,
-            "Tags": TAGS,
-        }
-        if self.load_test is not None:
-            configuration |= _load_test(self.load_test, self.instance_types)
-            request["StoppingConditions"] = {
-                "MaxInvocations": self.load_test.max_invocations,
-                "ModelLatencyThresholds": [
-                    {
-                        "Percentile": self.load_test.threshold.percentile,
-                        "ValueInMilliseconds": self.load_test.threshold.milliseconds,
-                    }
-                ],
-                "FlatInvocations": "Continue" if self.load_test.continue_when_flat else "Stop",
-            }
-        return request
-
-    def _check_count(self) -> None:
-        if self.load_test is not None and not self.instance_types:
-            raise TYPES_TO_TRY.error(
-                got="none", allowed=f"1 to {MAX_TYPES} types", where="--instance-type"
-            )
-        if len(self.instance_types) > MAX_TYPES:
-            raise TYPES_TO_TRY.error(
-                got=f"{len(self.instance_types)} types",
-                allowed=f"at most {MAX_TYPES}",
-                where="--instance-type",
-            )
-
-
-def _load_test(test: LoadTest, instance_types: Sequence[str]) -> dict[str, Any]:
-    ranges = [{"Name": name, "Value": list(values)} for name, values in test.environment.items()]
-    vary = {"EnvironmentParameterRanges": {"CategoricalParameterRanges": ranges}} if ranges else {}
-    tests = MAX_TESTS.check(test.tests(instance_types), "the number of tests")
-    return {
-        "JobDurationInSeconds": test.max_seconds,
-        "TrafficPattern": traffic_request(test.traffic),
-        "ResourceLimit": {
-            "MaxNumberOfTests": tests,
-            "MaxParallelOfTests": min(test.max_parallel, tests),
+    _check_count(instance_types)
+    described: dict[str, Any] = {
+        **container,
+        "PayloadConfig": {
+            "SamplePayloadUrl": payload.uri,
+            "SupportedContentTypes": [payload.content_type],
         },
-        "EndpointConfigurations": [{"InstanceType": each, **vary} for each in instance_types],
+        "SupportedEndpointType": "RealTime",
     }
+    if instance_types and test is None:
+        described["SupportedInstanceTypes"] = list(instance_types)
+    test = test or {"InputConfig": {}}
+    return JobRequest(
+        INFERENCE,
+        {
+            "JobName": JOB_NAME.check(name, "--job-name"),
+            "JobType": "Advanced" if test["InputConfig"] else "Default",
+            "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
+            "Tags": TAGS,
+            **test,
+            "InputConfig": {**model, "ContainerConfig": described, **test["InputConfig"]},
+        },
+    )
+
+
+def _check_count(instance_types: Sequence[str], fewest: int = 0) -> None:
+    if not fewest <= len(instance_types) <= MAX_TYPES:
+        raise TYPES_TO_TRY.error(
+            got=f"{len(instance_types)} types",
+            allowed=f"{fewest} to {MAX_TYPES}",
+            where="--instance-type",
+        )
 
 
 def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings) -> list[str]:

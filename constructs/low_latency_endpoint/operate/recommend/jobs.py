@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -54,10 +54,6 @@ class JobKind(Generic[R]):
     def named(self, name: str) -> dict[str, str]:
         """A job's name as its operations take it."""
         return {f"{self.prefix}Name": name}
-
-    def status(self, answer: Mapping[str, Any]) -> str:
-        """AWS's own word."""
-        return str(answer.get(f"{self.prefix}Status") or answer["Status"])
 
     def type(self, answer: Mapping[str, Any]) -> str:
         """What people call a job."""
@@ -133,28 +129,16 @@ class Job(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class JobSummary:
-    """One line of the list of jobs."""
+class JobRequest:
+    """What starts a job: boto3 is called with ``content``."""
 
-    name: str
-    type: str
-    status: str
-    created: datetime
-
-
-class JobRequest(Protocol):
-    """What starts a job."""
+    kind: JobKind[Any]
+    content: dict[str, Any]
 
     @property
-    def kind(self) -> JobKind[Any]:
-        """Of which kind it will be."""
-
-    @property
-    def job_name(self) -> str:
-        """What it will be called."""
-
-    def request(self) -> dict[str, Any]:
-        """What boto3 is called with; raises where AWS would refuse it."""
+    def name(self) -> str:
+        """What the job will be called."""
+        return str(self.content[f"{self.kind.prefix}Name"])
 
 
 @contextmanager
@@ -189,12 +173,9 @@ def start(client: ClientFactory, job: JobRequest) -> None:
     ------
     AwsUnavailable
         When AWS refuses.
-    ConfigurationError
-        As the request's own.
     """
-    request = job.request()
-    with job_errors_in_words(job.job_name):
-        _call(client, "create", job.kind, request)
+    with job_errors_in_words(job.name):
+        _call(client, "create", job.kind, job.content)
 
 
 def read(client: ClientFactory, kind: JobKind[R], name: str) -> Job[R]:
@@ -216,7 +197,7 @@ def read_job(kind: JobKind[R], answer: Mapping[str, Any]) -> Job[R]:
     return Job(
         name=answer[f"{kind.prefix}Name"],
         type=kind.type(answer),
-        status=kind.status(answer),
+        status=answer.get(f"{kind.prefix}Status") or answer["Status"],
         failure_reason=answer.get("FailureReason", ""),
         created=answer["CreationTime"],
         ended=answer.get("CompletionTime") or answer.get("EndTime"),
@@ -276,17 +257,12 @@ def stop(client: ClientFactory, kind: JobKind[R], name: str) -> None:
         _call(client, "stop", kind, kind.named(name))
 
 
-def newest_jobs(client: ClientFactory, kind: JobKind[R], most: int = 50) -> list[JobSummary]:
-    """The newest jobs of one kind in the account and region."""
+def newest_jobs(client: ClientFactory, kind: JobKind[R], most: int = 50) -> list[Job[R]]:
+    """The newest jobs of one kind in the account and region, without their results."""
     request = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": most}
     with job_errors_in_words("the list"):
         answer = getattr(client("sagemaker"), f"list_{kind.operation}s")(**request)
-    return [
-        JobSummary(
-            each[f"{kind.prefix}Name"], kind.type(each), kind.status(each), each["CreationTime"]
-        )
-        for each in answer[kind.jobs]
-    ]
+    return [read_job(kind, each) for each in answer[kind.jobs]]
 
 
 def _call(client: ClientFactory, verb: str, kind: JobKind[R], request: Mapping[str, Any]) -> Any:

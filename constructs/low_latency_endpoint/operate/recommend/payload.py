@@ -57,34 +57,39 @@ def sample_payload(
     ConfigurationError
         LLR107.
     """
-    warm_up = endpoint.warm_up.payload if endpoint.warm_up else None
+    stated = endpoint.warm_up.payload if endpoint.warm_up else None
+    if content_type is None and stated is not None:
+        content_type = stated.content_type or ("text/plain" if stated.text is not None else None)
+    content_type = content_type or "application/json"
     if given is not None and given.startswith("s3://"):
         if not (_S3.fullmatch(given) and given.endswith(".tar.gz")):
             raise SAMPLE_PAYLOAD.error(
                 got=given, allowed="s3://bucket/name.tar.gz", where="--sample-payload"
             )
-        return SamplePayload(given, content_type or _content_type(endpoint))
-    if given is not None:
-        body, name = _read(Path(given)), Path(given).name
-    elif warm_up is not None:
-        body, name = _warm_up_body(endpoint), "payload"
-    else:
+        return SamplePayload(given, content_type)
+    if given is None and stated is None:
         raise SAMPLE_PAYLOAD.error(
             got="no payload", allowed="a payload like the callers'", where="--sample-payload"
         )
+    file = given or (stated.file if stated else None)
+    if file is not None:
+        body = _read(Path(file))
+    elif stated is not None and stated.text is not None:
+        body = stated.text.encode()
+    else:
+        body = json.dumps(stated.data if stated else None).encode()
     if upload_to is None or not _S3.fullmatch(upload_to):
         raise SAMPLE_PAYLOAD.error(
             got=upload_to or f"{given or 'the payload of the warm-up'}, which is not in S3",
             allowed="--upload-to s3://bucket/prefix/",
             where="--upload-to",
         )
+    name = Path(given).name if given else "payload"
     archive = body if name.endswith((".tar.gz", ".tgz")) else packed(body, name)
     # Named by what it holds: the same payload again is the same object, another never replaces it.
     key = hashlib.sha256(archive).hexdigest()[:16]
     return SamplePayload(
-        f"{upload_to.rstrip('/')}/sample-payload-{key}.tar.gz",
-        content_type or _content_type(endpoint),
-        archive,
+        f"{upload_to.rstrip('/')}/sample-payload-{key}.tar.gz", content_type, archive
     )
 
 
@@ -124,22 +129,3 @@ def _read(path: Path) -> bytes:
             allowed="a file, or s3://bucket/name.tar.gz",
             where="--sample-payload",
         ) from error
-
-
-def _warm_up_body(endpoint: EndpointSettings) -> bytes:
-    assert endpoint.warm_up is not None
-    payload = endpoint.warm_up.payload
-    if payload.text is not None:
-        return payload.text.encode()
-    if payload.file is not None:
-        return _read(Path(payload.file))
-    return json.dumps(payload.data).encode()
-
-
-def _content_type(endpoint: EndpointSettings) -> str:
-    payload = endpoint.warm_up.payload if endpoint.warm_up else None
-    if payload is None:
-        return "application/json"
-    return payload.content_type or (
-        "text/plain" if payload.text is not None else "application/json"
-    )

@@ -5,6 +5,8 @@ on how to get them says microseconds in one tab and milliseconds in the other, o
 example of 263596 at 648 requests per minute. Little's law tells the two apart, for they differ by
 a thousand: rate times latency is the number of requests in flight, and the recommender sends with
 a few users. See :func:`model_latency_ms`.
+
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/inference-recommender-interpret-results.html
 """
 
 from __future__ import annotations
@@ -16,9 +18,6 @@ from typing import Any
 
 from .threshold import LatencyThreshold
 
-RESULTS = (
-    "https://docs.aws.amazon.com/sagemaker/latest/dg/inference-recommender-interpret-results.html"
-)
 # The recommender's users call one after another: an hour's phase ends with 183 of them at most, and
 # less than half a request in flight on average would mean that it hardly sent any.
 _MOST_IN_FLIGHT = 500.0

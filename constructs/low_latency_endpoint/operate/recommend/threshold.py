@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ...errors import rule
 from ...plan.limits import GUIDE
-from ...settings.breach import BreachError
-from ...settings.fields import parse_duration
+from ...settings.fields import duration_of
 
 #: What bounds a load test of AWS's.
 STOPPING = rule(
@@ -87,10 +86,8 @@ def parse_threshold(text: str) -> LatencyThreshold:
     LatencyThreshold(percentile='P95', milliseconds=200, note='')
     """
     match = re.fullmatch(r"[pP](95|99)=(.+)", text)
-    try:
-        milliseconds = parse_duration(match[2]).total_seconds() * 1000 if match else 0.0
-    except BreachError:
-        milliseconds = 0.0
+    duration = duration_of(match[2]) if match else None
+    milliseconds = duration.total_seconds() * 1000 if duration else 0.0
     whole = round(milliseconds)
     if match is None or whole < 1 or abs(milliseconds - whole) > 1e-6 or whole >= 2**31:
         raise STOPPING.error(

@@ -2,100 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from textwrap import indent
+from typing import Any
 
+import yaml
 from rich.console import RenderableType
 from rich.text import Text
 
 from ...report.tables import Cell, Table
 from ...settings.fields import duration_text
-from .generative_requests import Benchmark, GenerativeRecommendation
-from .job_requests import RecommendationRequest, VpcConfig
-from .jobs import Job
+from .jobs import BENCHMARK, Job, JobRequest
 from .results import GenerativeResult, Recommendation
-from .scaling import ScalingAdvice
 from .threshold import LatencyThreshold
-from .traffic import traffic_text
 
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 
 
-def price_lines(job: RecommendationRequest, doubts: Sequence[str] = ()) -> Iterator[str]:
-    """What the job will do and what bounds its cost, before anything is started."""
-    test, container = job.load_test, job.container
-    assumed = f" (assumed: {', '.join(container.assumed)})" if container.assumed else ""
-    yield f"Job {job.job_name} ({job.job_type})"
-    yield _line("model", job.model.model_name or job.model.model_package_arn)
-    yield _line("described as", f"{' '.join(container.request().values())}{assumed}")
-    yield _line("payload", f"{job.sample_payload} ({job.content_type})")
-    yield _network(job.model.vpc)
-    yield _types(job.instance_types)
-    if test is None:
-        yield _line("duration", "AWS: within 45 minutes; a Default job takes no limit")
-    else:
-        tests = test.tests(job.instance_types)
-        parallel = min(test.max_parallel, tests)
-        limit = duration_text(timedelta(seconds=test.max_seconds))
-        hours = parallel * test.max_seconds / 3600
-        ends = "" if test.continue_when_flat else ", or when the rate no longer rises"
-        yield _line(
-            "traffic",
-            f"{traffic_text(test.traffic)}; a test ends at {test.threshold.percentile.lower()} "
-            f"{test.threshold.milliseconds} ms, {test.max_invocations} requests per minute{ends}",
-        )
-        yield _line("tests", f"{tests}, {parallel} at a time")
-        yield _line("duration limit", f"{limit}, so at most {hours:g} instance hours")
-        if test.threshold.note:
-            yield _line("note", test.threshold.note)
-    yield from (_line("note", doubt) for doubt in doubts)
-    yield (
-        "This costs money: AWS bills the instances under test, by the second, at the hosting "
-        f"price of their types ({_PRICES})."
-    )
+class _Whole(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
-def generative_price_lines(
-    job: GenerativeRecommendation | Benchmark, workload: str, doubts: Sequence[str] = ()
+def price_lines(
+    job: JobRequest, doubts: Sequence[str] = (), *, workload: str = "", assumed: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The same of a job for a generative model."""
-    yield f"Job {job.job_name} ({job.kind.word})"
-    if isinstance(job, Benchmark):
-        yield _line("endpoint", ", ".join((job.endpoint_name, *job.inference_components)))
-        yield _network(job.vpc)
-        cost = (
+    """The request as AWS gets it, and what bounds its cost, before anything is started."""
+    given = {name: value for name, value in job.content.items() if name != "Tags"}
+    text = yaml.dump(given, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
+    yield f"Job {job.name} ({job.kind.type(given)}), as AWS is asked for it:"
+    yield indent(text.rstrip(), "  ")
+    if workload:
+        yield _line("workload", workload)
+    if assumed:
+        yield _line("assumed", ", ".join(assumed).lower())
+    yield _line("duration limit", _bound(job))
+    yield from (_line("note", doubt) for doubt in doubts)
+    if job.kind is BENCHMARK:
+        yield (
             "This loads the endpoint like production traffic, beside what its callers send, and "
             f"AWS bills the job ({_PRICES})."
         )
     else:
-        yield _line("model", job.model)
-        yield _line("goal", job.goal)
-        yield _types(job.instance_types)
-        optimized = "no, AWS may optimize it, which takes hours" if job.optimize else "yes"
-        yield _line("model as is", optimized)
-        cost = (
-            "This costs money: AWS bills the GPU instances it tests, at the hosting price of "
-            f"their types ({_PRICES})."
+        yield (
+            "This costs money: AWS bills the instances under test, by the second, at the hosting "
+            f"price of their types ({_PRICES})."
         )
-    yield _line("workload", workload)
-    yield _line("results", job.output)
-    yield _line("duration limit", "none: the API has none, so watch the job, or use --stop")
-    yield from (_line("note", doubt) for doubt in doubts)
-    yield cost
+
+
+def _bound(job: JobRequest) -> str:
+    """What ends a job, whatever happens."""
+    given = job.content.get("InputConfig")
+    if given is None:
+        return "none: the API has none, so watch the job, or use --stop"
+    if "JobDurationInSeconds" not in given:
+        return "AWS: within 45 minutes; a Default job takes no limit"
+    seconds, limit = given["JobDurationInSeconds"], given["ResourceLimit"]
+    hours = limit["MaxParallelOfTests"] * seconds / 3600
+    return f"{duration_text(timedelta(seconds=seconds))}, so at most {hours:g} instance hours"
 
 
 def _line(name: str, value: object) -> str:
     return f"  {name:<16} {value}"
-
-
-def _network(vpc: VpcConfig | None) -> str:
-    return _line(
-        "network", f"{len(vpc.subnet_ids)} subnets of the model's VPC" if vpc else "no VPC"
-    )
-
-
-def _types(names: Sequence[str]) -> str:
-    return _line("instance types", ", ".join(names) or "AWS chooses them")
 
 
 def job_table(
@@ -194,16 +163,18 @@ def _details(result: GenerativeResult) -> Iterator[str]:
         yield result.model_package_arn
 
 
-def scaling_lines(advice: ScalingAdvice, planned_target: float | None) -> Iterator[str]:
+def scaling_lines(advice: Mapping[str, Any], planned_target: float | None) -> Iterator[str]:
     """AWS's recommendation of the scaling, beside the plan's."""
-    low, high = (_number(each, "d") for each in (advice.min_instances, advice.max_instances))
-    down, up = (
-        "-" if each is None else f"{each}s"
-        for each in (advice.scale_in_cooldown, advice.scale_out_cooldown)
-    )
+    shown = {name: "-" if value is None else value for name, value in advice.items()}
     yield "AWS recommends this scaling (GetScalingConfigurationRecommendation):"
-    yield _line("instances", f"{low} to {high}")
-    yield from (_line("target", f"{value:g} ({metric})") for metric, value in advice.targets)
-    yield _line("cooldown", f"in {down}, out {up}")
+    yield _line("instances", "{min_instances} to {max_instances}".format_map(shown))
+    for target in advice["targets"]:
+        yield _line("target", "{value:g} ({metric})".format_map(target))
+    yield _line(
+        "cooldown",
+        "in {scale_in_cooldown_seconds}, out {scale_out_cooldown_seconds} seconds".format_map(
+            shown
+        ),
+    )
     if planned_target is not None:
         yield _line("plan's target", f"{planned_target:g} invocations per instance and minute")

@@ -122,15 +122,12 @@ def evaluate(
     if too_few_samples(settings, store, Window(end - count * period, end)):
         return Outcome(None)
     points = _points(settings, queries, main, window, period)
-    missing = settings.get("TreatMissingData") or _default_missing(settings)
+    default = "ignore" if settings.get("Namespace") == "AWS/DynamoDB" else "missing"
+    missing = settings.get("TreatMissingData") or default
     state = judge(points, count, needed, missing)
     if state in (None, present):
         return Outcome(None)
     return _explained(state, settings, points, count, needed, missing)
-
-
-def _default_missing(settings: Mapping[str, Any]) -> str:
-    return "ignore" if settings.get("Namespace") == "AWS/DynamoDB" else "missing"
 
 
 def alarm_queries(settings: Mapping[str, Any]) -> list[dict[str, Any]]:

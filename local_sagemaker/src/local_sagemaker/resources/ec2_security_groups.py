@@ -153,9 +153,6 @@ class _Rule(ResourceType):
         _revoke(at, self.direction, old["GroupId"], [old])
 
 
-_COMMON = frozenset({"CidrIp", "CidrIpv6", "FromPort", "GroupId", "IpProtocol", "ToPort"})
-
-
 @emulated
 class SecurityGroupIngress(_Rule):
     """An inbound rule."""

@@ -1,6 +1,6 @@
 """``docs/settings.md``: tables of all settings, written from the models.
 
-``python -m low_latency_endpoint.settings.reference docs/settings.md`` rewrites what stands between
+``python docs/make_settings_tables.py docs/settings.md`` rewrites what stands between
 the two marks and leaves the hand-written text around them alone.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from .fields import Limited
-from .model_base import SettingsModel
-from .schema import merged, settings_json_schema
-from .stack import Settings
+from low_latency_endpoint.settings.fields import Limited
+from low_latency_endpoint.settings.model_base import SettingsModel
+from low_latency_endpoint.settings.schema import merged, settings_json_schema
+from low_latency_endpoint.settings.stack import Settings
 
-BEGIN = "<!-- Generated from the models: python -m low_latency_endpoint.settings.reference -->"
+BEGIN = "<!-- Generated from the models: make docs -->"
 END = "<!-- End of what is generated -->"
 
 

@@ -1,5 +1,7 @@
 """What is kept of CloudFormation's schemas: the emulated types, and what a check reads.
 
+    python local_sagemaker/tests/extract_schemas.py      # writes resource_types.json anew
+
 The file itself says which properties of a type are honoured. For another one, write
 `"Name": {}` among the type's properties there (for another type, `"AWS::...": {"properties": {}}`)
 and run `make docs`: the rest follows from the schema.
@@ -15,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import resources
-from ..resources.resource_type import REGISTRY
+from local_sagemaker import resources, schemas
+from local_sagemaker.resources.resource_type import REGISTRY
 
-FILE = Path(__file__).with_name("resource_types.json")
+FILE = Path(schemas.__file__).with_name("resource_types.json")
 # Custom resources take any property; the CDK's metadata resource takes none but its own.
 _FREE = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::CustomResource"})
 # No patterns and lengths: written for Java's engine, or the same as the API's, which has its say.
@@ -120,3 +122,7 @@ def _references(schema: Any) -> set[str]:
     if isinstance(schema, list):
         return set().union(*(_references(inner) for inner in schema))
     return set()
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(extracted()))
