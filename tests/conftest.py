@@ -38,6 +38,8 @@ os.environ.update(
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
 )
+# Nobody starts EC2 instances: moto need not make its images anew for each local AWS.
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 
 
 class _LocustStaysOut(MetaPathFinder, Loader):

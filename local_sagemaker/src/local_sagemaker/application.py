@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 # Every answer of moto's would tell browsers that any page may read it.
 werkzeug_app.DISABLE_GLOBAL_CORS = True
 
+_MOTO = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
+"""One for the process, whose state moto keeps: it makes a Flask application for each service."""
+
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/")
 """Region and service of a signature."""
 
@@ -92,7 +95,6 @@ class Application:
         self.runtime = runtime or Runtime()
         self._services = {service.name: service for service in services}
         self._on_reset = tuple(on_reset)
-        self._moto = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
         self.url = ""
 
     def __call__(
@@ -106,7 +108,7 @@ class Application:
             return self._controlled(path, environ, start_response)
         if path == "/moto-api/reset":
             return self._reset(environ, start_response)
-        return self._own(environ, start_response) or self._moto(environ, start_response)
+        return self._own(environ, start_response) or _MOTO(environ, start_response)
 
     def _reset(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -115,7 +117,7 @@ class Application:
         for forget in self._on_reset:
             forget()
         self.runtime.reset()
-        return self._moto(environ, start_response)
+        return _MOTO(environ, start_response)
 
     def _controlled(
         self, path: str, environ: dict[str, Any], start_response: Callable[..., Any]

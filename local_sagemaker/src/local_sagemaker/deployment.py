@@ -171,7 +171,7 @@ def _wait(cloudformation: Any, stack_id: str, timeout: float) -> str:
         if not status.endswith("_IN_PROGRESS"):
             return status
         # Asking takes the local AWS as long as creating a small resource: ask less and less often.
-        time.sleep(min(0.5, max(0.02, 0.1 * waited)))
+        time.sleep(min(0.5, max(0.05, 0.2 * waited)))
     raise DeploymentFailed(f"{stack_id} was still {status} after {timeout:.0f} s")
 
 

@@ -85,9 +85,9 @@ def agree(result: StepResult, true: list[float]) -> None:
 def test_every_percentile_is_that_of_the_service_times_drawn(place: Place, name: str) -> None:
     law = LAWS[name]
     server = SimulatedModelServer(law, concurrency=MANY, seed=SEED)
-    # Ten thousand requests tell a law of many values from another; of one value or two, it takes
+    # Five thousand requests tell a law of many values from another; of one value or two, it takes
     # fewer: each percentile is held against the draws themselves.
-    seconds = 40 if law is LOGNORMAL else 10
+    seconds = 20 if law is LOGNORMAL else 10
     result = place.run(server, Step(name, seconds, PoissonArrivals(250), seed=3))
     draws = random.Random(f"{SEED}/0")  # as the first instance draws
     times = [law.draw(draws) for _ in range(WARM_UP + result.intended)]

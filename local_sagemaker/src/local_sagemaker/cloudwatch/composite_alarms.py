@@ -7,6 +7,7 @@ tests/deploy holds.
 from __future__ import annotations
 
 import ast
+import functools
 import logging
 import re
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class AlarmRule:
         return test(self._tree)
 
 
+@functools.lru_cache(1024)  # alarms are judged every minute
 def parse_rule(text: str) -> AlarmRule:
     """Read a rule, by Python's own parser: AND, OR and NOT bind as they do there.
 

@@ -7,6 +7,7 @@ at the function.
 from __future__ import annotations
 
 import ast
+import bisect
 import itertools
 import math
 import operator
@@ -144,15 +145,15 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
     for time in grid:
         if time in result:
             continue
-        before = [t for t in known if t < time]
-        after = [t for t in known if t > time]
         if isinstance(filler, Series):
             if time in filler.values:
                 result[time] = filler.values[time]
-        elif filler == "REPEAT" and before:
-            result[time] = series.values[before[-1]]
-        elif filler == "LINEAR" and before and after:
-            start, end = before[-1], after[0]
+            continue
+        after = bisect.bisect(known, time)  # it is none of them
+        if filler == "REPEAT" and after > 0:
+            result[time] = series.values[known[after - 1]]
+        elif filler == "LINEAR" and 0 < after < len(known):
+            start, end = known[after - 1], known[after]
             share = (time - start) / (end - start)
             result[time] = (1 - share) * series.values[start] + share * series.values[end]
     return Series(dict(sorted(result.items())), series.label, series.period)

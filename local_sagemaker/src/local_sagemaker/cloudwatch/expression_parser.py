@@ -6,6 +6,7 @@ Source: CloudWatch user guide, "Using math expressions with CloudWatch metrics".
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 
@@ -35,6 +36,7 @@ _KNOWN = (
 )
 
 
+@functools.lru_cache(1024)  # alarms are judged every minute
 def parse_expression(text: str) -> ast.expr:
     """Read an expression: numbers, names, texts, lists, calls, and operators between them.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .expression_functions import Series
 from .expression_parser import ExpressionError, functions_in, parse_expression
@@ -48,8 +48,7 @@ _COMPARISONS: dict[str, tuple[str, _Comparison]] = {
 """Each operator in words, and judging a value by threshold, lower and upper bound."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A datapoint of an alarm and whether it breaches."""
 
     time: float
@@ -178,6 +177,8 @@ def _points(
         if not isinstance(pair, list) or len(pair) != 2:
             raise ExpressionError(f"The expression '{band}' does not give an anomaly band.")
         uppers, lowers = pair[0].values, pair[1].values
+    threshold = float(settings.get("Threshold") or 0.0)
+    violates = _COMPARISONS[settings["ComparisonOperator"]][1]
     points: list[Point | None] = []
     for time in reversed(window.grid(period)):
         value = series.values.get(time)
@@ -185,9 +186,7 @@ def _points(
             points.append(None)
             continue
         upper, lower = uppers.get(time, 0.0), lowers.get(time, 0.0)
-        threshold = float(settings.get("Threshold") or 0.0)
-        breaching = _COMPARISONS[settings["ComparisonOperator"]][1](value, threshold, lower, upper)
-        points.append(Point(time, value, breaching))
+        points.append(Point(time, value, violates(value, threshold, lower, upper)))
     return points
 
 

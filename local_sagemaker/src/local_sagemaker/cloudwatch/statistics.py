@@ -7,6 +7,7 @@ differ by a fraction of a percent.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ class Statistic:
     percent: bool = False
 
 
+@functools.lru_cache(1024)
 def parse_statistic(text: str) -> Statistic | None:
     """Take a statistic apart; None when CloudWatch has no such one.
 
