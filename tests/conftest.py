@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing on a machine that does other work.
@@ -58,3 +60,15 @@ class _LocustStaysOut(MetaPathFinder, Loader):
 
 
 sys.meta_path.insert(0, _LocustStaysOut())
+
+
+def pytest_sessionstart() -> None:
+    """Imports and thousands of tests to come: nothing that a collector of garbage could free."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is here stays to the end, so no test need go over it again in search of garbage."""
+    gc.freeze()
+    gc.enable()

@@ -6,6 +6,7 @@ import math
 import random
 from fractions import Fraction
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ def in_turn(pairs: list[tuple[Block, Block]]) -> list[Pair]:
 
 
 def drawn(
-    generator: random.Random,
+    generator: numpy.random.Generator,
     *,
     pairs: int = 10,
     requests: int = 200,
@@ -49,19 +50,19 @@ def drawn(
         for place, side in enumerate((0, 1) if number % 2 == 0 else (1, 0)):
             factor = math.exp(
                 drift * (2 * number + place)
-                + unrest * generator.gauss(0, 1)
+                + unrest * generator.normal()
                 + side * math.log1p(effect)
             )
             blocks[side] = block(
-                [factor * generator.lognormvariate(-2, sigma) for _ in range(requests)],
-                generator.gauss(requests, math.sqrt(requests)) / factor,
+                (factor * generator.lognormal(-2, sigma, requests)).tolist(),
+                generator.normal(requests, math.sqrt(requests)) / factor,
             )
         made.append(Pair(blocks[0], blocks[1], number % 2 == 0))
     return made
 
 
 def many(count: int, **world: float) -> list[dict[str, Difference]]:
-    generator = random.Random(20261120)
+    generator = numpy.random.default_rng(20261120)
     return [changes(drawn(generator, **world)) for _ in range(count)]
 
 
@@ -98,7 +99,7 @@ def test_throughput_as_calculated_by_hand():
 
 
 def test_the_figures_are_those_of_all_requests_of_a_side():
-    generator = random.Random(1)
+    generator = numpy.random.default_rng(1)
     pairs = drawn(generator, pairs=6, effect=0.3)
     found = changes(pairs)
     for at, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99")):
@@ -142,7 +143,7 @@ def test_a_steady_drift_is_taken_out_by_the_order():
 
 
 def test_scale_and_sides_do_not_matter():
-    pairs = drawn(random.Random(3), effect=0.1)
+    pairs = drawn(numpy.random.default_rng(3), effect=0.1)
     there = changes(pairs)
     back = changes([Pair(pair.other, pair.base, not pair.base_first) for pair in pairs])
     for name in STATISTICS:
@@ -171,7 +172,7 @@ def test_whatever_was_measured_the_numbers_are_numbers(blocks):
 
 
 def test_too_few_pairs_are_refused():
-    pairs = drawn(random.Random(4), pairs=FEWEST_PAIRS)
+    pairs = drawn(numpy.random.default_rng(4), pairs=FEWEST_PAIRS)
     assert changes(pairs)
     with pytest.raises(ValueError, match="at least 4 pairs"):
         changes(pairs[:-1])
@@ -183,7 +184,7 @@ def test_a_side_without_an_answer_has_no_figures():
 
 
 def test_a_percentile_beyond_which_there_is_little_is_called_unreliable():
-    generator = random.Random(5)
+    generator = numpy.random.default_rng(5)
     assert not changes(drawn(generator, pairs=10, requests=90))["p99"].reliable  # 9 beyond
     found = changes(drawn(generator, pairs=10, requests=110))
     assert found["p99"].reliable
@@ -216,7 +217,7 @@ def test_equal_sides_are_told_apart_in_one_of_twenty_tests(world):
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_the_interval_holds_a_true_difference_as_often_as_it_says(confidence):
-    generator = random.Random(7)
+    generator = numpy.random.default_rng(7)
     found = [
         changes(drawn(generator, effect=0.25, unrest=0.03), confidence=confidence)
         for _ in range(COUNT)
@@ -239,7 +240,7 @@ def test_what_it_would_have_seen_it_sees_in_four_of_five_tests():
 
 def test_four_percent_can_be_told_with_enough_requests():
     """The least that AWS published: ten pairs of 3,000 requests, blocks that differ by 0.5 %."""
-    found = changes(drawn(random.Random(8), requests=3000, effect=-0.04, unrest=0.005))
+    found = changes(drawn(numpy.random.default_rng(8), requests=3000, effect=-0.04, unrest=0.005))
     assert found["p50"].high < 0
     assert found["mean"].high < 0
     assert found["mean"].would_see < 0.04

@@ -44,6 +44,13 @@ def test_parts_merge_to_what_the_whole_gives(samples: list[float], parts: int) -
     assert (merged.mean, merged.min, merged.max) == (whole.mean, whole.min, whole.max)
 
 
+@given(st.lists(st.lists(SECONDS, max_size=20), max_size=6))
+def test_what_is_left_without_each_is_the_sum_of_the_others(parts: list[list[float]]) -> None:
+    histograms = [LatencyHistogram.of(samples) for samples in parts]
+    for at, found in enumerate(LatencyHistogram.sums_without_each(histograms)):
+        assert found == LatencyHistogram.sum(histograms[:at] + histograms[at + 1 :])
+
+
 @given(st.lists(SECONDS, max_size=50))
 def test_text_and_messages_lose_nothing(samples: list[float]) -> None:
     made = LatencyHistogram.of(samples)

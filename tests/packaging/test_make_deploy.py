@@ -53,6 +53,7 @@ def stacks(aws: LocalAws) -> set[str]:
     return {each["StackName"] for each in aws.client("cloudformation").describe_stacks()["Stacks"]}
 
 
+@pytest.mark.realtime  # four times make, the CDK CLI's bootstrap, preflights: ten processes, 12 s
 def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_path: Path) -> None:
     """The CDK's part is the demo's: test_demo.py runs it, with the same settings."""
     told = tmp_path / "told"

@@ -5,6 +5,8 @@ The rules of the first and the last are loaded once for each process, which take
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -19,7 +21,39 @@ IGNORED = {"W3010": "the zones are the point: the user states them"}
 
 @cache
 def _rules() -> Any:
-    return get_rules([], list(IGNORED), ["W"], {}, False)
+    rules = get_rules([], list(IGNORED), ["W"], {}, False)
+    _judge_what_is_equal_once(rules.rules["E3002"])
+    return rules
+
+
+def _judge_what_is_equal_once(rule: Any) -> None:
+    """Resources that are equal in many stacks, in which nothing was found, are not judged again.
+
+    Their properties are most of what cfn-lint works on. Equal: the same in every letter, in the
+    same Regions, and what they may refer to is of the same kinds under the same names.
+    """
+    judge = rule.validate
+    in_order: set[tuple[Any, ...]] = set()
+
+    def validate(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        text = json.dumps(instance, sort_keys=True, default=str)
+        context = validator.context
+        named = {**context.resources, **context.parameters}
+        key = (
+            text,
+            tuple(context.regions),
+            tuple(
+                (name, getattr(each, "type", "")) for name, each in named.items() if name in text
+            ),
+        )
+        if key in in_order:
+            return
+        found = list(judge(validator, keyword, instance, schema))
+        if not found:
+            in_order.add(key)
+        yield from found
+
+    rule.validate = validate
 
 
 def cfn_lint(template: str) -> list[str]:

@@ -398,12 +398,11 @@ class World:
     def _bounds(self, group: int) -> None:
         """For each number of outstanding requests the first place in the order that has it."""
         begin, size = group * self.places, int(self.members[group])
-        at = 0
-        bounds = []
-        for outstanding in range(self.counts):
-            while at < size and self.count[begin + self.order[begin + at]] < outstanding:
-                at += 1
-            bounds.append(at)
+        bounds: list[int] = []
+        for at in range(size):
+            more = int(self.count[begin + self.order[begin + at]]) + 1 - len(bounds)
+            bounds.extend([at] * more)
+        bounds.extend([size] * (self.counts - len(bounds)))
         self.first[group * self.counts : (group + 1) * self.counts] = self.loops.wholes(bounds)
 
     def _find_homes(self, group: int, instances: list[int]) -> None:

@@ -210,17 +210,9 @@ class _Side:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
-        before, after = [LatencyHistogram()], [LatencyHistogram()]
-        for block in blocks:
-            before.append(LatencyHistogram.sum((before[-1], block.latency)))
-        for block in reversed(blocks):
-            after.append(LatencyHistogram.sum((after[-1], block.latency)))
-        after.reverse()
-        self._whole = before[-1]
-        self._latencies = [
-            self._whole,
-            *(LatencyHistogram.sum((before[at], after[at + 1])) for at in range(len(blocks))),
-        ]
+        latencies = [block.latency for block in blocks]
+        self._whole = LatencyHistogram.sum(latencies)
+        self._latencies = [self._whole, *LatencyHistogram.sums_without_each(latencies)]
         self._quantiles = [each.quantiles(_QUANTILES.values()) for each in self._latencies]
 
     def figures(self, name: str) -> list[float]:
