@@ -118,6 +118,7 @@ def test_a_missing_parameter_is_refused(stack):
         stack.template(template, parameters={"P": "1", "Q": "2"})
 
 
+@pytest.mark.realtime
 def test_the_real_cdk_cli_bootstraps_deploys_and_destroys(tmp_path, template):
     if not CDK.exists():
         pytest.fail(f"{CDK} is missing: run `make setup`")

@@ -15,6 +15,8 @@ from botocore.exceptions import ClientError
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
 
+pytestmark = pytest.mark.realtime
+
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 LOG = {"logDriver": "awslogs", "options": {"awslogs-group": "tasks", "awslogs-stream-prefix": "p"}}
 

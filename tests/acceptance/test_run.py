@@ -20,6 +20,8 @@ from acceptance.sweep import remaining, suffixes, sweep
 from acceptance.world import World
 from local_sagemaker import LocalAws, deploy_template
 
+pytestmark = pytest.mark.realtime
+
 PACE = Pace(traffic=3, after_update=8, longest_for_page=20)
 
 

@@ -35,6 +35,8 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 
+pytestmark = pytest.mark.realtime
+
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 DRAIN = "Custom::DrainedInterfaces"
 _numbers = itertools.count(1)

@@ -19,6 +19,8 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.load_test.fleet.description import find_fleet
 
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).parents[2]
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
 

@@ -27,6 +27,8 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
 
+pytestmark = pytest.mark.realtime
+
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {
     "good": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),

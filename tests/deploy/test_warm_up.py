@@ -35,6 +35,8 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
 
+pytestmark = pytest.mark.realtime
+
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
 

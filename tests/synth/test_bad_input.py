@@ -1248,6 +1248,20 @@ ELSEWHERE = {
 BESIDE = ("LLE54", "LLE55")
 
 
+@pytest.fixture(scope="module")
+def parts(parts):
+    """Models stand in an imported VPC, which is made in a fifth of the time of one of their own."""
+
+    class InExistingVpc(type(parts)):
+        def _shared_network(self, stack):
+            found = stack.node.try_find_child("Network")
+            if isinstance(found, ZoneAlignedNetwork) or stack.region != "us-east-1":
+                return super()._shared_network(stack)
+            return World(stack, self, None).in_vpc()
+
+    return InExistingVpc()
+
+
 @pytest.mark.parametrize(("code", "make", "got", "allowed"), ROWS)
 def test_refused(new_stack, parts, code, make, got, allowed):
     with pytest.raises(ConfigurationError) as raised:

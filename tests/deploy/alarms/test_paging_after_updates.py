@@ -36,6 +36,8 @@ from low_latency_endpoint import (
 
 from .conftest import CONTEXT
 
+pytestmark = pytest.mark.realtime
+
 NAME = "updated"
 ROLLBACK = "RollbackprimaryInvocation5XXErrorsRate"
 FAST = ServiceTime.constant(0.0)
