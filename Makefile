@@ -94,7 +94,7 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 
 .PHONY: test
 test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
-	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m "not realtime" $(ARGS)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(ARGS)
 
 # By path: what nearly every change touches, plans, settings and templates. Not what starts processes
 # or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
@@ -104,11 +104,11 @@ FAST := constructs/low_latency_endpoint tests/plan tests/settings tests/warm_up 
 
 .PHONY: test-fast
 test-fast: setup  ## Run what one runs while working: under a minute on two cores
-	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m "not realtime" $(FAST) $(ARGS)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(FAST) $(ARGS)
 
 .PHONY: test-realtime
 test-realtime: setup  ## Run what starts processes, measures or waits in real time
-	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m realtime $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
