@@ -108,7 +108,7 @@ test-fast: setup  ## Run what one runs while working: under a minute on two core
 
 .PHONY: test-realtime
 test-realtime: setup  ## Run what starts processes, measures or waits in real time
-	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m realtime $(ARGS)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
