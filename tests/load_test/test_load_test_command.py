@@ -576,7 +576,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     )
     assert _settled(aws) == instances
     confirmed = tmp_path / "confirmed.json"
-    for _ in range(8):
+    for _ in range(4):
         done = command(
             "--confirm",
             "--settings",
