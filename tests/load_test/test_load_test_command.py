@@ -401,7 +401,7 @@ def test_the_plan_says_the_instances_and_they_hold_1000(
             {"VariantName": VARIANT, "DesiredInstanceCount": instances}])
     assert _settled(aws) == instances
     confirmed = tmp_path / "confirmed.json"
-    for _ in range(8):
+    for _ in range(4):
         done = command("--confirm", "--settings", str(settings), "--constant", "--duration", "4s",
                        "--alone", "1s", "--metrics-wait", "20s", "-o", str(confirmed))
         # 120 requests may wait, so a runtime that this machine holds up for an eighth of a second

@@ -148,8 +148,10 @@ def test_a_call_ends_in_time_while_its_answer_trickles(make: Callable[..., Any],
                                                        more: dict[str, Any]) -> None:
     """100,000 bytes at 20 a second would take more than an hour."""
     with trickling() as url:
-        timeouts: dict[str, Any] = {"connect_timeout": timedelta(seconds=1),
-                    "read_timeout": timedelta(milliseconds=400)}
+        timeouts: dict[str, Any] = {
+            "connect_timeout": timedelta(seconds=1),
+            "read_timeout": timedelta(milliseconds=400),
+        }
         longest = make(**options(**timeouts)).timing.longest_call
         started = time.monotonic()
         with pytest.raises(ReadTimeoutError):
