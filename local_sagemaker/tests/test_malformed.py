@@ -153,9 +153,7 @@ class TestControls:
         body = json.dumps(document).encode()
         assert told(aws, "/_local/runtime/model-servers", body) == (200, {})
 
-    @settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.data())
     def test_nothing_that_can_be_sent_to_a_control_is_an_internal_failure(self, aws, data):
         number = st.one_of(
@@ -308,9 +306,7 @@ class TestOwnServices:
     def test_what_is_no_query_is_refused(self, aws, body):
         assert called(aws, CLOUDFORMATION, "CreateStack", body).status == 400
 
-    @settings(
-        max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.data())
     def test_no_request_is_an_internal_failure(self, aws, data):
         service = data.draw(st.sampled_from([SAGEMAKER, APPLICATION_AUTO_SCALING]))

@@ -365,7 +365,7 @@ KEYS = sorted(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.one_of(
         JSON,
@@ -387,7 +387,7 @@ def test_any_document_is_a_server_or_refused(document):
         assert from_document(json.loads(json.dumps(to_document(server)))) == server
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(max_size=30))
 def test_any_text_is_a_server_or_refused(text):
     with contextlib.suppress(ValueError):

@@ -118,7 +118,7 @@ def chunked(parts: list[bytes]) -> bytes:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     body=st.binary(max_size=200),
     places=st.lists(st.integers(0, 400), max_size=6),

@@ -184,7 +184,7 @@ def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return interim + OK + b"".join(draw(st.permutations(head))) + b"\r\n" + sent, body
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(made=st.lists(answers(), min_size=1, max_size=3), places=st.lists(st.integers(0, 900)))
 def test_answers_one_after_the_other_in_any_pieces(
     made: list[tuple[bytes, bytes]], places: list[int]
@@ -199,7 +199,7 @@ def test_answers_one_after_the_other_in_any_pieces(
         assert (reader.status, b"".join(reader.parts), reader.keep) == (200, body, True)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     made=answers(),
     edits=st.lists(
@@ -262,7 +262,7 @@ def _standard_library(data: bytes) -> tuple[int, bytes] | None:
     return (answer.status, body) if answer.status >= 200 and not answer.headers.defects else None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.binary(max_size=300) | st.binary(max_size=100).map(lambda rest: OK + rest))
 def test_any_bytes_at_all(data: bytes) -> None:
     try:

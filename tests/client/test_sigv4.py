@@ -114,7 +114,7 @@ seconds = st.integers(min_value=0, max_value=4_102_444_800)
 tokens = st.one_of(st.none(), st.text(string.ascii_letters + "+/=", min_size=1, max_size=900))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     access_key=st.text(string.ascii_uppercase + string.digits, min_size=1, max_size=20),
     secret=text,
@@ -150,7 +150,7 @@ def test_the_signature_is_botocores(
     assert ours == botocore_headers(credentials, method, url, headers, body, second, region)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     start=seconds,
     steps=st.lists(st.sampled_from([0, 1, 59, 3600, 86_399, 86_400, -1]), max_size=12),

@@ -151,7 +151,7 @@ def check_invariants(plan: Plan, given_: dict) -> None:
 
 
 @given(plausible)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_a_plan_holds_or_an_error_has_a_code(chosen):
     made = attempt(**chosen)
     if isinstance(made, Plan):
@@ -174,7 +174,7 @@ def test_a_plan_holds_or_an_error_has_a_code(chosen):
 
 
 @given(plausible, st.dictionaries(st.sampled_from(arguments), garbage, min_size=1, max_size=3))
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_garbage_gives_a_coded_error_or_a_plan(chosen, changes):
     made = attempt(**(chosen | changes))
     if isinstance(made, Plan):
@@ -185,7 +185,7 @@ def test_garbage_gives_a_coded_error_or_a_plan(chosen, changes):
 
 
 @given(plausible)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_same_input_gives_the_same_plan(chosen):
     first, second = attempt(**chosen), attempt(**chosen)
     if isinstance(first, Plan):

@@ -117,13 +117,13 @@ def settings_or_error(text: str) -> None:
         assert problem.allowed
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(values_of(SCHEMA))
 def test_mappings_that_resemble_settings(values: Any) -> None:
     settings_or_error(yaml.dump(values, allow_unicode=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(
         alphabet=st.sampled_from("abk:-[]{}&*!|>'\"#%@`,?<~ \n\t0.\x00\ud800\ufeff"), max_size=40

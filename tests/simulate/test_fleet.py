@@ -120,7 +120,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(scenarios())
 def test_a_fleet_keeps_its_bounds_and_ends_at_what_is_desired(scenario: Scenario) -> None:
     run = watched(scenario)

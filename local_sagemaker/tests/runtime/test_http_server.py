@@ -180,9 +180,7 @@ bodies = st.lists(st.binary(max_size=300), min_size=1, max_size=5)
 
 
 class TestAnyBytes:
-    @settings(
-        max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(bodies=bodies, cuts=st.lists(st.integers(1, 400), max_size=8), chunked=st.booleans())
     def test_requests_arrive_as_they_were_sent_however_they_are_cut(self, bodies, cuts, chunked):
         echo = Echo()
@@ -207,7 +205,7 @@ class TestAnyBytes:
             part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK\r\n")
         )
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(
         head=st.sampled_from(
             ["", "Content-Length: 3", "Transfer-Encoding: chunked", "Expect: 100-continue"]

@@ -71,7 +71,6 @@ class TestServiceTime:
             make()
 
 
-@settings(deadline=None)  # the first document is read slowly: what reads it is made then
 @given(
     share=st.floats(0, 1),
     concurrency=st.integers(1, 64),
