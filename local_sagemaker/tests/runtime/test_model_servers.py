@@ -15,7 +15,7 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jumping_loop import JumpingLoop
 

@@ -20,9 +20,9 @@ from .specifications import SimulatedModelServer, from_document
 
 
 class SharedWork:
-    """With n at work, each takes 1 + slope x (n - 1) times as long as alone.
+    """Requests that slow each other: of n at work each takes 1 + slope x (n - 1) times its time alone.
 
-    A batching instance: each neighbour slows a request by a share of its time; on the event loop's clock.
+    A batching instance; its time is the event loop's.
 
     Parameters
     ----------
