@@ -154,6 +154,7 @@ def _be_one_after_the_other(case: dict[str, Any], answer: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     # All in one environment, where a session and its clients come out alike.
     sessions.open_session = functools.cache(sessions.open_session)
+    sessions.client_config = functools.cache(sessions.client_config)
     boto3.Session.client = functools.cache(boto3.Session.client)
     found = []
     _stream(0, os.devnull, os.O_RDONLY)

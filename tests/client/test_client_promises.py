@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError
 
 from benchmarks.tls_server import LoopbackRuntime
+from low_latency_endpoint.client import client_base
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
@@ -47,6 +49,14 @@ def unreached() -> Iterator[LoopbackRuntime]:
     """For requests that are not sent: nobody has connected to it, whatever went before."""
     with LoopbackRuntime() as made:
         yield made
+
+
+@pytest.fixture(autouse=True, scope="module")
+def authorities() -> Iterator[None]:
+    """Reading the certificate authorities takes longer than most tests here: once for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_base, "tls_context", functools.cache(client_base.tls_context))
+        yield
 
 
 # One for all: each reads botocore's data anew.
