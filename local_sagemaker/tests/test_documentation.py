@@ -7,17 +7,21 @@ import contextlib
 import dataclasses
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 import local_sagemaker
 from local_sagemaker import RuntimeOptions, resources
 from local_sagemaker.resources.resource_type import REGISTRY
 
+pytest_plugins = ("pytester",)
 PROJECT = Path(__file__).resolve().parents[1]
 README = PROJECT / "README.md"
 PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
@@ -44,6 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in blocks:
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # as where nothing ran before
     # `python serve.py` is the interpreter that has the package.
     monkeypatch.setenv(
         "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -77,38 +82,22 @@ def command_of_the_page() -> Iterator[dict[str, str]]:
             process.wait(60)
 
 
-def test_the_first_call(project: Path) -> None:
+def test_the_first_call(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with command_of_the_page() as variables:
-        done = subprocess.run(
-            [sys.executable, "first_invoke.py"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env={**os.environ, **variables},
-        )
-    assert (done.returncode, done.stdout) == (0, "b'HELLO'\n"), done.stderr
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        runpy.run_path("first_invoke.py", run_name="__main__")
+    assert capsys.readouterr().out == "b'HELLO'\n"
 
 
-def test_the_fixture(project: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "local_sagemaker.pytest_plugin",
-            "-p",
-            "no:cacheprovider",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+def test_the_fixture(project: Path, pytester: pytest.Pytester) -> None:
+    shutil.copytree(project, pytester.path, dirs_exist_ok=True)
+    found = pytester.runpytest_inprocess(
+        "-q", "-p", "local_sagemaker.pytest_plugin", "-p", "no:cacheprovider"
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    found.assert_outcomes(passed=1)
 
 
 # ------------------------------------------------------------------------------- links and names

@@ -6,6 +6,7 @@ The streams are made anew in each process, as Python makes them when it starts.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
@@ -26,10 +27,11 @@ import boto3
 import pydantic  # noqa: F401
 import rich.table  # noqa: F401
 import typer.main
-from botocore.loaders import JSONFileLoader
+from botocore.loaders import JSONFileLoader, Loader
 
 from low_latency_endpoint import cli
 from low_latency_endpoint import operate as operations
+from low_latency_endpoint.account import sessions
 
 SECONDS = 60.0
 MEMORY = 4 << 30  # bytes; a run that wants more must not take the machine along
@@ -57,6 +59,8 @@ def _make_the_same_things_once() -> None:
         return loaded[path]
 
     JSONFileLoader.load_file = load_once
+    services = functools.cache(Loader().list_available_services)
+    Loader.list_available_services = lambda _, type_name: services(type_name)
     session = boto3.Session("key", "secret", region_name="us-east-1")
     for service in (
         "application-autoscaling",
@@ -148,6 +152,10 @@ def _be(case: dict[str, Any], out: int, err: int) -> None:
 def _be_one_after_the_other(case: dict[str, Any], answer: int) -> None:
     """In the child: become one command line after the other, each with streams of its own."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # All in one environment, where a session and its clients come out alike.
+    sessions.open_session = functools.cache(sessions.open_session)
+    sessions.client_config = functools.cache(sessions.client_config)
+    boto3.Session.client = functools.cache(boto3.Session.client)
     found = []
     _stream(0, os.devnull, os.O_RDONLY)
     for arguments in case["runs"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError
 
 from benchmarks.tls_server import LoopbackRuntime
+from low_latency_endpoint.client import client_base
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.hedging import Hedging
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
@@ -40,6 +42,21 @@ all_clients = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def server() -> Iterator[LoopbackRuntime]:
     with LoopbackRuntime() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def unreached() -> Iterator[LoopbackRuntime]:
+    """For requests that are not sent: nobody has connected to it, whatever went before."""
+    with LoopbackRuntime() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True, scope="module")
+def authorities() -> Iterator[None]:
+    """Reading the certificate authorities takes longer than most tests here: once for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_base, "tls_context", functools.cache(client_base.tls_context))
+        yield
 
 
 # One for all: each reads botocore's data anew.
@@ -169,12 +186,12 @@ def test_urls_that_are_none(url: Any) -> None:
 )
 @pytest.mark.parametrize("text", ["a\0b", "a\r\nX-Injected: 1", "a\nb", "a\x1bb", "a\x7f"])
 def test_what_no_header_can_carry_is_not_sent(
-    make: Callable[..., Any], server: LoopbackRuntime, field: str, text: str
+    make: Callable[..., Any], unreached: LoopbackRuntime, field: str, text: str
 ) -> None:
     with pytest.raises((ParamValidationError, HTTPClientError)) as raised:
-        invoke_once(make, {"EndpointName": "plain", "Body": b"", field: text}, url=server.url)
+        invoke_once(make, {"EndpointName": "plain", "Body": b"", field: text}, url=unreached.url)
     assert type(raised.value) is ParamValidationError
-    assert server.runtime.connections == 0
+    assert unreached.runtime.connections == 0
 
 
 @contextmanager

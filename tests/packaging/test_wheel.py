@@ -74,6 +74,7 @@ def their_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "install",
         "--no-deps",
         "--no-index",
+        "--no-compile",  # what is imported is compiled then
         "--disable-pip-version-check",
         "--quiet",
         wheel,

@@ -6,6 +6,7 @@ parameters: what follows for each further call is a dictionary look-up and a sig
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -61,6 +62,13 @@ class Operation:
         }
 
 
+@functools.cache
+def _service_model() -> ServiceModel:
+    """What botocore knows of the service, read once for all clients."""
+    model: ServiceModel = botocore.session.get_session().get_service_model("sagemaker-runtime")
+    return model
+
+
 class Wire:
     """Serializes, signs and parses for one client.
 
@@ -73,9 +81,7 @@ class Wire:
     """
 
     def __init__(self, signer: Sigv4Signer, headers: Mapping[str, str]) -> None:
-        service: ServiceModel = botocore.session.get_session().get_service_model(
-            "sagemaker-runtime"
-        )
+        service = _service_model()
         protocol = service.resolved_protocol
         self._service = service
         self._serializer = create_serializer(protocol, include_validation=True)

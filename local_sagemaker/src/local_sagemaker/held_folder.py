@@ -55,7 +55,9 @@ def remove_abandoned() -> None:
         return
     temporary = Path(tempfile.gettempdir())
     for folder in [
-        found for kind in KINDS for dot in ("", ".") for found in temporary.glob(f"{dot}{kind}*")
+        temporary / name
+        for name in os.listdir(temporary)
+        if name.removeprefix(".").startswith(KINDS)
     ]:
         with contextlib.suppress(OSError):  # somebody else's, or gone meanwhile
             about = folder.lstat()

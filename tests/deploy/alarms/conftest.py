@@ -285,7 +285,7 @@ class Pager:
         deploying: Collection[int] = (),
         deploying_other: Collection[int] = (),
         lasting: Collection[int] = (),
-        asleep: int = 0,
+        asleep: range = range(0),
     ) -> list[Any]:
         """Let time pass, and give what was done.
 
@@ -317,13 +317,17 @@ class Pager:
                     for minute in range(first, min(first + 100, minutes))
                 ),
             )
-        for minute in range(10, asleep, 10):
+        self._judge_every_minute(0, asleep.start)
+        for minute in asleep[10::10]:
             self.world.aws.evaluate_alarms(self.start + minute * MINUTE)
-        for minute in range(asleep, minutes, 100):
-            self.world.aws.evaluate_alarms(
-                self.start + min(minute + 100, minutes) * MINUTE, since=self.start + minute * MINUTE
-            )
+        self._judge_every_minute(asleep.stop, minutes)
         return self.taken()[self.before :]
+
+    def _judge_every_minute(self, start: int, end: int) -> None:
+        for first in range(start, end, 100):
+            self.world.aws.evaluate_alarms(
+                self.start + min(first + 100, end) * MINUTE, since=self.start + first * MINUTE
+            )
 
 
 @pytest.fixture(scope="module")

@@ -61,15 +61,15 @@ def _session(url: str, region: str | None) -> Any:
     return boto3.Session(region_name=region)
 
 
-@pytest.fixture
-def settings(shipped: LocalAws, tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def settings(shipped: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The shipped settings, with an image and a model that are there."""
     data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
     data["endpoints"]["sentiment"]["endpoint_name"] = NAME
     (container,) = data["endpoints"]["sentiment"]["containers"]
     container["image"] = {"ecr": {"repository": "team/model", "tag": "1.4"}}
     container["data"] = {"s3": "s3://preflight-models/model.tar.gz"}
-    path = tmp_path / "endpoint.yaml"
+    path = tmp_path_factory.mktemp("settings") / "endpoint.yaml"
     path.write_text(yaml.safe_dump(data))
     ecr, s3 = shipped.client("ecr"), shipped.client("s3")
     ecr.create_repository(repositoryName="team/model")
@@ -91,8 +91,14 @@ def run(*arguments: str, columns: int = 120) -> Result:
     return CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
 
 
+@cache
+def said(*arguments: str, columns: int = 120) -> Result:
+    """What a command says of the stack and the settings that no test changes: it is run once."""
+    return run(*arguments, columns=columns)
+
+
 def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> None:
-    result = run("preflight", str(settings), "--json")
+    result = said("preflight", str(settings), "--json")
     report = json.loads(result.stdout)
     found = {(each["id"], each["status"]) for each in report["results"]}
     # The local AWS has neither Service Quotas nor IAM's simulation: unknown, and no failure.
@@ -114,10 +120,11 @@ def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> No
 
 
 def test_preflight_tells_the_two_deploys_of_another_instance_type(
-    asked: list[Any], settings: Path
+    asked: list[Any], settings: Path, tmp_path: Path
 ) -> None:
-    settings.write_text(settings.read_text().replace("ml.m5.12xlarge", "ml.m5.24xlarge"))
-    result = run("preflight", str(settings), "--json")
+    changed = tmp_path / "endpoint.yaml"
+    changed.write_text(settings.read_text().replace("ml.m5.12xlarge", "ml.m5.24xlarge"))
+    result = run("preflight", str(changed), "--json")
     assert result.exit_code == 1
     (failed,) = [each for each in json.loads(result.stdout)["results"] if each["status"] == "fail"]
     assert failed["id"] == "LLP601"
@@ -135,7 +142,7 @@ def test_preflight_in_another_region_fails(asked: list[Any], settings: Path) -> 
 
 
 def test_verify_of_the_deployed_stack(asked: list[Any]) -> None:
-    result = run("verify", STACK, "--json")
+    result = said("verify", STACK, "--json")
     report = json.loads(result.stdout)
     assert result.exit_code == 0, result.stdout
     assert {each["id"] for each in report["results"] if each["status"] == "unknown"} == {
@@ -150,9 +157,9 @@ def test_the_table_keeps_its_width_and_cuts_nothing(
     asked: list[Any], settings: Path, command: str
 ) -> None:
     target = str(settings) if command == "preflight" else STACK
-    data = json.loads(run(command, target, "--json").stdout)
+    data = json.loads(said(command, target, "--json").stdout)
     for columns in (80, 120):
-        table = run(command, target, columns=columns).stdout
+        table = said(command, target, columns=columns).stdout
         assert max(map(len, table.splitlines())) <= columns
         assert "…" not in table
         letters = re.sub(r"\s", "", table)
@@ -169,17 +176,17 @@ def test_quiet_leaves_out_what_passes_and_counts_it(
     asked: list[Any], settings: Path, command: str
 ) -> None:
     target = str(settings) if command == "preflight" else STACK
-    results = json.loads(run(command, target, "--json").stdout)["results"]
+    results = json.loads(said(command, target, "--json").stdout)["results"]
     passing = {each["id"] for each in results if each["status"] == "pass"}
     others = {each["id"] for each in results if each["status"] != "pass"}
     assert passing
     assert others
-    said = run(command, target, "--quiet")
-    assert set(re.findall(r"^ ?(LL[PV]\d+)", said.stdout, re.MULTILINE)) == others
+    quiet = run(command, target, "--quiet")
+    assert set(re.findall(r"^ ?(LL[PV]\d+)", quiet.stdout, re.MULTILINE)) == others
     count = sum(each["status"] == "pass" for each in results)
-    assert f"{count} pass, " in said.stdout
-    assert "us-east-1f" not in said.stdout, "the zones"
-    assert said.exit_code == run(command, target).exit_code
+    assert f"{count} pass, " in quiet.stdout
+    assert "us-east-1f" not in quiet.stdout, "the zones"
+    assert quiet.exit_code == said(command, target).exit_code
 
 
 def test_the_commands_only_read(asked: list[tuple[str, str]], settings: Path) -> None:

@@ -23,7 +23,7 @@ REFUSED = ("INSIGHT_RULE_METRIC", "SERVICE_QUOTA", "DB_PERF_INSIGHTS", "LAMBDA")
 
 @dataclass(frozen=True)
 class Series:
-    """A time series: value by time (seconds since 1970); a time without one is missing."""
+    """A time series: value by time (seconds since 1970), in order; without one it is missing."""
 
     values: dict[float, float]
     label: str = ""
@@ -94,7 +94,10 @@ def aggregate(name: str, value: Value | list[Series | float]) -> Value:
 
 def union(series: Iterable[Series]) -> list[float]:
     """Give all times of some series, in order."""
-    return sorted(set().union(*(item.values for item in series)))
+    first, *others = (item.values for item in series)
+    if all(other.keys() == first.keys() for other in others):
+        return list(first)
+    return sorted(set().union(first, *others))
 
 
 def _differences(series: Series, change: Callable[[float, float], float]) -> Series:
@@ -138,8 +141,10 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
     REPEAT and LINEAR leave what is missing before the first value (and LINEAR after the last).
     """
     if isinstance(filler, float):
-        filled = dict.fromkeys(grid, filler) | series.values
-        return Series(dict(sorted(filled.items())), series.label, series.period)
+        filled = dict.fromkeys(grid, filler)
+        if not series.values.keys() <= filled.keys():
+            filled = dict.fromkeys(sorted({*filled, *series.values}), filler)
+        return Series(filled | series.values, series.label, series.period)
     known = sorted(series.values)
     result = dict(series.values)
     for time in grid:
@@ -244,11 +249,20 @@ def operate(combine: Operator, left: Value, right: Value) -> Value:
         result = combine(left, right)
         return math.nan if result is None else float(result)
     series = [item for item in (left, right) if isinstance(item, Series)]
-    points = {}
-    for time in union(series):
-        a = left if isinstance(left, float) else left.values.get(time, 0.0)
-        b = right if isinstance(right, float) else right.values.get(time, 0.0)
-        point = combine(a, b)
-        if point is not None and not math.isnan(point):
-            points[time] = float(point)
+    times = union(series)
+    found = map(combine, _at(times, left), _at(times, right))
+    points = {
+        time: float(point)
+        for time, point in zip(times, found, strict=True)
+        if point is not None and not math.isnan(point)
+    }
     return Series(points, series[0].label, series[0].period)
+
+
+def _at(times: Sequence[float], value: float | Series) -> Iterable[float]:
+    """Give a number, or a series with 0 where it is missing, at each of some times."""
+    if isinstance(value, float):
+        return itertools.repeat(value)
+    if len(value.values) == len(times):  # of a union: the same times
+        return value.values.values()
+    return (value.values.get(time, 0.0) for time in times)
