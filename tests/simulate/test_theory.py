@@ -121,7 +121,7 @@ def against_pooled(
 class TestOpen:
     @pytest.mark.parametrize(
         ("workers", "mean_wait", "p99", "requests"),
-        [(4, 1.969383, 10.916500, 400_000), (16, 0.369590, 2.549882, 325_000)],
+        [(4, 1.969383, 10.916500, 200_000), (16, 0.369590, 2.549882, 325_000)],
     )
     def test_mmc_waits(
         self, workers: int, mean_wait: float, p99: float, requests: int, seed: int
@@ -197,7 +197,7 @@ class TestOpen:
             ),
             {mean: (expected, 1 / (1 - load) / instances)},
             seed,
-            requests=200_000,
+            requests=70_000,
         )
 
     def test_power_of_two_choices(self, seed: int) -> None:
@@ -231,7 +231,7 @@ class TestClosed:
             throughput,
             expected,
             seed,
-            requests=120_000,
+            requests=60_000,
         )
 
     def test_random_four_workers(self, seed: int) -> None:
@@ -243,7 +243,7 @@ class TestClosed:
             throughput,
             2.895127,
             seed,
-            requests=120_000,
+            requests=60_000,
         )
 
     def test_least_outstanding_p99(self, seed: int) -> None:
@@ -254,7 +254,7 @@ class TestClosed:
             latency_p99,
             10.0451,
             seed,
-            requests=200_000,
+            requests=120_000,
         )
 
     def test_least_outstanding_gain(self, seed: int) -> None:
@@ -296,5 +296,5 @@ class TestClosed:
         assert exact.closed_random_throughput(10, 40, speeds) == pytest.approx(1.5625)
         assert speeds[3] == pytest.approx(1.818182, abs=1e-6)
         assert speeds[3] / 1.5625 - 1 == pytest.approx(exact.batching_gain(10, 4, 0.4))
-        against(scenario(), throughput, 1.5625, seed, requests=60_000)
-        against(scenario(routing=LEAST), throughput, speeds[3], seed, requests=60_000)
+        against(scenario(), throughput, 1.5625, seed, requests=25_000)
+        against(scenario(routing=LEAST), throughput, speeds[3], seed, requests=25_000)

@@ -8,8 +8,8 @@ with a coefficient of variation of 1: by the simulator the law that gives what A
 own loop, on a clock that jumps, so that minutes pass in seconds and a busy machine makes no request
 slower. Real HTTP requests go through listener and routing; nothing here knows of the simulator.
 
-One routed size says whether strategies, routers and statistics do what they did: at each size every
-instance has as many users. All five sizes, 70,000 requests, are run by ``make test-realtime``.
+70,000 requests take a minute and a half of processor time: ``make test-realtime`` runs them. That
+simulator and local runtime agree, test_agreement_with_simulation.py says in ``make test``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from statistics import fmean
 
 import pytest
@@ -52,9 +51,10 @@ BATCHING = SimulatedModelServer(
 )
 WORKERS = SimulatedModelServer(service_time=SERVICE, concurrency=4, seed=1)
 
+pytestmark = pytest.mark.realtime
+
 REQUESTS_A_BLOCK = 1000
 PLAN = ComparisonPlan(users=4, pairs=6, block_seconds=6.0, settle_seconds=1.2)
-SOME = (1, 5)
 
 
 def block_seconds(instances: int) -> float:
@@ -122,30 +122,12 @@ Measured = dict[int, RoutingComparison]
 
 
 @pytest.fixture(scope="module")
-def table_of(place) -> Callable[[tuple[int, ...]], PublishedComparison]:
-    """The table of some sizes, run once."""
-
-    @cache
-    def run(sizes: tuple[int, ...]) -> PublishedComparison:
-        here = place(BATCHING)
-        found = compare_published(
-            [here.endpoint], PLAN, here.compare, sizes=sizes, poll_seconds=0.02
-        )
-        assert found.set_back
-        assert here.counts() == [2, 2]
-        return found
-
-    return run
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(SOME, id="two sizes"),
-        pytest.param(tuple(SIZES), id="all sizes", marks=pytest.mark.realtime),
-    ]
-)
-def table(request, table_of) -> PublishedComparison:
-    return table_of(request.param)
+def table(place) -> PublishedComparison:
+    here = place(BATCHING)
+    found = compare_published([here.endpoint], PLAN, here.compare, sizes=SIZES, poll_seconds=0.02)
+    assert found.set_back
+    assert here.counts() == [2, 2]
+    return found
 
 
 @pytest.fixture
@@ -159,9 +141,9 @@ def routed(measured) -> list[int]:
 
 
 @pytest.fixture
-def measured_at_all(table_of) -> Measured:
+def measured_at_all(measured) -> Measured:
     """Where something is routed."""
-    return {size: found for size, found in table_of(tuple(SIZES)).rows if size > 1}
+    return {size: found for size, found in measured.items() if size > 1}
 
 
 @pytest.fixture(scope="module")
@@ -169,12 +151,9 @@ def simulated() -> dict[int, Gain]:
     return {each.instances: each for each in gains(CASE, SIZES, requests=60_000, replications=4)}
 
 
-def test_the_published_sizes_were_run(request, table):
+def test_the_published_sizes_were_run(table):
     users = {1: 4, 5: 20, 10: 40, 15: 60, 20: 80}
-    sizes = SOME if "two" in request.node.callspec.id else tuple(users)
-    assert [(size, report.plan["users"]) for size, report in table.rows] == [
-        (size, users[size]) for size in sizes
-    ]
+    assert {size: report.plan["users"] for size, report in table.rows} == users
     for size, report in table.rows:
         assert [side.fleet.instances for side in report.sides] == [size, size]
         assert report.sides.labels == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
@@ -191,7 +170,6 @@ def test_direction(measured, routed):
         assert found["p99"].change < 0, size
 
 
-@pytest.mark.realtime
 def test_direction_of_p99(measured_at_all):
     """Surely shorter over all sizes together, at which each instance has as many users."""
     found = changes(
@@ -212,7 +190,6 @@ def test_size_as_published(measured, routed):
         assert shortest < -found["p99"].change < longest, size
 
 
-@pytest.mark.realtime
 def test_size_as_published_over_all_sizes(measured_at_all):
     found = [each.changes for each in measured_at_all.values()]
     low, high = PUBLISHED_THROUGHPUT_GAIN
@@ -232,7 +209,6 @@ def test_size_as_simulated(measured, routed, simulated):
         assert found["p99"].change == pytest.approx(paper.p99.mean, abs=0.15), size
 
 
-@pytest.mark.realtime
 def test_size_as_simulated_over_all_sizes(measured_at_all, simulated):
     both = [(found.changes, simulated[size]) for size, found in measured_at_all.items()]
     assert (
@@ -266,7 +242,6 @@ def test_on_one_instance_there_is_nothing_to_route(measured, simulated):
         assert not change.found
 
 
-@pytest.mark.realtime
 def test_instances_with_workers_give_another_size(place):
     """So the agreement is not one that any model server would give."""
     here = place(WORKERS)
